@@ -1,0 +1,35 @@
+# Every target sets up what it needs from nothing but python3 and make.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+
+.PHONY: help demo test lint benchmark clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/ready: pyproject.toml
+	@echo "Setting up .venv (about a minute, once) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "budgetbandits needs Python 3.11 or newer; say which one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test]'
+	@touch $@
+
+demo: .venv/ready  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
+	@$(BIN)/budgetbandits demo
+
+test: lint  ## everything: ruff, mypy, import-linter, doctests, tests
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/ready  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check mabwiser river pybandits rovingbandit
+	$(BIN)/python benchmarks/ask_tell.py
+
+clean:  ## remove everything the targets made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist out

@@ -1,0 +1,400 @@
+"""Allocation: spend a real budget with a policy, one `ask` and one `tell` at a time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.errors import (
+    BadParameter,
+    BadState,
+    BudgetExhausted,
+    CostOutOfRange,
+    MissingKnowledge,
+    NoArmLeft,
+    NotAsked,
+    RewardOutOfRange,
+    UnknownArm,
+)
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.sampling import DrawnAhead, SamplingPolicy
+
+VERSION = 1
+TOLERANCE = 1e-9
+"""Of the budget: what is left by rounding alone is not money."""
+
+
+class Ask(str):
+    """The name of the arm to pull, which also knows which ask it was, so that each is told once.
+
+    It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
+    """
+
+    __slots__ = ("number",)
+    number: int
+
+    def __new__(cls, arm: str, number: int) -> Ask:
+        ask = super().__new__(cls, arm)
+        ask.number = number
+        return ask
+
+    def __repr__(self) -> str:
+        return f"Ask({str(self)!r}, {self.number})"
+
+
+class Allocation:
+    """A budget, named arms in the user's own units, and a policy that decides.
+
+    ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
+    to the policy's [0, 1]. ``history`` maps an arm to what is known of it from before, as (pulls, total reward, total
+    cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for policies that must know them, in the user's units.
+
+    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game; what
+    it cost is in `spent`, its reward is not in `earned`, as in the paper.
+
+    >>> from budgetbandits import BudgetedThompson
+    >>> spend = Allocation(BudgetedThompson(), ["search", "social"], budget=20.0, cost_max=2.0, seed=1)
+    >>> while not spend.exhausted:
+    ...     spend.tell(spend.ask(), reward=1, cost=0.5)
+    >>> spend.earned, spend.spent
+    (40.0, 20.0)
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        arms: Sequence[str],
+        budget: float,
+        *,
+        cost_max: float = 1.0,
+        reward_max: float = 1.0,
+        seed: int | None = None,
+        history: Mapping[str, tuple[int, float, float]] | None = None,
+        costs: Mapping[str, float] | None = None,
+        cost_floor: float | None = None,
+    ) -> None:
+        self._policy = policy
+        self._budget = _positive("budget", budget)
+        self._cost_max = _positive("cost_max", cost_max)
+        self._reward_max = _positive("reward_max", reward_max)
+        self._names = _checked_names(arms)
+        self._number = {name: i for i, name in enumerate(self._names)}
+        self._spent = 0.0
+        self._earned = 0.0
+        self._next_ask = 0
+        self._open: dict[int, int] = {}
+        self._told_arms = np.zeros(len(self._names), dtype=np.int64)
+        known: dict[str, Any] = {"budget": self._budget / self._cost_max}
+        if cost_floor is not None:
+            known["cost_floor"] = _positive("cost_floor", cost_floor) / self._cost_max
+        if costs is not None:
+            known["costs"] = [self._known_cost(name, costs) for name in self._names]
+        self._state = policy.start(len(self._names), known)
+        self._rng = np.random.default_rng(seed)
+        self._ahead = DrawnAhead() if isinstance(policy, SamplingPolicy) else None
+        for name, past in (history or {}).items():
+            self._recall(name, past)
+
+    # --- what it knows -------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that may be chosen; retired ones are left out."""
+        return tuple(name for name, active in zip(self._names, self._state.active, strict=True) if active)
+
+    @property
+    def budget(self) -> float:
+        return self._budget
+
+    @property
+    def spent(self) -> float:
+        """What all told asks have cost."""
+        return self._spent
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget; never negative."""
+        return max(self._budget - self._spent, 0.0)
+
+    @property
+    def earned(self) -> float:
+        """The rewards of all told asks but one that overdrew the budget."""
+        return self._earned
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the budget is gone."""
+        return self._budget - self._spent <= TOLERANCE * self._budget
+
+    @property
+    def pending(self) -> tuple[Ask, ...]:
+        """The asks that were not told yet, oldest first."""
+        return tuple(Ask(self._names[arm], number) for number, arm in self._open.items())
+
+    @property
+    def pulls(self) -> dict[str, int]:
+        """How often each arm was told, history not counted."""
+        return dict(zip(self._names, self._told_arms.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return (
+            f"Allocation({self._policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
+            f"{len(self._open)} open)"
+        )
+
+    # --- ask and tell --------------------------------------------------------------------------------------------
+
+    def ask(self) -> Ask:
+        """The arm to pull next."""
+        if self.exhausted:
+            raise self._gone("ask")
+        if self._ahead is not None:
+            assert isinstance(self._policy, SamplingPolicy)
+            arm = self._ahead.choose(self._policy, self._state, self._rng)
+        else:
+            arm = self._policy.choose(self._state, self._rng)
+        if arm is None:
+            raise BudgetExhausted(
+                f"{self._policy.name} can afford no arm with the {self.left:g} left; add to the budget with top_up()"
+            )
+        ask = Ask(self._names[arm], self._next_ask)
+        self._open[self._next_ask] = arm
+        self._next_ask += 1
+        return ask
+
+    def tell(self, ask: str, reward: float, cost: float) -> None:
+        """What the pull brought and cost, in the user's units. A plain arm name stands for its oldest open ask."""
+        arm = self._arm(ask)
+        if self.exhausted:
+            raise self._gone("tell")
+        number = self._open_ask(ask, arm)
+        reward = _within(reward, self._reward_max, "reward", ask, RewardOutOfRange)
+        cost = _within(cost, self._cost_max, "cost", ask, CostOutOfRange)
+        self._policy.observe(self._state, arm, reward / self._reward_max, cost / self._cost_max, self._rng)
+        if self._ahead is not None:
+            self._ahead.told(arm)
+        del self._open[number]
+        self._told_arms[arm] += 1
+        if self._spent + cost <= self._budget * (1.0 + TOLERANCE):
+            self._earned += reward
+        self._spent += cost
+
+    def forget(self, ask: str) -> None:
+        """Close an ask that was never acted on; nothing is charged or learnt."""
+        del self._open[self._open_ask(ask, self._arm(ask))]
+
+    # --- changes on the way --------------------------------------------------------------------------------------
+
+    def top_up(self, amount: float) -> None:
+        """Add to the budget. A policy that planned with the old one is told the new one."""
+        self._budget += _positive("amount", amount)
+        if "budget" in self._state.known:
+            self._state.known["budget"] = self._budget / self._cost_max
+
+    def add_arm(self, name: str, *, history: tuple[int, float, float] | None = None, cost: float | None = None) -> None:
+        """A new arm, from the next ask on; ``cost`` is for policies that must know the costs."""
+        _checked_names([*self._names, name], fewest=1)
+        known = dict(self._state.known)
+        if "costs" in known:
+            if cost is None:
+                raise MissingKnowledge(f"{self._policy.name} must know the cost of arm {name!r}; pass cost=...")
+            known["costs"] = [self._known_cost(name, {name: cost})]
+        past = None if history is None else self._checked_past(name, history)
+        self._state.extend(self._policy.start(1, known))
+        self._told_arms = np.append(self._told_arms, 0)
+        self._number[name] = len(self._names)
+        self._names.append(name)
+        if past is not None:
+            self._policy.recall(self._state, self._number[name], *past)
+        if self._ahead is not None:
+            self._ahead.drop()
+
+    def retire(self, name: str) -> None:
+        """Never choose this arm again; its open asks can still be told."""
+        arm = self._arm(name)
+        if self._state.active.sum() == 1 and self._state.active[arm]:
+            raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
+        self._state.active[arm] = False
+        if self._ahead is not None:
+            self._ahead.drop()
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Everything, as versioned JSON: `from_json` goes on bit for bit."""
+        document = {
+            "format": "budgetbandits-allocation",
+            "version": VERSION,
+            "policy": self._policy.spec,
+            "arms": self._names,
+            "budget": self._budget,
+            "cost_max": self._cost_max,
+            "reward_max": self._reward_max,
+            "spent": self._spent,
+            "earned": self._earned,
+            "next_ask": self._next_ask,
+            "open": [[number, arm] for number, arm in self._open.items()],
+            "told": self._told_arms.tolist(),
+            "state": self._state.to_dict(),
+            "ahead": None if self._ahead is None else self._ahead.to_dict(),
+            "generator": self._rng.bit_generator.state,
+        }
+        return json.dumps(_without_infinity(document), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Allocation:
+        """An allocation as `to_json` left it."""
+        try:
+            document = _with_infinity(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise BadState(f"not JSON: {error}; pass what to_json() returned, whole") from None
+        if not isinstance(document, dict) or document.get("format") != "budgetbandits-allocation":
+            raise BadState("this is not a saved allocation; pass what to_json() returned")
+        if document.get("version") != VERSION:
+            raise BadState(
+                f"saved by format version {document.get('version')}, this package reads {VERSION}; "
+                "restore it with the version of budgetbandits that wrote it"
+            )
+        try:
+            return cls._restored(document)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
+
+    @classmethod
+    def _restored(cls, document: dict[str, Any]) -> Allocation:
+        self = cls.__new__(cls)
+        self._policy = parse_policy(document["policy"])
+        self._budget = _positive("budget", document["budget"])
+        self._cost_max = _positive("cost_max", document["cost_max"])
+        self._reward_max = _positive("reward_max", document["reward_max"])
+        self._names = _checked_names(document["arms"])
+        self._number = {name: i for i, name in enumerate(self._names)}
+        state = document["state"]
+        self._state = self._policy.start(len(self._names), state["known"]).filled(state)
+        self._spent = float(document["spent"])
+        self._earned = float(document["earned"])
+        self._next_ask = int(document["next_ask"])
+        self._open = {int(number): int(arm) for number, arm in document["open"]}
+        self._told_arms = np.array(document["told"], dtype=np.int64)
+        self._rng = np.random.default_rng()
+        self._rng.bit_generator.state = document["generator"]
+        sampling = isinstance(self._policy, SamplingPolicy)
+        self._ahead = DrawnAhead.from_dict(document["ahead"], len(self._names)) if sampling else None
+        return self
+
+    # --- checks --------------------------------------------------------------------------------------------------
+
+    def _arm(self, name: str) -> int:
+        arm = self._number.get(name)
+        if arm is None:
+            shown = ", ".join(repr(known) for known in self._names[:8]) + (", …" if len(self._names) > 8 else "")
+            raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
+        return arm
+
+    def _open_ask(self, ask: str, arm: int) -> int:
+        if isinstance(ask, Ask):
+            if self._open.get(ask.number) == arm:
+                return ask.number
+            raise NotAsked(f"ask {ask.number} for arm {ask!s} is not open: it was told before; tell each ask once")
+        number = next((number for number, pulled in self._open.items() if pulled == arm), None)
+        if number is None:
+            raise NotAsked(f"no open ask for arm {ask!r}; call ask() first and tell each ask once")
+        return number
+
+    def _gone(self, call: str) -> BudgetExhausted:
+        return BudgetExhausted(
+            f"{call}(): {self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
+        )
+
+    def _known_cost(self, name: str, costs: Mapping[str, float]) -> float:
+        if name not in costs:
+            raise MissingKnowledge(f"costs has no entry for arm {name!r}; give every arm one")
+        cost = _within(costs[name], self._cost_max, "known cost", name, CostOutOfRange)
+        if cost == 0.0:
+            raise CostOutOfRange(f"known cost of arm {name!r} is 0; give it a positive cost")
+        return cost / self._cost_max
+
+    def _recall(self, name: str, past: tuple[int, float, float]) -> None:
+        self._policy.recall(self._state, self._arm(name), *self._checked_past(name, past))
+
+    def _checked_past(self, name: str, past: tuple[int, float, float]) -> tuple[int, float, float]:
+        try:
+            pulls, reward, cost = past
+        except (TypeError, ValueError):
+            raise BadParameter(f"history of arm {name!r} is {past!r}; give (pulls, total reward, total cost)") from None
+        if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or pulls < 0:
+            raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r}; give a whole number from 0 upwards")
+        reward = _within(reward, self._reward_max * int(pulls), "total past reward", name, RewardOutOfRange)
+        cost = _within(cost, self._cost_max * int(pulls), "total past cost", name, CostOutOfRange)
+        return int(pulls), reward / self._reward_max, cost / self._cost_max
+
+
+def _positive(what: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise BadParameter(f"{what} is {value!r}; use a positive number")
+    if not 0.0 < value < math.inf:
+        raise BadParameter(f"{what} is {value}; use a positive, finite number")
+    return float(value)
+
+
+def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise error(f"{what} {value!r} for arm {str(arm)!r} is not a number; pass one in [0, {top:g}]") from None
+    if 0.0 <= number <= top:
+        return number
+    if number > top and not what.startswith("total"):
+        setting = "reward_max" if what == "reward" else "cost_max"
+        raise error(
+            f"{what} {number:g} for arm {str(arm)!r} is above {setting} {top:g}; "
+            f"raise {setting} when the allocation is created"
+        )
+    raise error(f"{what} {number:g} for arm {str(arm)!r} is not in [0, {top:g}]; pass a number in that range")
+
+
+def _checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
+    if isinstance(names, str):
+        raise BadParameter(f"arms is the text {names!r}; pass a list of names")
+    checked = [str(name) for name in names]
+    if len(checked) < fewest:
+        raise BadParameter(f"{len(checked)} arms; there is nothing to choose with fewer than {fewest}")
+    seen: set[str] = set()
+    for name in checked:
+        if name in seen:
+            raise BadParameter(f"arm {name!r} is there already; give every arm a name of its own")
+        seen.add(name)
+    return checked
+
+
+_INFINITY = {"+inf": math.inf, "-inf": -math.inf}
+
+
+def _without_infinity(value: Any) -> Any:
+    """JSON has no infinity: it is written as the text "+inf" or "-inf", under a key that says so."""
+    if isinstance(value, float) and math.isinf(value):
+        return {"number": "+inf" if value > 0 else "-inf"}
+    if isinstance(value, dict):
+        return {key: _without_infinity(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_infinity(item) for item in value]
+    return value
+
+
+def _with_infinity(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"number"} and value["number"] in _INFINITY:
+            return _INFINITY[value["number"]]
+        return {key: _with_infinity(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_infinity(item) for item in value]
+    return value

@@ -1,0 +1,237 @@
+"""The command line: simulate, policies, problem, demo."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.oracle import best_arms, best_ratio
+from budgetbandits.policies import POLICIES, parse_policy
+from budgetbandits.policies.base import KNOWLEDGE, Policy
+from budgetbandits.problem import FAMILIES, Problem, family
+from budgetbandits.simulation import Outcome, simulate
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Budgeted multi-armed bandits: every choice has an unknown payoff and an unknown price.",
+)
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is one line on stderr and exit code 2."""
+    try:
+        app(standalone_mode=False)
+    except BudgetBanditsError as error:
+        _fail(str(error))
+    except typer.Exit as leave:
+        sys.exit(leave.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:  # click's usage errors: unknown option, missing argument, value of the wrong type
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(error.format_message())
+
+
+def _fail(message: str) -> None:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)
+
+
+# --- simulate ----------------------------------------------------------------------------------------------------
+
+
+@app.command("simulate")
+def simulate_command(
+    problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
+    policy: Annotated[
+        list[str], typer.Option(help="A policy, with parameters as epsilon-first:epsilon=0.1. May be repeated.")
+    ],
+    budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 1,
+    max_rounds: Annotated[int, typer.Option(help="Stop with an error when a game gets this long.")] = 100_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
+    arms = Problem.load(problem)
+    policies = [parse_policy(text) for text in policy]
+    if jobs < 0:
+        raise BadParameter(f"jobs is {jobs}; use 0 for one a core, or the number of workers")
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, max_rounds)
+    if as_json:
+        results = [result for outcome in outcomes for result in summaries(outcome)]
+        print(json.dumps({"results": results}, allow_nan=False))
+    else:
+        _show(arms, outcomes, title=str(problem))
+
+
+def _simulate_all(
+    problem: Problem, policies: list[Policy], budgets: list[float], runs: int, seed: int, jobs: int, max_rounds: int
+) -> list[Outcome]:
+    outcomes = []
+    with _progress(len(policies) * runs) as advance_to:
+        for i, policy in enumerate(policies):
+
+            def report(done: int, before: int = i * runs, name: str = policy.spec) -> None:
+                advance_to(before + done, name)
+
+            outcomes.append(
+                simulate(problem, policy, budgets, runs, seed, jobs=jobs, max_rounds=max_rounds, progress=report)
+            )
+    return outcomes
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
+    """A bar on stderr; silent where stderr is not a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, name: bar.update(task, completed=done, description=name)
+
+
+def summaries(outcome: Outcome) -> list[dict[str, Any]]:
+    """One plain record for each budget."""
+    regret, pseudo, identified = outcome.regret, outcome.pseudo_regret, outcome.best_arm_identified
+    records = []
+    for b, budget in enumerate(outcome.budgets.tolist()):
+        hits = identified[:, b]
+        records.append(
+            {
+                "policy": outcome.policy,
+                "budget": budget,
+                "runs": outcome.runs,
+                "regret": spread(regret[:, b]),
+                "pseudo_regret": spread(pseudo[:, b]),
+                "rounds": spread(outcome.rounds[:, b]),
+                "reward": spread(outcome.reward[:, b]),
+                "spend": spread(outcome.spend[:, b]),
+                "pulls": outcome.pulls[:, b].mean(axis=0).tolist(),
+                "best_arm_identified": float(hits.mean()),
+                "missed_runs": int((~hits).sum()),
+                "regret_when_identified": spread(regret[hits, b]),
+                "regret_when_missed": spread(regret[~hits, b]),
+                "engine": outcome.engine,
+                "seconds": outcome.seconds,
+            }
+        )
+    return records
+
+
+def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
+    """Mean, standard deviation and standard error; null where there are too few values for them."""
+    n = len(values)
+    std = float(values.std(ddof=1)) if n > 1 else None
+    return {"mean": float(values.mean()) if n else None, "std": std, "sem": None if std is None else std / n**0.5}
+
+
+def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
+    best = ", ".join(problem.names[arm] for arm in best_arms(problem))
+    table = Table(
+        title=f"{title}\n{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost), "
+        f"{outcomes[0].runs} runs",
+        title_justify="left",
+        caption="± is the standard error, std the standard deviation of the regret from run to run.\n"
+        "pseudo: the same regret from the pull counts. best arm: runs that pulled it most.",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("policy", overflow="fold")
+    for column in ("budget", "regret", "std", "pseudo", "rounds", "best arm"):
+        table.add_column(column, justify="right", no_wrap=True)
+    records = [record for outcome in outcomes for record in summaries(outcome)]
+    records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
+    for record, following in zip(records, [*records[1:], None], strict=True):
+        table.add_row(
+            record["policy"],
+            f"{record['budget']:,g}",
+            _estimate(record["regret"]),
+            "–" if record["regret"]["std"] is None else f"{record['regret']['std']:,.1f}",
+            _estimate(record["pseudo_regret"]),
+            f"{record['rounds']['mean']:,.0f}",
+            f"{record['best_arm_identified']:.1%}",
+            end_section=following is not None and following["budget"] != record["budget"],
+        )
+    Console().print(table)
+
+
+def _estimate(record: dict[str, float | None]) -> str:
+    error = "" if record["sem"] is None else f" ± {record['sem']:,.1f}"
+    return f"{record['mean']:,.1f}{error}"
+
+
+# --- policies, problem, demo -------------------------------------------------------------------------------------
+
+
+@app.command("policies")
+def policies_command() -> None:
+    """List the policies, their parameters and what each must know."""
+    table = Table(title="Policies", title_justify="left", caption="Parameters by word: epsilon-first:epsilon=0.1")
+    for column in ("name", "parameters", "must know", "what it is"):
+        table.add_column(column, no_wrap=column == "name")
+    for name, kind in POLICIES.items():
+        policy = kind()
+        table.add_row(
+            name,
+            ", ".join(f"{key}={value}" for key, value in vars(policy).items()).replace("=None", ""),
+            "; ".join(f"{what}: {KNOWLEDGE[what]}" for what in sorted(policy.needs)) or "nothing",
+            (kind.__doc__ or "").splitlines()[0],
+        )
+    Console().print(table)
+
+
+@app.command("problem")
+def problem_command(
+    family_name: Annotated[str, typer.Argument(metavar="FAMILY", help=f"One of {', '.join(FAMILIES)}.")],
+    arms: Annotated[int, typer.Option(help="How many arms.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same problem.")] = 0,
+    low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,
+    high: Annotated[float, typer.Option(help="The largest mean.")] = 1.0,
+) -> None:
+    """Print a random problem as TOML."""
+    print(family(family_name, arms, seed, low, high).to_toml(), end="")
+
+
+@app.command("demo")
+def demo_command(
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 50,
+    seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 0,
+) -> None:
+    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
+    problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
+    policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
+    outcomes = _simulate_all(problem, policies, [500.0, 2000.0], runs, seed, jobs or -1, 100_000_000)
+    _show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
+    Console().print(
+        "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
+        "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
+    )

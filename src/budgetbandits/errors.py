@@ -1,0 +1,60 @@
+"""Every error the package raises. Each says what is wrong, where, and what to do about it."""
+
+
+class BudgetBanditsError(Exception):
+    """The common ancestor: catch this to catch all of them."""
+
+
+class ProblemError(BudgetBanditsError, ValueError):
+    """A law, an arm or a problem file that cannot be played."""
+
+
+class UnknownPolicy(BudgetBanditsError, ValueError):
+    """No policy of that name is registered."""
+
+
+class BadParameter(BudgetBanditsError, ValueError):
+    """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
+
+
+class MissingKnowledge(BudgetBanditsError, ValueError):
+    """A policy must know something (its ``needs``) that the driver was not given."""
+
+
+class UnknownArm(BudgetBanditsError, KeyError):
+    """No arm of that name."""
+
+    def __str__(self) -> str:  # KeyError would print the message in quotes
+        return str(self.args[0])
+
+
+class RewardOutOfRange(BudgetBanditsError, ValueError):
+    """A reward that is not a number in [0, reward_max]."""
+
+
+class CostOutOfRange(BudgetBanditsError, ValueError):
+    """A cost that is not a number in [0, cost_max]."""
+
+
+class NotAsked(BudgetBanditsError, ValueError):
+    """Feedback for an ask that was never made, or that was already told."""
+
+
+class BudgetExhausted(BudgetBanditsError, RuntimeError):
+    """The budget is gone: nothing can be asked or told any more."""
+
+
+class NoArmLeft(BudgetBanditsError, RuntimeError):
+    """Retiring this arm would leave nothing to choose from."""
+
+
+class BadState(BudgetBanditsError, ValueError):
+    """A saved state that cannot be read: damaged, or from another version or policy."""
+
+
+class RoundLimit(BudgetBanditsError, RuntimeError):
+    """A simulated game went on past the cap on rounds."""
+
+
+class NotALattice(BudgetBanditsError, ValueError):
+    """The exact optimum needs costs that are multiples of one step."""

@@ -1,0 +1,61 @@
+"""The registry of policies: a new policy is one file and one line here."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
+from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
+from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
+
+POLICIES: dict[str, type[Policy]] = {
+    policy.name: policy
+    for policy in (
+        BudgetedThompson,
+        EpsilonFirst,
+        EpsilonFirstGreedy,
+        PDBwK,
+        PrimalDualBwK,
+        UCBBV1,
+        UCBBV2,
+        KUBE,
+        FractionalKUBE,
+        KnapsackKUBE,
+        Thompson,
+        UCB1,
+        UCBV,
+        MOSS,
+        KLUCB,
+        BayesUCB,
+    )
+}
+
+
+def parse_policy(text: str) -> Policy:
+    """A policy from its text: a name and, after a colon, parameters by word.
+
+    >>> parse_policy("epsilon-first:epsilon=0.2")
+    EpsilonFirst(epsilon=0.2)
+    """
+    name, _, rest = text.strip().partition(":")
+    if name not in POLICIES:
+        raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
+    allowed = [field.name for field in fields(POLICIES[name])]
+    values: dict[str, float] = {}
+    for part in filter(None, rest.split(",")):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in allowed:
+            takes = f"takes {', '.join(allowed)}" if allowed else "takes no parameters"
+            raise BadParameter(f"{name} has no parameter {key!r}; it {takes}")
+        if key in values:
+            raise BadParameter(f"{name}: {key} is given twice; give it once")
+        try:
+            values[key] = float(value)
+        except ValueError:
+            raise BadParameter(f"{name}: {key} is {value!r}; write {key}=NUMBER") from None
+    return POLICIES[name](**values)

@@ -1,0 +1,167 @@
+"""The contract between a policy and whoever drives it.
+
+A policy is an immutable set of hyper-parameters. What it has learnt lives in a `State` that the driver holds and
+hands back at every call; randomness comes from a generator that is passed in. So the simulator, an `Allocation` and
+a service run the very same code, and a state can be written down and taken up again.
+
+    state = policy.start(arms=3, known={})
+    arm = policy.choose(state, rng)               # an arm's number, or None: nothing can be afforded any more
+    policy.observe(state, arm, reward=1.0, cost=0.4, rng=rng)
+
+Rewards and costs are numbers in [0, 1]. Feedback may come late, in batches, in any order, or for arms never chosen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BadParameter, BadState, MissingKnowledge
+
+if TYPE_CHECKING:
+    from budgetbandits.allocation import Allocation
+
+Array = NDArray[np.float64]
+
+KNOWLEDGE = {
+    "budget": "the budget, in units of the largest possible cost",
+    "cost_floor": "a positive lower bound on every arm's mean cost",
+    "costs": "every arm's mean cost, known and fixed",
+}
+"""What a policy may declare under `needs`."""
+
+
+@dataclass
+class State:
+    """What the next choice needs and nothing more. The last axis of every array runs over the arms."""
+
+    active: NDArray[np.bool_]
+    pulls: NDArray[np.int64]
+    known: dict[str, Any] = field(default_factory=dict)
+    opened: int = 0
+    """How many arms, in order, have had their first pull handed out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        """This state with every field replaced from `to_dict`'s output, in this one's types."""
+        for f in fields(self):
+            if f.name not in values:
+                raise BadState(f"the saved state lacks {f.name!r}; restore it with the policy that wrote it")
+            old, new = getattr(self, f.name), values[f.name]
+            if isinstance(old, np.ndarray):
+                array = np.array(new, dtype=old.dtype)
+                if array.shape[:-1] != old.shape[:-1] or array.shape[-1] != old.shape[-1]:
+                    raise BadState(f"{f.name!r} has shape {array.shape}, not {old.shape}; the saved state is damaged")
+                setattr(self, f.name, array)
+            elif f.name != "known":
+                setattr(self, f.name, new)
+        return self
+
+    def extend(self, other: Self) -> None:
+        """Append the arms of another state of the same policy."""
+        for f in fields(self):
+            mine, theirs = getattr(self, f.name), getattr(other, f.name)
+            if isinstance(mine, np.ndarray):
+                setattr(self, f.name, np.concatenate([mine, theirs], axis=-1))
+        if "costs" in self.known:
+            self.known["costs"] = np.concatenate([self.known["costs"], other.known["costs"]])
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """Immutable hyper-parameters and the rule they parametrise."""
+
+    name: ClassVar[str]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What must be known beforehand: a subset of `KNOWLEDGE`. Empty for most."""
+        return frozenset()
+
+    @property
+    def anytime(self) -> bool:
+        """Whether one game played to the largest budget contains the games of all smaller ones."""
+        return "budget" not in self.needs
+
+    @abstractmethod
+    def start(self, arms: int, known: Mapping[str, Any]) -> State:
+        """The state before the first round. ``known`` holds what `needs` names."""
+
+    @abstractmethod
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        """The arm to pull next, or None when the policy can afford none."""
+
+    @abstractmethod
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        """Learn from one pull."""
+
+    @abstractmethod
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        """Learn from ``pulls`` past pulls with this total reward and total cost."""
+
+    @property
+    def spec(self) -> str:
+        """The policy as text, such as ``epsilon-first:epsilon=0.2``; defaults are left out."""
+        changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
+        return self.name + "".join(
+            (":" if i == 0 else ",") + f"{f.name}={getattr(self, f.name)}" for i, f in enumerate(changed)
+        )
+
+    def allocate(self, arms: Sequence[str], budget: float, **settings: Any) -> Allocation:
+        """Spend ``budget`` on these arms by `ask` and `tell`; the settings are those of `Allocation`."""
+        from budgetbandits.allocation import Allocation  # the driver imports the policies, so not at the top
+
+        return Allocation(self, arms, budget, **settings)
+
+    def take(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Exactly what this policy needs out of ``known``, checked."""
+        taken: dict[str, Any] = {}
+        for what in sorted(self.needs):
+            if known.get(what) is None:
+                raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[what]}; pass {what}=...")
+            taken[what] = np.asarray(known[what], dtype=float) if what == "costs" else float(known[what])
+            if not np.all(taken[what] > 0.0) or not np.all(np.isfinite(taken[what])):
+                raise BadParameter(f"{what} is {known[what]}; {self.name} needs it positive and finite")
+        return taken
+
+    def positive(self, **values: float | None) -> None:
+        """Refuse hyper-parameters that are not positive, finite numbers; None means: not given."""
+        for what, value in values.items():
+            if value is not None and not 0.0 < value < np.inf:
+                raise BadParameter(f"{self.name}: {what} is {value}; use a positive number")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def first_pull(state: State) -> int | None:
+    """The next arm that has not been offered its first pull, or None; arms with a history need none."""
+    while state.opened < len(state.pulls):
+        arm = state.opened
+        state.opened += 1
+        if state.pulls[arm] == 0 and state.active[arm]:
+            return arm
+    return None
+
+
+def best(score: Array, rng: np.random.Generator) -> int | None:
+    """The arm with the highest score; exact ties are broken uniformly at random; None if all are −∞."""
+    arm = int(score.argmax())
+    top = score[arm]
+    if top == -np.inf:
+        return None
+    ties = np.flatnonzero(score == top)
+    return arm if len(ties) == 1 else int(ties[rng.integers(len(ties))])

@@ -1,0 +1,138 @@
+"""The classical rules the paper cites. They look at rewards alone: the special case cost ≡ 1, and the baseline that
+ignores prices. Thompson sampling stands in `thompson`.
+
+With r̄ the mean reward of n pulls, t rounds played, K arms and kl the Bernoulli relative entropy:
+
+    ucb1       r̄ + √(2 ln t / n)                                       Auer, Cesa-Bianchi, Fischer 2002
+    ucb-v      r̄ + √(2 V ζ ln t / n) + 3 ζ ln t / n, V the variance    Audibert, Munos, Szepesvári 2009, ζ = 1.2
+    moss       r̄ + √(max(ln(T / (K n)), 0) / n)                        Audibert, Bubeck 2009; T the horizon
+    kl-ucb     max{ q : n kl(r̄, q) ≤ ln t + c ln ln t }                Garivier, Cappé 2011; c = 0 as they advise
+    bayes-ucb  the quantile 1 − 1/(t (ln T)^c) of Beta(Σr + 1, n − Σr + 1)   Kaufmann, Cappé, Garivier 2012; c = 0 as
+               they advise, which leaves T out
+
+All but MOSS prove O(ln T) regret where every cost is 1; MOSS proves O(√(KT)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+
+STEPS = 10
+
+
+def ucb1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    return mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)
+
+
+def ucb_v(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, variance: Any, zeta: Any) -> Any:
+    exploration = zeta * np.log(np.maximum(rounds, 1.0)) / pulls
+    return mean_reward + np.sqrt(2.0 * variance * exploration) + 3.0 * exploration
+
+
+def moss(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, share: Any) -> Any:
+    return mean_reward + np.sqrt(np.maximum(np.log(share / pulls), 0.0) / pulls)
+
+
+def kl_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, lower_order: Any) -> Any:
+    log_rounds = np.log(np.maximum(rounds, 1.0))
+    level = (log_rounds + lower_order * np.log(np.maximum(log_rounds, 1.0))) / pulls
+    return bernoulli_upper(mean_reward, level)
+
+
+def bernoulli_upper(mean: Any, level: Any) -> Any:
+    """The largest q in [mean, 1] with kl(mean, q) ≤ level.
+
+    Newton's method, which never passes the root when it starts to the right of it, where kl is convex. Two bounds to
+    start from, both above the root: Pinsker's mean + √(level / 2), tight when the level is small, and what is left of
+    kl without −mean·ln q, tight when the level is large. Ten steps leave an error below 1e-11.
+    """
+    low = np.minimum(np.maximum(mean, 1e-300), 1.0)
+    rest = np.maximum(1.0 - low, 1e-300)
+    tail = rest * np.exp(-np.minimum((level - low * np.log(low)) / rest, 600.0))
+    q_rest = np.minimum(np.maximum(np.maximum(rest - np.sqrt(level / 2.0), tail), 1e-300), rest)
+    for _ in range(STEPS):
+        q = 1.0 - q_rest  # the complement is what is stored: near q = 1 it keeps the digits
+        excess = low * np.log(low / np.maximum(q, low)) + rest * np.log(rest / q_rest) - level
+        slope = np.maximum(rest - q_rest, 1e-300) / (np.maximum(q, low) * q_rest)
+        q_rest = np.minimum(q_rest + np.maximum(excess, 0.0) / slope, rest)
+    return either(mean < 1.0, 1.0 - q_rest, 1.0)
+
+
+def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    successes = mean_reward * pulls
+    # the upper tail: 1 − 1/t itself rounds to 1 when t is large
+    return special.betainccinv(successes + 1.0, np.maximum(pulls - successes, 0.0) + 1.0, 1.0 / np.maximum(rounds, 2.0))
+
+
+@dataclass(frozen=True)
+class UCB1(IndexPolicy):
+    """UCB1."""
+
+    name: ClassVar[str] = "ucb1"
+    index = staticmethod(ucb1)
+
+
+@dataclass(frozen=True)
+class UCBV(IndexPolicy):
+    """UCB-V, which knows how much rewards vary."""
+
+    name: ClassVar[str] = "ucb-v"
+    index = staticmethod(ucb_v)
+    zeta: float = 1.2
+
+    def __post_init__(self) -> None:
+        self.positive(zeta=self.zeta)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0), self.zeta)
+
+
+@dataclass(frozen=True)
+class MOSS(IndexPolicy):
+    """MOSS; the ``horizon`` may be left out where the budget is known, which is the horizon when every cost is 1."""
+
+    name: ClassVar[str] = "moss"
+    index = staticmethod(moss)
+    horizon: float | None = None
+
+    def __post_init__(self) -> None:
+        self.positive(horizon=self.horizon)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset() if self.horizon is not None else frozenset({"budget"})
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        horizon = state.known["budget"] if self.horizon is None else self.horizon
+        return (horizon / len(state.pulls),)
+
+
+@dataclass(frozen=True)
+class KLUCB(IndexPolicy):
+    """KL-UCB for rewards in [0, 1]; ``lower_order`` is c."""
+
+    name: ClassVar[str] = "kl-ucb"
+    index = staticmethod(kl_ucb)
+    lower_order: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.lower_order < np.inf:
+            raise BadParameter(f"{self.name}: lower_order is {self.lower_order}; use 0 or a positive number")
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (self.lower_order,)
+
+
+@dataclass(frozen=True)
+class BayesUCB(IndexPolicy):
+    """Bayes-UCB with a uniform prior."""
+
+    name: ClassVar[str] = "bayes-ucb"
+    index = staticmethod(bayes_ucb)

@@ -1,0 +1,108 @@
+"""Counts and means that several policies share, and the policies that rank arms by an index of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from budgetbandits.policies.base import Array, Policy, State, best, first_pull
+
+
+def either(condition: Any, yes: Any, no: Any) -> Any:
+    """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
+    return np.where(condition, yes, no)
+
+
+@dataclass
+class Tally(State):
+    """Sums of what each arm has brought and cost."""
+
+    reward: Array = field(default_factory=lambda: np.zeros(0))
+    reward_squared: Array = field(default_factory=lambda: np.zeros(0))
+    cost: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def seen(self) -> Array:
+        """Pulls as a divisor: at least 1."""
+        return np.maximum(self.pulls, 1).astype(float)
+
+    @property
+    def mean_reward(self) -> Array:
+        return self.reward / self.seen
+
+    @property
+    def mean_cost(self) -> Array:
+        return self.cost / self.seen
+
+    @property
+    def left(self) -> float:
+        """What is left of a budget that is known."""
+        return float(self.known["budget"] - self.cost.sum())
+
+
+@dataclass(frozen=True)
+class TallyPolicy(Policy):
+    """A policy that learns by counting."""
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Tally:
+        return Tally(
+            active=np.ones(arms, dtype=bool),
+            pulls=np.zeros(arms, dtype=np.int64),
+            known=self.take(known),
+            reward=np.zeros(arms),
+            reward_squared=np.zeros(arms),
+            cost=np.zeros(arms),
+        )
+
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        assert isinstance(state, Tally)
+        state.pulls[arm] += 1
+        state.reward[arm] += reward
+        state.reward_squared[arm] += reward * reward
+        state.cost[arm] += cost
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Tally)
+        state.pulls[arm] += pulls
+        state.reward[arm] += reward
+        state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows
+        state.cost[arm] += cost
+
+
+@dataclass(frozen=True)
+class IndexPolicy(TallyPolicy):
+    """First every arm once, in order; then the arm with the highest index.
+
+    ``index(mean_reward, mean_cost, pulls, rounds, *extras)`` is one function made of NumPy ufuncs, so that it serves
+    whole arrays here and can be compiled for single arms elsewhere. It may divide by zero as long as it replaces the
+    result: an index whose denominator is not positive is +∞.
+    """
+
+    index: ClassVar[Callable[..., Any]]
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        """Further arguments of the index: hyper-parameters, or what all arms together say."""
+        return ()
+
+    def affordable(self, state: Tally) -> Array | None:
+        """A mask of the arms that may be pulled, or None for all."""
+        return None
+
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        assert isinstance(state, Tally)
+        mask = self.affordable(state)
+        while (arm := first_pull(state)) is not None:
+            if mask is None or mask[arm]:
+                return arm
+        pulls = state.seen
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = type(self).index(
+                state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *self.extras(state)
+            )
+        # an arm whose first feedback is still on its way could be anything
+        score = np.where(state.pulls > 0, score, np.inf)
+        allowed = state.active if mask is None else state.active & mask.astype(bool)
+        return best(np.where(allowed, score, -np.inf), rng)

@@ -1,0 +1,124 @@
+"""PD-BwK: optimistic reward per optimistic price, from bandits with knapsacks.
+
+With φ(x, n) = √(νx/n) + ν/n and ν = ¼ ln(BK),
+
+    pd-bwk            argmax min(r̄ + φ(r̄, n), 1) / max(c̄ − φ(c̄, n), 0)            the seed paper's variant
+    primal-dual-bwk   argmax min(r̄ + φ, 1) / Σ_j v_j · (lower bound of the arm's use of resource j)
+
+where the resources are money and, if a ``horizon`` T is given, time, of which every pull uses B/T so that both have
+the same budget B. The prices start at v_j = 1 and rise by the factor (1 + ε)^(lower bound) for the pulled arm,
+ε = √(ln d / B), d resources. With money alone ε = 0, the price cancels, and the two rules are one.
+
+Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is the seed paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from budgetbandits.policies.base import State
+from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+
+
+def upper(mean: Any, pulls: Any, width: Any) -> Any:
+    """An optimistic mean, at most 1."""
+    return np.minimum(mean + np.sqrt(width * mean / pulls) + width / pulls, 1.0)
+
+
+def lower(mean: Any, pulls: Any, width: Any) -> Any:
+    """A pessimistic mean, at least 0."""
+    return np.maximum(mean - np.sqrt(width * mean / pulls) - width / pulls, 0.0)
+
+
+def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:
+    price = lower(mean_cost, pulls, width)
+    return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+
+
+@dataclass(frozen=True)
+class PDBwK(IndexPolicy):
+    """The seed paper's variant.
+
+    >>> sorted(PDBwK().needs)
+    ['budget']
+    """
+
+    name: ClassVar[str] = "pd-bwk"
+    index = staticmethod(pd_bwk)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"budget"})
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (self.width(state),)
+
+    def width(self, state: Tally) -> float:
+        """ν = ¼ ln(BK), kept from turning negative where the budget is smaller than one pull."""
+        return 0.25 * float(np.log(max(state.known["budget"] * len(state.pulls), 1.0)))
+
+
+@dataclass
+class Priced(Tally):
+    """Sums, and the price of each resource on the logarithmic scale: prices themselves overflow at large budgets."""
+
+    log_money: float = 0.0
+    log_time: float = 0.0
+    chosen: int = 0
+
+
+@dataclass(frozen=True)
+class PrimalDualBwK(PDBwK):
+    """The original, with time as a second resource when there is a horizon.
+
+    >>> PrimalDualBwK(horizon=1000.0).spec
+    'primal-dual-bwk:horizon=1000.0'
+    """
+
+    name: ClassVar[str] = "primal-dual-bwk"
+    horizon: float | None = None
+
+    def __post_init__(self) -> None:
+        self.positive(horizon=self.horizon)
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
+        return Priced(**vars(super().start(arms, known)))
+
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        assert isinstance(state, Priced)
+        if self.horizon is not None and state.chosen >= self.horizon:
+            return None
+        arm = super().choose(state, rng)
+        if arm is not None:
+            state.chosen += 1
+            self._raise_prices(state, arm)
+        return arm
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        assert isinstance(state, Priced)
+        # dividing every price by the largest changes no argmax
+        top = max(state.log_money, state.log_time)
+        money, time = np.exp(state.log_money - top), np.exp(state.log_time - top)
+        return (self.width(state), money, time * self._time_use(state))
+
+    @staticmethod
+    def index(  # type: ignore[override]
+        mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any, money: Any, time: Any
+    ) -> Any:
+        price = money * lower(mean_cost, pulls, width) + time
+        return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+
+    def _time_use(self, state: Tally) -> float:
+        return 0.0 if self.horizon is None else min(1.0, float(state.known["budget"]) / self.horizon)
+
+    def _raise_prices(self, state: Priced, arm: int) -> None:
+        if self.horizon is None or state.pulls[arm] == 0:
+            return
+        growth = float(np.log1p(np.sqrt(np.log(2.0) / state.known["budget"])))
+        pulls = float(state.pulls[arm])
+        state.log_money += growth * float(lower(state.cost[arm] / pulls, pulls, self.width(state)))
+        state.log_time += growth * self._time_use(state)

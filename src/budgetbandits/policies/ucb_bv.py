@@ -1,0 +1,71 @@
+"""UCB-BV1 and UCB-BV2: an upper confidence bound on the ratio of two means.
+
+With s = √(ln(t − 1) / n) and λ a lower bound on the mean costs,
+
+    UCB-BV1:  r̄/c̄ + (1 + 1/λ) s / (λ − s)                  λ must be known
+    UCB-BV2:  r̄/c̄ + (1/λ) (1 + 1/(λ − s)) s                λ is the smallest mean cost seen so far
+
+and +∞ while λ ≤ s. Both prove O(ln B) regret; the paper's Remark 1 compares their constant with that of BTS.
+
+Ding, Qin, Zhang, Liu: Multi-Armed Bandit with Budget Constraint and Variable Costs. AAAI 2013.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+
+
+def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
+    radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
+    bonus = (1.0 + 1.0 / cost_floor) * radius / (cost_floor - radius)
+    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+
+
+def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
+    radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
+    bonus = (1.0 / cost_floor) * (1.0 + 1.0 / (cost_floor - radius)) * radius
+    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+
+
+@dataclass(frozen=True)
+class UCBBV1(IndexPolicy):
+    """UCB-BV1; ``cost_floor`` may be left out where the driver knows it.
+
+    >>> UCBBV1(cost_floor=0.16).needs
+    frozenset()
+    """
+
+    name: ClassVar[str] = "ucb-bv1"
+    index = staticmethod(ucb_bv1)
+    cost_floor: float | None = None
+
+    def __post_init__(self) -> None:
+        self.positive(cost_floor=self.cost_floor)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (state.known["cost_floor"] if self.cost_floor is None else self.cost_floor,)
+
+
+@dataclass(frozen=True)
+class UCBBV2(IndexPolicy):
+    """UCB-BV2, which estimates the floor that UCB-BV1 must know.
+
+    >>> UCBBV2().anytime
+    True
+    """
+
+    name: ClassVar[str] = "ucb-bv2"
+    index = staticmethod(ucb_bv2)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        counted = state.active & (state.pulls > 0)
+        return (state.mean_cost[counted].min() if counted.any() else 0.0,)

@@ -1,0 +1,237 @@
+"""A problem: the named arms a player may pull, each with its hidden law. Reads and writes TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.laws import (
+    Array,
+    Bernoulli,
+    Beta,
+    Independent,
+    Lattice,
+    Law,
+    OutcomeLaw,
+    joint_table,
+    parse_joint,
+    parse_law,
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A name and the law of what a pull of it brings."""
+
+    name: str
+    law: OutcomeLaw
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
+        if self.law.cost_mean <= 0.0:
+            raise ProblemError(
+                f"arm {self.name!r}: the mean cost is 0, so it could be pulled forever; give it a positive mean cost"
+            )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """At least two arms with different names.
+
+    >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
+    >>> problem.names, problem.reward_means / problem.cost_means
+    (('arm-1', 'arm-2'), array([1.5 , 0.75]))
+    """
+
+    arms: tuple[Arm, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", tuple(self.arms))
+        if len(self.arms) < 2:
+            raise ProblemError(
+                f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"
+            )
+        seen: set[str] = set()
+        for arm in self.arms:
+            if arm.name in seen:
+                raise ProblemError(f"arm {arm.name!r} is there twice; give every arm a name of its own")
+            seen.add(arm.name)
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(arm.name for arm in self.arms)
+
+    @cached_property
+    def reward_means(self) -> Array:
+        return np.array([arm.law.reward_mean for arm in self.arms])
+
+    @cached_property
+    def cost_means(self) -> Array:
+        return np.array([arm.law.cost_mean for arm in self.arms])
+
+    @cached_property
+    def is_bernoulli(self) -> bool:
+        """Whether every reward and cost is 0 or 1, where the paper's lemmas are equalities."""
+        return all(
+            isinstance(arm.law, Independent)
+            and isinstance(arm.law.reward, Bernoulli)
+            and isinstance(arm.law.cost, Bernoulli)
+            for arm in self.arms
+        )
+
+    @cached_property
+    def identity(self) -> int:
+        """A number that depends on the content alone, to derive seeds from."""
+        return int.from_bytes(hashlib.blake2b(self.to_toml().encode(), digest_size=8).digest(), "little")
+
+    @classmethod
+    def bernoulli(cls, rewards: Sequence[float], costs: Sequence[float]) -> Problem:
+        """Bernoulli arms ``arm-1``, ``arm-2``, … with these mean rewards and costs."""
+        if len(rewards) != len(costs):
+            raise ProblemError(f"{len(rewards)} mean rewards but {len(costs)} mean costs; give one of each per arm")
+        return _numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
+
+    @classmethod
+    def from_toml(cls, text: str) -> Problem:
+        """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+        for key in document:
+            if key != "arms":
+                raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries only")
+        entries = document.get("arms", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise ProblemError("arms is not a list of tables; write each arm under a line [[arms]]")
+        return cls(tuple(_parse_arm(entry, i + 1) for i, entry in enumerate(entries)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Problem:
+        """Read a problem from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+        try:
+            return cls.from_toml(text)
+        except ProblemError as error:
+            raise ProblemError(f"{path}: {error}") from None
+
+    def to_toml(self) -> str:
+        """The problem as TOML; reading it back gives an equal problem.
+
+        >>> print(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).to_toml().splitlines()[2])
+        reward = { law = "bernoulli", mean = 0.3 }
+        """
+        return "\n".join(_write_arm(arm) for arm in self.arms)
+
+
+def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
+    return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
+
+
+def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
+    if "name" not in entry:
+        raise ProblemError(f'arm number {position} has no name; add name = "..."')
+    name = entry["name"]
+    where = f"arm {name!r}"
+    for key in entry:
+        if key not in ("name", "reward", "cost", "joint"):
+            raise ProblemError(f"{where}: unknown key {key!r}; an arm has name, reward and cost, or name and joint")
+    parts = ("joint",) if "joint" in entry else ("reward", "cost")
+    if "joint" in entry and len(entry) > 2:
+        raise ProblemError(f"{where}: joint stands for both reward and cost; remove one or the other")
+    laws: dict[str, Any] = {}
+    for part in parts:
+        if part not in entry:
+            raise ProblemError(f'{where}: no {part}; add {part} = {{ law = "bernoulli", mean = 0.5 }} or another law')
+        try:
+            laws[part] = parse_joint(entry[part]) if part == "joint" else parse_law(entry[part])
+        except ProblemError as error:
+            raise ProblemError(f"{where}: {part}: {error}") from None
+    return Arm(name, laws["joint"] if "joint" in entry else Independent(**laws))
+
+
+def _write_arm(arm: Arm) -> str:
+    lines = ["[[arms]]", f"name = {_toml(arm.name)}"]
+    if isinstance(arm.law, Independent):
+        lines += [f"reward = {_toml(arm.law.reward.to_table())}", f"cost = {_toml(arm.law.cost.to_table())}"]
+    else:
+        lines.append(f"joint = {_toml(joint_table(arm.law))}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """The few kinds of value a problem is made of, as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)  # text and finite numbers are written alike in JSON and TOML
+
+
+# --- random families ---------------------------------------------------------------------------------------------
+
+
+def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law:
+    return Bernoulli(rng.uniform(low, high))
+
+
+def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
+    support = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    for _ in range(1_000):
+        weights = rng.dirichlet(np.ones(5), size=1_000)
+        fitting = np.flatnonzero((weights @ support >= low) & (weights @ support <= high))
+        if len(fitting):
+            return Lattice(support.tolist(), weights[fitting[0]].tolist())
+    raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
+
+
+def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
+    mean, concentration = rng.uniform(low, high), rng.uniform(1.0, 10.0)
+    return Beta(mean * concentration, (1.0 - mean) * concentration)
+
+
+FAMILIES: dict[str, Callable[[np.random.Generator, float, float], Law]] = {
+    "uniform-bernoulli": _uniform_bernoulli,
+    "uniform-multinomial": _uniform_multinomial,
+    "uniform-beta": _uniform_beta,
+}
+
+
+def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
+    """A random problem of a named family; rewards and costs are independent, arms are alike in law.
+
+    ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
+    0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
+    a + b from U(1, 10).
+
+    >>> len(family("uniform-bernoulli", arms=10, seed=3))
+    10
+    """
+    if name not in FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join(FAMILIES)}")
+    if arms < 2:
+        raise BadParameter(f"arms is {arms}; a problem needs at least two")
+    if seed < 0:
+        raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
+    if not (0.0 <= low < high <= 1.0) or math.isnan(low + high):
+        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(list(FAMILIES).index(name), arms)))
+    draw = FAMILIES[name]
+    return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])

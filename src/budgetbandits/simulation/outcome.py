@@ -1,0 +1,49 @@
+"""What a simulation returns: arrays over (run, budget) or (run, budget, arm)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits import oracle
+from budgetbandits.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The games of one policy on one problem. The last pull counts as a pull even when it overdraws the budget; its
+    reward is then not earned and its cost not paid."""
+
+    problem: Problem
+    policy: str
+    budgets: Array
+    reward: Array
+    spend: Array
+    rounds: NDArray[np.int64]
+    pulls: NDArray[np.int64]
+    engine: str
+    seconds: float
+
+    @property
+    def runs(self) -> int:
+        return len(self.reward)
+
+    @property
+    def regret(self) -> Array:
+        """ρ*B − reward, run by run; ρ*B is R* for Bernoulli arms and whole budgets, and within ρ* of it otherwise."""
+        return np.asarray(oracle.best_ratio(self.problem) * self.budgets - self.reward)
+
+    @property
+    def pseudo_regret(self) -> Array:
+        """Σ μc Δ pulls, run by run: the same mean on Bernoulli problems (Lemma 2), within 2ρ* on others, and far
+        less noise."""
+        return np.asarray(self.pulls @ (self.problem.cost_means * oracle.gaps(self.problem)))
+
+    @property
+    def best_arm_identified(self) -> NDArray[np.bool_]:
+        """Whether a best arm was pulled more often than every other; ε-first pulls the arm it settles on most."""
+        return np.asarray(np.isin(self.pulls.argmax(axis=2), oracle.best_arms(self.problem)))

@@ -1,0 +1,83 @@
+"""The reference simulator: any policy, any problem, one round at a time. It is the specification.
+
+The rules of the game. Play goes on while something is left of the budget. A pull that costs more than is left ends the
+game and its reward is not counted. A policy that does not need to know the budget is played once, to the largest one,
+and the games at all smaller budgets are read off on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import RoundLimit
+from budgetbandits.laws import Array, OutcomeLaw
+from budgetbandits.policies.base import Policy
+from budgetbandits.problem import Problem
+
+TOLERANCE = 1e-9
+"""Sums of costs are floats: less than this is nothing."""
+
+
+def play(
+    problem: Problem,
+    policy: Policy,
+    budgets: Sequence[float],
+    world: np.random.Generator,
+    player: np.random.Generator,
+    max_rounds: int,
+) -> list[tuple[float, float, int, NDArray[np.int64]]]:
+    """One game to the largest of the rising ``budgets``: (reward, spend, rounds, pulls) at the end of each."""
+    state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
+    arms = [Pulls(arm.law, world) for arm in problem.arms]
+    pulls = np.zeros(len(problem), dtype=np.int64)
+    reward = spend = 0.0
+    rounds = 0
+    ended: list[tuple[float, float, int, NDArray[np.int64]]] = []
+    while len(ended) < len(budgets):
+        if rounds == max_rounds:
+            raise RoundLimit(
+                f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
+                f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
+            )
+        arm = policy.choose(state, player)
+        if arm is None:  # the policy can afford nothing more
+            ended.extend((reward, spend, rounds, pulls.copy()) for _ in budgets[len(ended) :])
+            break
+        earned, paid = arms[arm].pull()
+        policy.observe(state, arm, earned, paid, player)
+        pulls[arm] += 1
+        rounds += 1
+        while len(ended) < len(budgets) and spend + paid >= budgets[len(ended)] - TOLERANCE:
+            fits = spend + paid <= budgets[len(ended)] + TOLERANCE
+            ended.append((reward + earned * fits, spend + paid * fits, rounds, pulls.copy()))
+        reward += earned
+        spend += paid
+    return ended
+
+
+def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, Any]:
+    """Exactly what the policy declares that it needs, and nothing else."""
+    truth = {"budget": budget, "cost_floor": float(problem.cost_means.min()), "costs": problem.cost_means}
+    return {what: truth[what] for what in policy.needs}
+
+
+class Pulls:
+    """The outcomes of one arm, drawn in growing batches: a call for each pull would cost more than the pull."""
+
+    def __init__(self, law: OutcomeLaw, rng: np.random.Generator) -> None:
+        self._law = law
+        self._rng = rng
+        self._next = 0
+        self._rewards: Array = np.zeros(0)
+        self._costs: Array = np.zeros(0)
+
+    def pull(self) -> tuple[float, float]:
+        if self._next == len(self._rewards):
+            self._rewards, self._costs = self._law.sample(self._rng, min(max(16, 2 * self._next), 1024))
+            self._next = 0
+        self._next += 1
+        return float(self._rewards[self._next - 1]), float(self._costs[self._next - 1])
