@@ -266,7 +266,9 @@ class Allocation:
             )
         try:
             return cls._restored(document)
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except BadState:
+            raise
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
 
     @classmethod

@@ -194,18 +194,23 @@ def _estimate(record: dict[str, float | None]) -> str:
 @app.command("policies")
 def policies_command() -> None:
     """List the policies, their parameters and what each must know."""
-    table = Table(title="Policies", title_justify="left", caption="Parameters by word: epsilon-first:epsilon=0.1")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in ("name", "parameters", "must know", "what it is"):
-        table.add_column(column, no_wrap=column == "name")
+        table.add_column(column, no_wrap=column != "what it is")
     for name, kind in POLICIES.items():
         policy = kind()
         table.add_row(
             name,
             ", ".join(f"{key}={value}" for key, value in vars(policy).items()).replace("=None", ""),
-            "; ".join(f"{what}: {KNOWLEDGE[what]}" for what in sorted(policy.needs)) or "nothing",
+            ", ".join(sorted(policy.needs)),
             (kind.__doc__ or "").splitlines()[0],
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print("Parameters by word: epsilon-first:epsilon=0.2. A parameter without a value need not be given.")
+    console.print("What a policy must know a simulation hands over; elsewhere you do:")
+    for what, meaning in KNOWLEDGE.items():
+        console.print(f"  {what:10} {meaning}", highlight=False)
 
 
 @app.command("problem")
@@ -235,3 +240,7 @@ def demo_command(
         "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
         "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ plain values (the inline tables of a problem file).
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from budgetbandits.errors import ProblemError
 
@@ -37,10 +38,10 @@ def normalised(weights: Sequence[Any], atoms: int) -> tuple[float, ...]:
         raise ProblemError(f"weights is {weights!r}; write a list with one weight for each of the {atoms} values")
     if len(weights) != atoms:
         raise ProblemError(f"{len(weights)} weights for {atoms} values; give each value one weight")
-    numbers = [number(w, f"weight {i + 1}", 0.0, math.inf) for i, w in enumerate(weights)]
+    numbers = [number(w, f"weight {i + 1}", 0.0, 1e100) for i, w in enumerate(weights)]
     total = math.fsum(numbers)
-    if not 0.0 < total < math.inf:
-        raise ProblemError(f"the weights sum to {total:g}; make at least one positive and all of them finite")
+    if total <= 0.0:
+        raise ProblemError(f"the weights sum to {total:g}; make at least one of them positive")
     if abs(total - 1.0) <= 1e-12:  # probabilities already: left alone, so that writing and reading changes no bit
         return tuple(numbers)
     return tuple(w / total for w in numbers)
@@ -332,21 +333,27 @@ class Copula(OutcomeLaw):
         """E[reward | the cost's normal score lies between two of its quantiles], by quadrature."""
         if upper <= lower:
             return 0.0
-        nodes, weights = np.polynomial.legendre.leggauss(200)
-        cost_score = special.ndtri(lower + (upper - lower) * (nodes + 1.0) / 2.0)
         spread = math.sqrt(1.0 - self.correlation**2)
+        nodes, weights = np.polynomial.legendre.leggauss(100)
         atoms = self.reward.atoms()
         if atoms is None:
+            cost_score = special.ndtri(lower + (upper - lower) * (nodes + 1.0) / 2.0)
             scores, score_weights = np.polynomial.hermite_e.hermegauss(120)
             levels = special.ndtr(self.correlation * cost_score[:, None] + spread * scores)
             expected = self.reward.quantile(levels) @ (score_weights / score_weights.sum())
-        else:
-            cuts = special.ndtri(np.minimum(np.cumsum(atoms[1]), 1.0)[:-1])
-            with np.errstate(divide="ignore", invalid="ignore"):  # spread 0: the score decides, ±inf is right
-                reached = stats.norm.cdf((cuts - self.correlation * cost_score[:, None]) / spread)
-            edges = np.hstack([np.zeros((len(nodes), 1)), np.nan_to_num(reached), np.ones((len(nodes), 1))])
-            expected = np.diff(edges) @ atoms[0]
-        return float(expected @ weights / 2.0)
+            return float(expected @ weights / 2.0)
+        cuts = special.ndtri(np.minimum(np.cumsum(atoms[1]), 1.0)[:-1])
+        # the expected reward changes fastest where the cost's score makes a cut even: the pieces meet there
+        middles = special.ndtr(cuts / self.correlation) if self.correlation else np.zeros(0)
+        edges = np.unique(np.concatenate([[lower, upper], middles[(middles > lower) & (middles < upper)]]))
+        total = 0.0
+        for start, stop in itertools.pairwise(edges):
+            cost_score = special.ndtri(start + (stop - start) * (nodes + 1.0) / 2.0)
+            with np.errstate(divide="ignore", invalid="ignore"):  # spread 0: the score alone decides, by ±inf
+                reached = special.ndtr((cuts - self.correlation * cost_score[:, None]) / spread)
+            steps = np.diff(np.hstack([np.zeros((len(nodes), 1)), reached, np.ones((len(nodes), 1))]))
+            total += float(weights @ (steps @ atoms[0])) / 2.0 * (stop - start)
+        return total / (upper - lower)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

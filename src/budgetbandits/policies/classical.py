@@ -73,7 +73,7 @@ def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
 
 @dataclass(frozen=True)
 class UCB1(IndexPolicy):
-    """UCB1."""
+    """Upper confidence bound; ignores costs."""
 
     name: ClassVar[str] = "ucb1"
     index = staticmethod(ucb1)
@@ -81,7 +81,7 @@ class UCB1(IndexPolicy):
 
 @dataclass(frozen=True)
 class UCBV(IndexPolicy):
-    """UCB-V, which knows how much rewards vary."""
+    """UCB that learns the variance; ignores costs."""
 
     name: ClassVar[str] = "ucb-v"
     index = staticmethod(ucb_v)
@@ -96,7 +96,10 @@ class UCBV(IndexPolicy):
 
 @dataclass(frozen=True)
 class MOSS(IndexPolicy):
-    """MOSS; the ``horizon`` may be left out where the budget is known, which is the horizon when every cost is 1."""
+    """Minimax UCB; ignores costs.
+
+    The horizon may be left out where the budget is known: it is the horizon when every cost is 1.
+    """
 
     name: ClassVar[str] = "moss"
     index = staticmethod(moss)
@@ -116,7 +119,7 @@ class MOSS(IndexPolicy):
 
 @dataclass(frozen=True)
 class KLUCB(IndexPolicy):
-    """KL-UCB for rewards in [0, 1]; ``lower_order`` is c."""
+    """UCB by relative entropy; ignores costs."""
 
     name: ClassVar[str] = "kl-ucb"
     index = staticmethod(kl_ucb)
@@ -132,7 +135,7 @@ class KLUCB(IndexPolicy):
 
 @dataclass(frozen=True)
 class BayesUCB(IndexPolicy):
-    """Bayes-UCB with a uniform prior."""
+    """Posterior quantile; ignores costs."""
 
     name: ClassVar[str] = "bayes-ucb"
     index = staticmethod(bayes_ucb)

@@ -38,7 +38,7 @@ class Exploration(Tally):
 
 @dataclass(frozen=True)
 class EpsilonFirst(TallyPolicy):
-    """The seed paper's version, which commits to one arm.
+    """Explore a share of the budget, then one arm.
 
     >>> EpsilonFirst(epsilon=0.2).spec
     'epsilon-first:epsilon=0.2'
@@ -92,7 +92,7 @@ class EpsilonFirst(TallyPolicy):
 
 @dataclass(frozen=True)
 class EpsilonFirstGreedy(EpsilonFirst):
-    """The original, for costs that are known and fixed.
+    """The original ε-first, for known costs.
 
     >>> sorted(EpsilonFirstGreedy().needs)
     ['budget', 'costs']

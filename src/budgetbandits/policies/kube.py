@@ -39,7 +39,7 @@ def kube_fractional(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, c
 
 @dataclass(frozen=True)
 class KUBE(IndexPolicy):
-    """The seed paper's variant: the confidence bound over the mean cost seen.
+    """Optimistic reward per mean cost seen.
 
     >>> KUBE().spec
     'kube'
@@ -51,7 +51,7 @@ class KUBE(IndexPolicy):
 
 @dataclass(frozen=True)
 class FractionalKUBE(IndexPolicy):
-    """Fractional KUBE.
+    """Optimistic reward per known cost.
 
     >>> sorted(FractionalKUBE().needs)
     ['budget', 'costs']
@@ -73,7 +73,7 @@ class FractionalKUBE(IndexPolicy):
 
 @dataclass(frozen=True)
 class KnapsackKUBE(FractionalKUBE):
-    """KUBE with its knapsack.
+    """KUBE with its knapsack, for known costs.
 
     >>> fill(np.array([3.0, 2.0, 1.0]), np.array([0.4, 0.3, 0.1]), left=1.0)
     array([2, 0, 2])

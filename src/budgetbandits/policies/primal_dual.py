@@ -41,7 +41,7 @@ def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any
 
 @dataclass(frozen=True)
 class PDBwK(IndexPolicy):
-    """The seed paper's variant.
+    """Optimistic reward per optimistic cost.
 
     >>> sorted(PDBwK().needs)
     ['budget']
@@ -73,7 +73,7 @@ class Priced(Tally):
 
 @dataclass(frozen=True)
 class PrimalDualBwK(PDBwK):
-    """The original, with time as a second resource when there is a horizon.
+    """The original, with time as a second resource.
 
     >>> PrimalDualBwK(horizon=1000.0).spec
     'primal-dual-bwk:horizon=1000.0'

@@ -57,7 +57,7 @@ class BetaThompson(SamplingPolicy):
 
 @dataclass(frozen=True)
 class BudgetedThompson(BetaThompson):
-    """The paper's BTS.
+    """Budgeted Thompson Sampling, the paper's algorithm.
 
     >>> spend = BudgetedThompson().allocate(["search", "mail"], budget=100.0, seed=7)
     >>> while not spend.exhausted:
@@ -82,7 +82,7 @@ class BudgetedThompson(BetaThompson):
 
 @dataclass(frozen=True)
 class Thompson(BetaThompson):
-    """Thompson sampling on rewards alone: the special case cost ≡ 1, and the baseline that ignores prices."""
+    """Thompson sampling; ignores costs."""
 
     name: ClassVar[str] = "thompson"
 

@@ -34,7 +34,7 @@ def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floo
 
 @dataclass(frozen=True)
 class UCBBV1(IndexPolicy):
-    """UCB-BV1; ``cost_floor`` may be left out where the driver knows it.
+    """Upper confidence bound on the ratio.
 
     >>> UCBBV1(cost_floor=0.16).needs
     frozenset()
@@ -57,7 +57,7 @@ class UCBBV1(IndexPolicy):
 
 @dataclass(frozen=True)
 class UCBBV2(IndexPolicy):
-    """UCB-BV2, which estimates the floor that UCB-BV1 must know.
+    """The same, estimating the cost floor.
 
     >>> UCBBV2().anytime
     True
@@ -68,4 +68,4 @@ class UCBBV2(IndexPolicy):
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         counted = state.active & (state.pulls > 0)
-        return (state.mean_cost[counted].min() if counted.any() else 0.0,)
+        return (state.mean_cost[counted].min() if counted.any() else np.float64(0.0),)

@@ -40,7 +40,7 @@ def simulate(
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
     >>> outcome = simulate(problem, BudgetedThompson(), budgets=[100, 1000], runs=20)
     >>> outcome.pseudo_regret.mean(axis=0).round(1)
-    array([5.9, 6.4])
+    array([ 7.8, 12.8])
     """
     asked = _checked_budgets(budgets)
     if runs < 1:

@@ -1,0 +1,153 @@
+"""The reference simulator: the rules of the game, on problems small enough to check by hand."""
+
+import numpy as np
+import pytest
+
+from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_policy, simulate
+from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.laws import Beta, Copula, Fixed, Independent, Table
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.thompson import BetaThompson
+from budgetbandits.problem import Arm
+
+
+def fixed(*pairs):
+    return Problem(tuple(Arm(f"a{i}", Independent(Fixed(r), Fixed(c))) for i, (r, c) in enumerate(pairs)))
+
+
+def test_a_pull_that_fits_exactly_counts():
+    outcome = simulate(fixed((1.0, 0.25), (1.0, 0.25)), parse_policy("ucb1"), [1.0], runs=1)
+    assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (4.0, 1.0, 4)
+
+
+def test_a_pull_that_overdraws_ends_the_game_and_earns_nothing():
+    outcome = simulate(fixed((1.0, 0.4), (1.0, 0.4)), parse_policy("ucb1"), [1.0], runs=1)
+    assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (2.0, 0.8, 3)
+    assert outcome.pulls[0, 0].sum() == 3
+
+
+def test_ten_tenths_are_one():
+    outcome = simulate(fixed((1.0, 0.1), (1.0, 0.1)), parse_policy("ucb1"), [1.0], runs=1)
+    assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (10.0, 10)
+
+
+def test_one_game_contains_the_games_at_smaller_budgets():
+    """A budget between two sums is overdrawn there and then; the larger game goes on as if nothing had happened."""
+    problem = fixed((0.5, 0.4), (1.0, 0.4))
+    together = simulate(problem, parse_policy("ucb1"), [2.0, 0.8, 1.0], runs=1)
+    assert together.budgets.tolist() == [2.0, 0.8, 1.0]
+    for b, budget in enumerate(together.budgets):
+        alone = simulate(problem, parse_policy("ucb1"), [budget], runs=1)
+        for part in ("reward", "spend", "rounds", "pulls"):
+            assert getattr(alone, part)[:, 0].tolist() == getattr(together, part)[:, b].tolist()
+    assert together.rounds[0].tolist() == [5, 2, 3]
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube", "thompson"])
+def test_smaller_budgets_of_an_anytime_policy_are_the_same_game(policy):
+    problem = family("uniform-multinomial", 5, seed=1)
+    several = simulate(problem, parse_policy(policy), [20, 50], runs=5, seed=3)
+    one = simulate(problem, parse_policy(policy), [20], runs=5, seed=3)
+    assert np.array_equal(several.pulls[:, 0], one.pulls[:, 0])
+    assert np.array_equal(several.reward[:, 0], one.reward[:, 0])
+
+
+def test_a_policy_that_knows_the_budget_is_played_anew():
+    problem = family("uniform-bernoulli", 5, seed=1, low=0.2)
+    outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.5"), [40, 80], runs=3)
+    # half of the budget is explored in turn: at each budget the counts of the arms not settled on differ by 1 at most
+    for b in range(2):
+        for pulls in outcome.pulls[:, b]:
+            others = np.delete(pulls, pulls.argmax())
+            assert np.ptp(others) <= 1
+
+
+@pytest.mark.parametrize("policy", ["bts", "epsilon-first", "kube-knapsack"])
+def test_any_number_of_workers_gives_the_same_bits(policy):
+    problem = family("uniform-beta", 4, seed=2, low=0.2)
+    one, two = (simulate(problem, parse_policy(policy), [10, 30], runs=7, seed=9, jobs=jobs) for jobs in (1, 2))
+    for part in ("reward", "spend", "rounds", "pulls"):
+        assert np.array_equal(getattr(one, part), getattr(two, part))
+
+
+def test_a_run_does_not_depend_on_how_many_there_are():
+    problem = family("uniform-bernoulli", 4, seed=2, low=0.2)
+    few, many = (simulate(problem, BudgetedThompson(), [30], runs=runs) for runs in (3, 6))
+    assert np.array_equal(few.pulls, many.pulls[:3])
+    other = simulate(problem, BudgetedThompson(), [30], runs=3, seed=1)
+    assert not np.array_equal(few.pulls, other.pulls)
+
+
+def test_any_law_can_be_played():
+    problem = Problem(
+        (
+            Arm("table", Table([[1, 0.5, 1], [0, 1, 1]])),
+            Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.5)),
+            Arm("fixed", Independent(Fixed(0.3), Fixed(0.7))),
+        )
+    )
+    outcome = simulate(problem, BudgetedThompson(), [5.5, 30.0], runs=4)
+    assert np.all(outcome.spend <= outcome.budgets)
+    assert np.all(outcome.spend > outcome.budgets - 1)
+    assert np.all(outcome.pulls.sum(axis=2) == outcome.rounds)
+    assert np.allclose(outcome.regret, best_ratio(problem) * outcome.budgets - outcome.reward)
+
+
+def test_pseudo_regret_by_hand():
+    problem = Problem.bernoulli([0.5, 0.5], [0.25, 0.5])  # ratios 2 and 1: a pull of the second costs ½ · 1
+    outcome = simulate(problem, parse_policy("kube"), [50], runs=6)
+    assert np.allclose(outcome.pseudo_regret, 0.5 * outcome.pulls[:, :, 1])
+    assert outcome.best_arm_identified.tolist() == (outcome.pulls[:, :, 0] > outcome.pulls[:, :, 1]).tolist()
+
+
+def test_epsilon_first_reports_its_misses():
+    """The paper argues from the runs that settle on the wrong arm: they are told apart, and cost more."""
+    problem = Problem.bernoulli([0.50, 0.45] + [0.3] * 8, [0.5] * 10)
+    outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.05"), [2000], runs=60)
+    hit = outcome.best_arm_identified[:, 0]
+    assert 5 < hit.sum() < 55
+    assert outcome.pseudo_regret[~hit].mean() > 1.5 * outcome.pseudo_regret[hit].mean()
+
+
+def test_a_game_without_end_is_stopped():
+    with pytest.raises(RoundLimit, match=r"played 50 rounds and .* is left; raise max_rounds"):
+        simulate(fixed((1.0, 0.001), (1.0, 0.001)), parse_policy("ucb1"), [10.0], runs=1, max_rounds=50)
+
+
+def test_progress_is_reported():
+    seen = []
+    simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=3, progress=seen.append)
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"budgets": []}, "no budget"),
+        ({"budgets": [0.0]}, "budget is 0"),
+        ({"budgets": [float("nan")]}, "budget is nan"),
+        ({"runs": 0}, "runs is 0"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, words):
+    with pytest.raises(BadParameter, match=words):
+        simulate(fixed((1.0, 0.5), (1.0, 0.5)), BudgetedThompson(), **({"budgets": [1.0], "runs": 1} | arguments))
+
+
+class Curious(BetaThompson):
+    """A policy that tries to learn what it did not declare."""
+
+    name = "curious"
+
+    def start(self, arms, known):
+        assert dict(known) == {}
+        return super().start(arms, known)
+
+    draw = BudgetedThompson.draw
+    draw_arm = BudgetedThompson.draw_arm
+
+
+def test_a_policy_is_handed_nothing_it_did_not_declare():
+    assert issubclass(Curious, Policy)
+    simulate(fixed((1.0, 0.5), (1.0, 0.5)), Curious(), [1.0], runs=1)

@@ -1,0 +1,345 @@
+"""Allocation: money, names, units, late feedback, and that a refused call changes nothing."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from budgetbandits import Allocation, Ask, BudgetedThompson, parse_policy
+from budgetbandits.errors import (
+    BadParameter,
+    BadState,
+    BudgetBanditsError,
+    BudgetExhausted,
+    CostOutOfRange,
+    MissingKnowledge,
+    NoArmLeft,
+    NotAsked,
+    RewardOutOfRange,
+    UnknownArm,
+)
+
+ARMS = ["search", "social", "mail"]
+
+
+def fresh(policy="bts", **settings):
+    settings = {"budget": 10.0, "cost_max": 2.0, "reward_max": 4.0, "seed": 7} | settings
+    return parse_policy(policy).allocate(ARMS, **settings)
+
+
+def test_the_readme_example():
+    spend = BudgetedThompson().allocate(ARMS, budget=500.0, cost_max=2.0, seed=7)
+    rng = np.random.default_rng(0)
+    while not spend.exhausted:
+        arm = spend.ask()
+        spend.tell(arm, reward=float(rng.random() < 0.2), cost=0.37 if arm == "mail" else 1.5)
+    assert spend.spent >= 500.0 - 1e-6
+    assert spend.spent < 502.0
+    assert spend.pulls["mail"] == max(spend.pulls.values())
+
+
+def test_units_are_mapped_to_the_policys():
+    spend = fresh()
+    spend.tell(spend.ask(), reward=4.0, cost=2.0)
+    state = json.loads(spend.to_json())["state"]
+    assert np.sum(state["successes"]) - 6 == 2  # reward_max and cost_max are one success each
+    assert (spend.earned, spend.spent, spend.left) == (4.0, 2.0, 8.0)
+
+
+def test_asks_are_told_in_any_order():
+    spend = fresh()
+    asks = [spend.ask() for _ in range(4)]
+    assert list(spend.pending) == asks
+    assert [ask.number for ask in asks] == [0, 1, 2, 3]
+    for ask in reversed(asks):
+        spend.tell(ask, 1.0, 0.5)
+    assert spend.pending == ()
+    assert sum(spend.pulls.values()) == 4
+
+
+def test_an_ask_is_a_name_with_a_number():
+    ask = fresh().ask()
+    assert isinstance(ask, str)
+    assert ask in ARMS
+    assert repr(ask) == f"Ask({str(ask)!r}, 0)"
+
+
+def test_a_plain_name_stands_for_the_oldest_open_ask():
+    spend = fresh()
+    asks = [spend.ask() for _ in range(30)]
+    name = str(asks[0])
+    first = min(ask.number for ask in asks if ask == name)
+    spend.tell(name, 0.0, 0.1)
+    assert first not in [ask.number for ask in spend.pending]
+
+
+def test_the_overdrawing_pull_is_paid_but_not_counted():
+    spend = fresh(budget=3.0)
+    spend.tell(spend.ask(), 1.0, 2.0)
+    spend.tell(spend.ask(), 1.0, 2.0)
+    assert spend.exhausted
+    assert (spend.earned, spend.spent, spend.left) == (1.0, 4.0, 0.0)
+
+
+def test_a_budget_spent_to_the_cent_counts():
+    spend = fresh(budget=0.3, cost_max=0.1)
+    for _ in range(3):  # 0.1 + 0.1 + 0.1 is more than 0.3 in floats
+        spend.tell(spend.ask(), 1.0, 0.1)
+    assert spend.exhausted
+    assert spend.earned == 3.0
+
+
+BAD_CALLS = {
+    "unknown arm": (lambda s, a: s.tell("serach", 1.0, 1.0), UnknownArm, "no arm 'serach'; the arms are 'search'"),
+    "NaN reward": (lambda s, a: s.tell(a, math.nan, 1.0), RewardOutOfRange, "reward nan"),
+    "NaN cost": (lambda s, a: s.tell(a, 1.0, math.nan), CostOutOfRange, "cost nan"),
+    "negative cost": (lambda s, a: s.tell(a, 1.0, -0.1), CostOutOfRange, "cost -0.1"),
+    "cost too large": (lambda s, a: s.tell(a, 1.0, 3.2), CostOutOfRange, "above cost_max 2; raise cost_max"),
+    "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "above cost_max"),
+    "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; raise reward_max"),
+    "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "not a number"),
+    "nothing for a reward": (lambda s, a: s.tell(a, None, 1.0), RewardOutOfRange, "not a number"),
+    "an ask of another": (lambda s, a: s.tell(Ask(str(a), 99), 1.0, 1.0), NotAsked, "ask 99"),
+    "an arm of another": (
+        lambda s, a: s.tell(Ask(next(n for n in ARMS if n != a), a.number), 1.0, 1.0),
+        NotAsked,
+        "not open",
+    ),
+    "no such arm to retire": (lambda s, a: s.retire("radio"), UnknownArm, "no arm 'radio'"),
+    "an arm that is there": (lambda s, a: s.add_arm("mail"), BadParameter, "there already"),
+    "a history that is impossible": (
+        lambda s, a: s.add_arm("radio", history=(3, 100.0, 1.0)),
+        RewardOutOfRange,
+        "total past reward",
+    ),
+    "a history in pieces": (lambda s, a: s.add_arm("radio", history=(3, 1.0)), BadParameter, "total reward"),
+    "pulls by halves": (lambda s, a: s.add_arm("radio", history=(2.5, 1.0, 1.0)), BadParameter, "whole number"),
+    "a negative top-up": (lambda s, a: s.top_up(-1.0), BadParameter, "amount"),
+    "forgetting what was never asked": (lambda s, a: s.forget(Ask("mail", 12)), NotAsked, "ask 12"),
+}
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube", "epsilon-first"])
+@pytest.mark.parametrize("what", BAD_CALLS)
+def test_a_refused_call_names_the_remedy_and_changes_nothing(what, policy):
+    call, error, words = BAD_CALLS[what]
+    spend = fresh(policy)
+    for _ in range(5):
+        spend.tell(spend.ask(), 1.0, 0.5)
+    ask = spend.ask()
+    before = spend.to_json()
+    with pytest.raises(error, match=words):
+        call(spend, ask)
+    assert spend.to_json() == before
+
+
+def test_telling_twice_is_refused():
+    spend = fresh()
+    ask = spend.ask()
+    spend.tell(ask, 1.0, 0.5)
+    before = spend.to_json()
+    with pytest.raises(NotAsked, match="told before"):
+        spend.tell(ask, 1.0, 0.5)
+    with pytest.raises(NotAsked, match="call ask\\(\\) first"):
+        spend.tell(str(ask), 1.0, 0.5)
+    assert spend.to_json() == before
+
+
+def test_after_exhaustion_nothing_goes_until_a_top_up():
+    spend = fresh(budget=2.0)
+    late, last = spend.ask(), spend.ask()
+    spend.tell(last, 1.0, 2.0)
+    before = spend.to_json()
+    with pytest.raises(BudgetExhausted, match="top_up"):
+        spend.ask()
+    with pytest.raises(BudgetExhausted, match="top_up"):
+        spend.tell(late, 1.0, 0.5)
+    assert spend.to_json() == before
+    spend.top_up(5.0)
+    spend.tell(late, 1.0, 0.5)
+    assert (spend.spent, spend.budget) == (2.5, 7.0)
+
+
+def test_a_forgotten_ask_costs_nothing():
+    spend = fresh()
+    ask = spend.ask()
+    spend.forget(ask)
+    assert spend.pending == ()
+    assert spend.spent == 0.0
+    with pytest.raises(NotAsked):
+        spend.tell(ask, 1.0, 1.0)
+
+
+def test_arms_come_and_go():
+    spend = fresh(budget=1000.0)
+    open_ask = spend.ask()
+    for name in set(ARMS) - {str(open_ask)}:
+        spend.retire(name)
+    with pytest.raises(NoArmLeft, match="add_arm"):
+        spend.retire(str(open_ask))
+    spend.add_arm("radio", history=(100, 390.0, 10.0))
+    spend.retire(str(open_ask))
+    spend.tell(open_ask, 1.0, 1.0)  # retired, and still told
+    assert spend.arms == ("radio",)
+    assert {str(spend.ask()) for _ in range(100)} == {"radio"}
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube", "ucb-v", "kl-ucb"])
+def test_history_makes_the_difference(policy):
+    history = {"mail": (500, 1900.0, 100.0), "search": (500, 100.0, 900.0), "social": (500, 100.0, 900.0)}
+    asks = [str(fresh(policy, history=history, seed=seed).ask()) for seed in range(20)]
+    assert asks == ["mail"] * 20
+
+
+@pytest.mark.parametrize("policy", ["kube-fractional", "kube-knapsack", "epsilon-first-greedy"])
+def test_known_costs(policy):
+    costs = {"search": 2.0, "social": 1.0, "mail": 0.5}
+    spend = fresh(policy, budget=60.3, costs=costs)
+    while spend.left > 0.5:
+        ask = spend.ask()
+        spend.tell(ask, 1.0, costs[ask])
+    with pytest.raises(BudgetExhausted, match="can afford no arm"):
+        spend.ask()
+    spend.add_arm("radio", cost=0.1)
+    assert spend.ask() == "radio"
+    with pytest.raises(MissingKnowledge, match="radio-2"):
+        spend.add_arm("radio-2")
+    with pytest.raises(MissingKnowledge, match="entry for arm 'mail'"):
+        fresh(policy, costs={"search": 1.0, "social": 1.0})
+    with pytest.raises(CostOutOfRange, match="is 0"):
+        fresh(policy, costs=costs | {"mail": 0.0})
+    with pytest.raises(MissingKnowledge, match="costs"):
+        fresh(policy)
+
+
+def test_the_floor_is_in_the_users_units():
+    spend = fresh("ucb-bv1", cost_floor=0.5)
+    assert json.loads(spend.to_json())["state"]["known"] == {"cost_floor": 0.25}
+    with pytest.raises(MissingKnowledge, match="cost_floor"):
+        fresh("ucb-bv1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"budget": 0.0}, "budget"),
+        ({"budget": math.nan}, "budget"),
+        ({"budget": "lots"}, "budget"),
+        ({"cost_max": -1.0}, "cost_max"),
+        ({"reward_max": math.inf}, "reward_max"),
+        ({"cost_floor": 0.0}, "cost_floor"),
+    ],
+)
+def test_bad_settings_are_refused(settings, words):
+    with pytest.raises(BadParameter, match=words):
+        fresh(**settings)
+
+
+@pytest.mark.parametrize(("arms", "words"), [("mail", "list"), (["a"], "fewer than 2"), (["a", "a"], "already")])
+def test_bad_arms_are_refused(arms, words):
+    with pytest.raises(BadParameter, match=words):
+        BudgetedThompson().allocate(arms, budget=1.0)
+
+
+def damaged(change):
+    document = json.loads(fresh().to_json())
+    change(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a saved allocation"),
+        ("{}", "not a saved allocation"),
+        (damaged(lambda d: d.update(version=99)), "format version 99"),
+        (damaged(lambda d: d.pop("spent")), "damaged"),
+        (damaged(lambda d: d["state"].pop("successes")), "lacks 'successes'"),
+        (damaged(lambda d: d["state"].update(pulls=[1])), "damaged"),
+        (damaged(lambda d: d.update(open=[[0]])), "damaged"),
+        (damaged(lambda d: d.update(generator={})), "damaged"),
+    ],
+)
+def test_damaged_states_are_refused(text, words):
+    with pytest.raises(BadState, match=words):
+        Allocation.from_json(text)
+
+
+def test_saved_text_is_portable_json():
+    spend = fresh("epsilon-first", budget=1.0)
+    spend.tell(spend.ask(), 1.0, 0.5)
+    spend.ask()  # has committed: its ratios hold infinities
+    json.loads(spend.to_json(), parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
+
+
+class Money(RuleBasedStateMachine):
+    """Any sequence of calls, against a few lines of bookkeeping; saved and restored in between."""
+
+    def __init__(self):
+        super().__init__()
+        self.spend = fresh(budget=20.0)
+        self.spent = self.earned = 0.0
+        self.budget = 20.0
+        self.open = []
+        self.names = list(ARMS)
+
+    @rule()
+    def ask(self):
+        if self.spent >= self.budget:
+            with pytest.raises(BudgetExhausted):
+                self.spend.ask()
+        else:
+            self.open.append(self.spend.ask())
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), reward=st.sampled_from([0.0, 1.0, 4.0]), cost=st.sampled_from([0.0, 0.5, 2.0]))
+    def tell(self, data, reward, cost):
+        ask = data.draw(st.sampled_from(self.open))
+        if self.spent >= self.budget:
+            with pytest.raises(BudgetExhausted):
+                self.spend.tell(ask, reward, cost)
+            return
+        self.spend.tell(ask, reward, cost)
+        self.open = [other for other in self.open if other.number != ask.number]  # asks of one arm compare equal
+        self.earned += reward if self.spent + cost <= self.budget else 0.0
+        self.spent += cost
+
+    @rule(data=st.data(), cost=st.one_of(st.just(math.nan), st.floats(2.001), st.floats(max_value=-1e-9)))
+    def tell_nonsense(self, data, cost):
+        with pytest.raises(BudgetBanditsError):
+            self.spend.tell(data.draw(st.sampled_from(self.names)), 1.0, cost)
+
+    @rule(amount=st.sampled_from([0.5, 3.0]))
+    def top_up(self, amount):
+        self.spend.top_up(amount)
+        self.budget += amount
+
+    @precondition(lambda self: len(self.names) < 8)
+    @rule()
+    def add(self):
+        self.names.append(f"arm-{len(self.names)}")
+        self.spend.add_arm(self.names[-1])
+
+    @rule(data=st.data())
+    def retire(self, data):
+        if len(self.spend.arms) > 1:
+            self.spend.retire(data.draw(st.sampled_from(self.spend.arms)))
+
+    @rule()
+    def restart(self):
+        self.spend = Allocation.from_json(self.spend.to_json())
+
+    @invariant()
+    def the_books_agree(self):
+        assert (self.spend.spent, self.spend.earned, self.spend.budget) == (self.spent, self.earned, self.budget)
+        assert sorted(a.number for a in self.spend.pending) == sorted(a.number for a in self.open)
+        assert self.spend.spent <= self.budget + 2.0
+
+
+Money.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMoney = Money.TestCase

@@ -1,0 +1,124 @@
+"""The command line, run as a user runs it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from budgetbandits import POLICIES, Problem, family
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "budgetbandits.cli", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "problem.toml"
+    path.write_text(family("uniform-bernoulli", 4, seed=3, low=0.2).to_toml())
+    return path
+
+
+def test_simulate_prints_one_json_document(problem):
+    done = run(
+        "simulate", problem, "--policy", "bts", "--policy", "epsilon-first:epsilon=0.2",
+        "--budget", 50, "--budget", 100, "--runs", 6, "--seed", 1, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""
+    results = json.loads(done.stdout)["results"]
+    assert [(r["policy"], r["budget"]) for r in results] == [
+        ("bts", 50), ("bts", 100), ("epsilon-first:epsilon=0.2", 50), ("epsilon-first:epsilon=0.2", 100)
+    ]  # fmt: skip
+    for r in results:
+        assert r["runs"] == 6
+        assert r["engine"] == "reference"
+        assert r["seconds"] > 0
+        assert len(r["pulls"]) == 4
+        assert sum(r["pulls"]) == pytest.approx(r["rounds"]["mean"])
+        assert r["missed_runs"] == round(6 * (1 - r["best_arm_identified"]))
+        for key in ("regret", "pseudo_regret", "rounds", "reward"):
+            assert set(r[key]) == {"mean", "std", "sem"}
+        hits, misses = r["regret_when_identified"]["mean"] or 0, r["regret_when_missed"]["mean"] or 0
+        share = r["best_arm_identified"]
+        assert share * hits + (1 - share) * misses == pytest.approx(r["regret"]["mean"])
+
+
+def test_workers_do_not_change_the_figures(problem):
+    one, two = (
+        json.loads(
+            run("simulate", problem, "--policy", "bts", "--budget", 40, "--runs", 5, "--jobs", jobs, "--json").stdout
+        )
+        for jobs in (1, 2)
+    )
+    for document in (one, two):
+        document["results"][0].pop("seconds")
+    assert one == two
+
+
+def test_simulate_prints_a_table_that_fits(problem):
+    done = run("simulate", problem, "--policy", "bts", "--budget", 50, "--runs", 3)
+    assert done.returncode == 0
+    assert "bts" in done.stdout
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_policies_are_listed_with_what_they_must_know():
+    listing = run("policies").stdout
+    for name in POLICIES:
+        assert name in listing
+    assert "cost_floor" in listing
+
+
+def test_problem_prints_a_problem():
+    done = run("problem", "uniform-multinomial", "--arms", 10, "--seed", 3)
+    assert Problem.from_toml(done.stdout) == family("uniform-multinomial", 10, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["simulate", "none.toml", "--policy", "bts", "--budget", "10"], "none.toml"),
+        (["simulate", "PROBLEM", "--policy", "thomson", "--budget", "10"], "choose one of bts"),
+        (["simulate", "PROBLEM", "--policy", "bts:x=1", "--budget", "10"], "no parameters"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
+        (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "at least one"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--jobs", "-2"], "jobs"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--max-rounds", "3"], "--max-rounds"),
+        (["simulate", "PROBLEM", "--polcy", "bts"], "--polcy"),
+        (["problem", "normal"], "choose one of uniform-bernoulli"),
+        (["problem", "uniform-bernoulli", "--arms", "1"], "at least two"),
+        (["paint"], "paint"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(problem, arguments, words):
+    done = run(*[problem if a == "PROBLEM" else a for a in arguments])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_help_is_there():
+    done = run("--help")
+    assert done.returncode == 0
+    for command in ("simulate", "policies", "problem", "demo"):
+        assert command in done.stdout
+
+
+def test_the_core_imports_no_extra():
+    """A user who embeds a policy installs NumPy and SciPy alone."""
+    code = (
+        "import sys, budgetbandits; "
+        "extras = {'numba', 'joblib', 'polars', 'matplotlib', 'typer', 'rich', 'fastapi', 'httpx'}; "
+        "print(sorted(extras & set(sys.modules)))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
