@@ -5,25 +5,42 @@ from __future__ import annotations
 import numpy as np
 from scipy import special, stats
 
+NODES, WEIGHTS = (9.0 * x for x in np.polynomial.legendre.leggauss(160))
+"""Quadrature in the normal score of a variate: its tails matter for a ratio, a grid in probability would miss them."""
 
-def argmax_probabilities(successes: np.ndarray, failures: np.ndarray, points: int = 10_000) -> np.ndarray:
+SCORE_WEIGHTS = WEIGHTS * stats.norm.pdf(NODES)
+
+
+def ratio_tail(q: np.ndarray, a: float, b: float, c: float, d: float) -> np.ndarray:
+    """P(θr/θc > q) for θr ~ Beta(a, b) and θc ~ Beta(c, d).
+
+    Below 1 as ∫ P(θr > q w) dP(θc ≤ w), from 1 on as ∫ P(θc < v/q) dP(θr ≤ v): so neither integrand has a kink.
+    """
+    q = np.atleast_1d(np.asarray(q, dtype=float))
+    cost = special.betaincinv(c, d, special.ndtr(NODES))
+    reward = special.betaincinv(a, b, special.ndtr(NODES))
+    tail = np.empty(len(q))
+    small = q < 1.0
+    tail[small] = special.betaincc(a, b, np.multiply.outer(q[small], cost)) @ SCORE_WEIGHTS
+    tail[~small] = special.betainc(c, d, np.multiply.outer(1.0 / q[~small], reward)) @ SCORE_WEIGHTS
+    return tail
+
+
+def argmax_probabilities(successes: np.ndarray, failures: np.ndarray, size: int = 1) -> np.ndarray:
     """P(arm has the largest θr/θc) for Beta posteriors with rows (reward, cost), by quadrature.
 
-    The ratio's distribution function is F(q) = ∫ P(θr ≤ q w) dP(θc ≤ w), and arm i wins with probability
-    ∫ Π_{j≠i} F_j dF_i. The answer sums to 1 only if both grids are fine enough: callers check that.
+    Arm i wins with probability ∫ Π_{j≠i} F_j dF_i over the ratio. With arms in groups of ``size`` equals, the answer is
+    that of one arm of each group. It sums to 1 only if the grid is fine enough: callers check that.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(600)
-    # nodes in the normal score of θc: its tails matter for the ratio and a grid in probability would miss them
-    score, weight = 9.0 * nodes, 9.0 * weights * stats.norm.pdf(9.0 * nodes)
-    log_ratio = np.linspace(*_range(successes, failures), points)
-    cumulative = np.empty((successes.shape[1], points))
-    for arm in range(successes.shape[1]):
-        cost = special.betaincinv(successes[1, arm], failures[1, arm], special.ndtr(score))
-        reward = np.minimum(np.exp(log_ratio)[:, None] * cost, 1.0)
-        cumulative[arm] = special.betainc(successes[0, arm], failures[0, arm], reward) @ weight
+    successes, failures = successes[:, ::size], failures[:, ::size]
+    low, high = _range(successes, failures)
+    ratio = np.exp(np.linspace(low, high, int(np.clip(400 * (high - low), 1_500, 12_000))))
+    cumulative = np.array(
+        [1.0 - ratio_tail(ratio, a, b, c, d) for (a, c), (b, d) in zip(successes.T, failures.T, strict=True)]
+    )
     middle = (cumulative[:, 1:] + cumulative[:, :-1]) / 2.0
     steps = np.diff(cumulative, axis=1)
-    everyone = np.prod(middle, axis=0)
+    everyone = np.prod(middle**size, axis=0)
     return np.array([(everyone / np.maximum(middle[i], 1e-300) * steps[i]).sum() for i in range(len(middle))])
 
 

@@ -21,8 +21,9 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.policies import parse_policy
+from budgetbandits.policies.ahead import open_window, window_from_dict
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.sampling import DrawnAhead, SamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 
 VERSION = 1
 TOLERANCE = 1e-9
@@ -96,7 +97,7 @@ class Allocation:
             known["costs"] = [self._known_cost(name, costs) for name in self._names]
         self._state = policy.start(len(self._names), known)
         self._rng = np.random.default_rng(seed)
-        self._ahead = DrawnAhead() if isinstance(policy, SamplingPolicy) else None
+        self._ahead = open_window(policy, len(self._names)) if isinstance(policy, SamplingPolicy) else None
         for name, past in (history or {}).items():
             self._recall(name, past)
 
@@ -158,8 +159,7 @@ class Allocation:
         if self.exhausted:
             raise self._gone("ask")
         if self._ahead is not None:
-            assert isinstance(self._policy, SamplingPolicy)
-            arm = self._ahead.choose(self._policy, self._state, self._rng)
+            arm = self._ahead.choose(self._policy, self._state, self._rng)  # type: ignore[arg-type]
         else:
             arm = self._policy.choose(self._state, self._rng)
         if arm is None:
@@ -181,7 +181,7 @@ class Allocation:
         cost = _within(cost, self._cost_max, "cost", ask, CostOutOfRange)
         self._policy.observe(self._state, arm, reward / self._reward_max, cost / self._cost_max, self._rng)
         if self._ahead is not None:
-            self._ahead.told(arm)
+            self._ahead.told(self._policy, self._state, self._rng, arm)  # type: ignore[arg-type]
         del self._open[number]
         self._told_arms[arm] += 1
         if self._spent + cost <= self._budget * (1.0 + TOLERANCE):
@@ -290,7 +290,7 @@ class Allocation:
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         sampling = isinstance(self._policy, SamplingPolicy)
-        self._ahead = DrawnAhead.from_dict(document["ahead"], len(self._names)) if sampling else None
+        self._ahead = window_from_dict(document["ahead"], len(self._names)) if sampling else None
         return self
 
     # --- checks --------------------------------------------------------------------------------------------------

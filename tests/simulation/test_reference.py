@@ -145,7 +145,7 @@ class Curious(BetaThompson):
         return super().start(arms, known)
 
     draw = BudgetedThompson.draw
-    draw_arm = BudgetedThompson.draw_arm
+    draw_one = BudgetedThompson.draw_one
 
 
 def test_a_policy_is_handed_nothing_it_did_not_declare():

@@ -7,10 +7,12 @@ a draw that is shared between rounds or arms, a stale score used after its poste
 
 import numpy as np
 import pytest
+from scipy import interpolate, stats
 
-from budgetbandits.policies.sampling import DrawnAhead
+from budgetbandits.policies.ahead import DenseWindow, SparseWindow
+from budgetbandits.policies.ratio import NUMBERS, SURE, envelope, ratio_above, ratios_above
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from exact import argmax_probabilities, chi_square
+from exact import argmax_probabilities, chi_square, ratio_tail
 
 FALSE_ALARM = 1e-6
 POSTERIORS = {
@@ -47,28 +49,82 @@ def test_choose_agrees_with_quadrature():
     assert chi_square(counts, argmax_probabilities(state.successes, state.failures)) > FALSE_ALARM
 
 
+@pytest.mark.parametrize("kind", [DenseWindow, SparseWindow])
 @pytest.mark.parametrize("touched", [[], [0], [3, 1], [0, 1, 2, 3]])
-def test_drawing_ahead_has_the_same_law(touched):
+def test_drawing_ahead_has_the_same_law(touched, kind):
     """Each window some arms are told at once and get another posterior, so that most choices mix old and new draws."""
     policy, after = posterior("uneven")
     before = policy.start(4, {})
     rng = np.random.default_rng(2)
     counts = np.zeros(4, dtype=int)
-    for _ in range(1_500):
-        ahead = DrawnAhead()
+    for _ in range(1_000):
+        ahead = kind(recent=[2.0] * 32) if kind is SparseWindow else kind()
         state = policy.start(4, {})
         state.successes, state.failures = after.successes.copy(), after.failures.copy()
-        state.successes[:, touched], state.failures[:, touched] = (
-            before.successes[:, touched],
-            before.failures[:, touched],
-        )
+        state.successes[:, touched] = before.successes[:, touched]
+        state.failures[:, touched] = before.failures[:, touched]
         ahead.choose(policy, state, rng)
         state.successes, state.failures = after.successes, after.failures
         for arm in touched:
-            ahead.told(arm)
+            ahead.told(policy, state, rng, arm)
         for _ in range(60):
             counts[ahead.choose(policy, state, rng)] += 1
     assert chi_square(counts, argmax_probabilities(after.successes, after.failures)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("level", [0.3, 1.0, 2.5])
+def test_a_sparse_window_is_right_at_any_level(level):
+    """Far below the winners, where every arm rises, and far above them, where almost none does."""
+    policy, state = posterior("one leader")
+    rng = np.random.default_rng(4)
+    counts = np.zeros(5, dtype=int)
+    for _ in range(600):
+        ahead = SparseWindow(recent=[level] * 64)
+        for _ in range(60):
+            counts[ahead.choose(policy, state, rng)] += 1
+    assert chi_square(counts, argmax_probabilities(state.successes, state.failures)) > FALSE_ALARM
+
+
+def test_many_arms_by_exceedances():
+    """300 arms in 6 groups of equals, long windows; the groups' frequencies against quadrature."""
+    policy = BudgetedThompson()
+    state = policy.start(300, {})
+    rng = np.random.default_rng(5)
+    state.successes[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
+    state.failures[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
+    exact = np.repeat(argmax_probabilities(state.successes, state.failures, size=50), 50)
+    assert exact.sum() == pytest.approx(1.0, abs=1e-5)
+    ahead = SparseWindow()
+    counts = np.bincount([ahead.choose(policy, state, rng) for _ in range(60_000)], minlength=300)
+    assert chi_square(counts.reshape(6, 50).sum(axis=1), exact.reshape(6, 50).sum(axis=1)) > FALSE_ALARM
+    assert chi_square(counts, exact) > FALSE_ALARM
+
+
+def test_the_envelope_bounds_the_tail_and_draws_it_exactly():
+    """On 200 random posteriors, parameters equal to 1 among them: P ≤ G, and the ratios drawn above the level are as
+    many as P says (within 5 standard deviations) and have the law of the tail (Kolmogorov-Smirnov, 1e-7)."""
+    rng = np.random.default_rng(6)
+    rounds = 2_000
+
+    for _ in range(200):
+        successes, failures = np.floor(10 ** rng.uniform(0, 2.5, size=(2, 2, 1)))
+        centre = (successes[0] / (successes[0] + failures[0]) / (successes[1] / (successes[1] + failures[1]))).item()
+        level = centre * np.exp(rng.uniform(-0.3, 1.5))
+        parameters = [p.item() for p in (successes[0], failures[0], successes[1], failures[1])]
+        bound, slope, y = envelope(*parameters, level)
+        assert (bound, slope, y) == pytest.approx(envelope(*parameters, level, NUMBERS), rel=1e-9)
+        chance = ratio_tail(level, *parameters).item()
+        assert chance <= bound * (1 + 1e-7) + 1e-12
+        _, _, many = ratios_above(successes, failures, level, rounds, rng)
+        one = ratio_above(*parameters, level, rounds, rng)
+        assert (one is None) == (bound > SURE)
+        for ratios in (many, np.array([ratio for _, ratio in one or ()]) if one is not None else many):
+            assert ratios.min(initial=level) >= level
+            assert abs(len(ratios) - rounds * chance) <= 5 * np.sqrt(rounds * chance) + 1
+            if len(ratios) > 20:
+                grid = np.geomspace(level, ratios.max(), 200)
+                law = interpolate.PchipInterpolator(grid, 1 - ratio_tail(grid, *parameters) / chance)
+                assert stats.kstest(ratios, law).pvalue > 1e-7
 
 
 def test_classical_thompson_sampling_is_the_case_of_cost_one():

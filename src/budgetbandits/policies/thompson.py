@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.ratio import ratio_above, ratios_above
+from budgetbandits.policies.sampling import Arms, SamplingPolicy, SparseSamplingPolicy
 
 
 @dataclass
@@ -56,7 +58,7 @@ class BetaThompson(SamplingPolicy):
 
 
 @dataclass(frozen=True)
-class BudgetedThompson(BetaThompson):
+class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
     """Budgeted Thompson Sampling, the paper's algorithm.
 
     >>> spend = BudgetedThompson().allocate(["search", "mail"], budget=100.0, seed=7)
@@ -69,15 +71,32 @@ class BudgetedThompson(BetaThompson):
 
     name: ClassVar[str] = "bts"
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int) -> Array:
+    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         assert isinstance(state, BetaPosterior)
-        theta = rng.beta(state.successes, state.failures, size=(rounds, *state.successes.shape))
+        successes, failures = state.successes, state.failures
+        if arms is not None:
+            successes, failures = successes[:, arms], failures[:, arms]
+        theta = rng.beta(successes, failures, size=(rounds, *successes.shape))
         return np.asarray(theta[:, 0] / theta[:, 1])
 
-    def draw_arm(self, state: State, arm: int, rng: np.random.Generator) -> float:
+    def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
         assert isinstance(state, BetaPosterior)
         reward = rng.beta(state.successes[0, arm], state.failures[0, arm])
         return float(reward / rng.beta(state.successes[1, arm], state.failures[1, arm]))
+
+    def draw_above(
+        self, state: State, rng: np.random.Generator, rounds: int, level: float
+    ) -> tuple[NDArray[np.int64], Arms, Array]:
+        assert isinstance(state, BetaPosterior)
+        return ratios_above(state.successes, state.failures, level, rounds, rng)
+
+    def draw_one_above(
+        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
+    ) -> list[tuple[int, float]] | None:
+        assert isinstance(state, BetaPosterior)
+        a, c = state.successes[:, arm].tolist()
+        b, d = state.failures[:, arm].tolist()
+        return ratio_above(a, b, c, d, level, rounds, rng)
 
 
 @dataclass(frozen=True)
@@ -86,10 +105,12 @@ class Thompson(BetaThompson):
 
     name: ClassVar[str] = "thompson"
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int) -> Array:
+    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         assert isinstance(state, BetaPosterior)
-        return rng.beta(state.successes[0], state.failures[0], size=(rounds, len(state.pulls)))
+        chosen = slice(None) if arms is None else arms
+        successes, failures = state.successes[0, chosen], state.failures[0, chosen]
+        return rng.beta(successes, failures, size=(rounds, len(successes)))
 
-    def draw_arm(self, state: State, arm: int, rng: np.random.Generator) -> float:
+    def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
         assert isinstance(state, BetaPosterior)
         return float(rng.beta(state.successes[0, arm], state.failures[0, arm]))
