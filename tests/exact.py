@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special, stats
 
-NODES, WEIGHTS = (9.0 * x for x in np.polynomial.legendre.leggauss(160))
+NODES, WEIGHTS = (9.0 * x for x in np.polynomial.legendre.leggauss(100))
 """Quadrature in the normal score of a variate: its tails matter for a ratio, a grid in probability would miss them."""
 
 SCORE_WEIGHTS = WEIGHTS * stats.norm.pdf(NODES)
