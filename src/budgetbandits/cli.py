@@ -66,7 +66,8 @@ def simulate_command(
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
     jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 1,
-    max_rounds: Annotated[int, typer.Option(help="Stop with an error when a game gets this long.")] = 100_000_000,
+    engine: Annotated[str, typer.Option(help="fast, reference, or auto: fast where there is such an engine.")] = "auto",
+    max_rounds: Annotated[int | None, typer.Option(help="Stop with an error when a game gets this long.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
@@ -74,7 +75,7 @@ def simulate_command(
     policies = [parse_policy(text) for text in policy]
     if jobs < 0:
         raise BadParameter(f"jobs is {jobs}; use 0 for one a core, or the number of workers")
-    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, max_rounds)
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, engine, max_rounds)
     if as_json:
         results = [result for outcome in outcomes for result in summaries(outcome)]
         print(json.dumps({"results": results}, allow_nan=False))
@@ -83,7 +84,14 @@ def simulate_command(
 
 
 def _simulate_all(
-    problem: Problem, policies: list[Policy], budgets: list[float], runs: int, seed: int, jobs: int, max_rounds: int
+    problem: Problem,
+    policies: list[Policy],
+    budgets: list[float],
+    runs: int,
+    seed: int,
+    jobs: int,
+    engine: str = "auto",
+    max_rounds: int | None = None,
 ) -> list[Outcome]:
     outcomes = []
     with _progress(len(policies) * runs) as advance_to:
@@ -93,9 +101,24 @@ def _simulate_all(
                 advance_to(before + done, name)
 
             outcomes.append(
-                simulate(problem, policy, budgets, runs, seed, jobs=jobs, max_rounds=max_rounds, progress=report)
+                simulate(
+                    problem,
+                    policy,
+                    budgets,
+                    runs,
+                    seed,
+                    engine=engine,
+                    jobs=jobs,
+                    max_rounds=max_rounds,
+                    progress=report,
+                    compiling=_say_compiling,
+                )
             )
     return outcomes
+
+
+def _say_compiling() -> None:
+    print("compiling the engine (once on this machine, about half a minute) ...", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -227,14 +250,14 @@ def problem_command(
 
 @app.command("demo")
 def demo_command(
-    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 50,
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
     jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 0,
 ) -> None:
     """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
     problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
     policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
-    outcomes = _simulate_all(problem, policies, [500.0, 2000.0], runs, seed, jobs or -1, 100_000_000)
+    outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs or -1)
     _show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
     Console().print(
         "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "

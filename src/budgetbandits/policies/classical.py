@@ -15,16 +15,18 @@ All but MOSS prove O(ln T) regret where every cost is 1; MOSS proves O(√(KT)).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
 
 STEPS = 10
+
+REWARD_ONLY = replace(RISING, ignores_cost=True)
 
 
 def ucb1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
@@ -77,6 +79,7 @@ class UCB1(IndexPolicy):
 
     name: ClassVar[str] = "ucb1"
     index = staticmethod(ucb1)
+    monotone = REWARD_ONLY
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class UCBV(IndexPolicy):
 
     name: ClassVar[str] = "ucb-v"
     index = staticmethod(ucb_v)
+    monotone = replace(REWARD_ONLY, rises_with_first=True)
+    first_extra = "variance"
     zeta: float = 1.2
 
     def __post_init__(self) -> None:
@@ -103,6 +108,7 @@ class MOSS(IndexPolicy):
 
     name: ClassVar[str] = "moss"
     index = staticmethod(moss)
+    monotone = replace(REWARD_ONLY, ignores_rounds=True)
     horizon: float | None = None
 
     def __post_init__(self) -> None:
@@ -123,6 +129,7 @@ class KLUCB(IndexPolicy):
 
     name: ClassVar[str] = "kl-ucb"
     index = staticmethod(kl_ucb)
+    monotone = REWARD_ONLY
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:

@@ -73,6 +73,37 @@ class TallyPolicy(Policy):
 
 
 @dataclass(frozen=True)
+class Monotone:
+    """What is known of an index. ``rises`` may be weak: a rule that ignores an argument rises and falls with it.
+
+    ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
+    ``rises_with_first`` is asked of a rule whose first extra is the variance, ``falls_with_first`` of one whose first
+    extra is the smallest mean cost. ``error`` is how far, relative to 1 + |index|, rounding may break monotonicity.
+    """
+
+    rises_with_reward: bool = False
+    falls_with_cost: bool = False
+    falls_with_pulls: bool = False
+    rises_with_rounds: bool = False
+    ignores_cost: bool = False
+    ignores_rounds: bool = False
+    rises_with_first: bool = False
+    falls_with_first: bool = False
+    error: float = 1e-9
+
+    @property
+    def lazy(self) -> bool:
+        return self.rises_with_rounds
+
+    @property
+    def blocks(self) -> bool:
+        return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
+
+
+RISING = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+
+
+@dataclass(frozen=True)
 class IndexPolicy(TallyPolicy):
     """First every arm once, in order; then the arm with the highest index.
 
@@ -82,6 +113,12 @@ class IndexPolicy(TallyPolicy):
     """
 
     index: ClassVar[Callable[..., Any]]
+    monotone: ClassVar[Monotone] = Monotone()
+    """What is known of the index. A fast engine skips by it; a wrong word is found by spot checks, a missing one costs
+    speed alone."""
+    first_extra: ClassVar[str] = "constant"
+    """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards)
+    or "smallest cost" (the smallest mean cost of all arms)."""
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         """Further arguments of the index: hyper-parameters, or what all arms together say."""

@@ -16,13 +16,13 @@ AAAI 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from budgetbandits.policies.base import Array, State, first_pull
-from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
 
 SLACK = 1e-9
 """Budgets are sums of floats: a cost that fits but for rounding fits."""
@@ -47,6 +47,7 @@ class KUBE(IndexPolicy):
 
     name: ClassVar[str] = "kube"
     index = staticmethod(kube)
+    monotone = RISING
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class FractionalKUBE(IndexPolicy):
 
     name: ClassVar[str] = "kube-fractional"
     index = staticmethod(kube_fractional)
+    monotone = replace(RISING, ignores_cost=True)
+    first_extra = "own"
 
     @property
     def needs(self) -> frozenset[str]:

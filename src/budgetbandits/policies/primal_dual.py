@@ -15,13 +15,13 @@ Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The consta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from budgetbandits.policies.base import State
-from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
 
 
 def upper(mean: Any, pulls: Any, width: Any) -> Any:
@@ -49,6 +49,7 @@ class PDBwK(IndexPolicy):
 
     name: ClassVar[str] = "pd-bwk"
     index = staticmethod(pd_bwk)
+    monotone = replace(RISING, ignores_rounds=True)
 
     @property
     def needs(self) -> frozenset[str]:

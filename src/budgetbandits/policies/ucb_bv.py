@@ -12,12 +12,12 @@ Ding, Qin, Zhang, Liu: Multi-Armed Bandit with Budget Constraint and Variable Co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.estimates import IndexPolicy, Tally, either
+from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
@@ -42,6 +42,7 @@ class UCBBV1(IndexPolicy):
 
     name: ClassVar[str] = "ucb-bv1"
     index = staticmethod(ucb_bv1)
+    monotone = RISING
     cost_floor: float | None = None
 
     def __post_init__(self) -> None:
@@ -65,6 +66,8 @@ class UCBBV2(IndexPolicy):
 
     name: ClassVar[str] = "ucb-bv2"
     index = staticmethod(ucb_bv2)
+    monotone = replace(RISING, falls_with_first=True)
+    first_extra = "smallest cost"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         counted = state.active & (state.pulls > 0)

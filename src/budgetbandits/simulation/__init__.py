@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Problem
 from budgetbandits.simulation import reference
 from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.reference import Game
 
-__all__ = ["Outcome", "simulate"]
+__all__ = ["ENGINES", "Outcome", "simulate"]
 
-Games = list[tuple[float, float, int, NDArray[np.int64]]]
+ENGINES = ("auto", "fast", "reference")
+
+
+class Player(Protocol):
+    """One policy on one problem at some budgets, ready to be played."""
+
+    def play(self, seed: np.random.SeedSequence, max_rounds: int) -> list[Game]:
+        """One run: the game at each of the rising budgets."""
 
 
 def simulate(
@@ -28,17 +37,22 @@ def simulate(
     runs: int,
     seed: int = 0,
     *,
+    engine: str = "auto",
     jobs: int = 1,
-    max_rounds: int = 100_000_000,
+    max_rounds: int | None = None,
     progress: Callable[[int], None] | None = None,
+    compiling: Callable[[], None] | None = None,
 ) -> Outcome:
     """Play ``runs`` independent games at every budget; the same seed gives the same bits with any number of ``jobs``.
 
-    ``progress`` is called with the number of runs done so far. Budgets may come in any order.
+    ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
+    a time) or "auto": fast where there is such an engine for the policy. ``max_rounds`` stops a game that goes on too
+    long, by default at 10⁸ rounds in the reference simulator and at 2⁶⁰ in the fast ones. ``progress`` is called with
+    the number of runs done so far, ``compiling`` if the engine has to be compiled first. Budgets may come in any order.
 
     >>> from budgetbandits import BudgetedThompson
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
-    >>> outcome = simulate(problem, BudgetedThompson(), budgets=[100, 1000], runs=20)
+    >>> outcome = simulate(problem, BudgetedThompson(), budgets=[100, 1000], runs=20, engine="reference")
     >>> outcome.pseudo_regret.mean(axis=0).round(1)
     array([ 7.8, 12.8])
     """
@@ -47,9 +61,12 @@ def simulate(
         raise BadParameter(f"runs is {runs}; play at least one")
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
+    if engine not in ENGINES:
+        raise BadParameter(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
     rising = sorted(set(asked))
+    fast = engine != "reference" and _fast_engine(problem, policy, rising, must=engine == "fast", compiling=compiling)
     began = time.perf_counter()
-    games = _all_games(problem, policy, rising, runs, seed, jobs, max_rounds, progress)
+    games = _all_games(problem, policy, rising, runs, seed, fast, jobs, max_rounds, progress or (lambda done: None))
     seconds = time.perf_counter() - began
     order = [rising.index(budget) for budget in asked]
     return Outcome(
@@ -60,9 +77,33 @@ def simulate(
         spend=np.array([[game[b][1] for b in order] for game in games]),
         rounds=np.array([[game[b][2] for b in order] for game in games], dtype=np.int64),
         pulls=np.array([[game[b][3] for b in order] for game in games], dtype=np.int64),
-        engine="reference",
+        engine="fast" if fast else "reference",
         seconds=seconds,
     )
+
+
+def _fast_engine(
+    problem: Problem, policy: Policy, budgets: Sequence[float], must: bool, compiling: Callable[[], None] | None
+) -> bool:
+    """Whether a fast engine plays this policy; it is compiled or loaded from the disk cache on the way."""
+    try:
+        from budgetbandits.simulation import fast
+    except ImportError:
+        if must:
+            raise BadParameter("the fast engines need Numba; install budgetbandits[lab]") from None
+        return False
+    if not fast.plays(policy):
+        if must:
+            raise BadParameter(f"no fast engine plays {policy.spec}; use engine='auto' or engine='reference'")
+        return False
+    # a cache that is warm answers in a second; whatever takes longer is being compiled
+    notice = threading.Timer(1.5, compiling or (lambda: None))
+    notice.start()
+    try:
+        fast.warm_up(problem, policy)
+    finally:
+        notice.cancel()
+    return True
 
 
 def _all_games(
@@ -71,50 +112,69 @@ def _all_games(
     budgets: Sequence[float],
     runs: int,
     seed: int,
+    fast: bool,
     jobs: int,
-    max_rounds: int,
-    progress: Callable[[int], None] | None,
-) -> list[Games]:
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(done)
-
+    max_rounds: int | None,
+    progress: Callable[[int], None],
+) -> list[list[Game]]:
     if jobs == 1:
         games = []
-        for run in range(runs):
-            games.append(play_run(problem, policy, budgets, run, seed, max_rounds))
-            report(run + 1)
+        for run, game in enumerate(_play_runs(problem, policy, budgets, range(runs), seed, fast, max_rounds)):
+            games.append(game)
+            progress(run + 1)
         return games
     import joblib  # in the lab extra: one worker needs nothing but NumPy
 
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")
-    tasks = (joblib.delayed(play_run)(problem, policy, budgets, run, seed, max_rounds) for run in range(runs))
+    # compiled games let go of the interpreter, plain ones do not; several runs a task, so that a player serves them all
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if fast else "processes")
+    size = max(1, min(32, runs // 16)) if fast else 1
+    chunks = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
+    tasks = (joblib.delayed(_chunk)(problem, policy, budgets, chunk, seed, fast, max_rounds) for chunk in chunks)
     games = []
-    for game in parallel(tasks):
-        games.append(game)
-        report(len(games))
+    for chunk in parallel(tasks):
+        games.extend(chunk)
+        progress(len(games))
     return games
 
 
-def play_run(problem: Problem, policy: Policy, budgets: Sequence[float], run: int, seed: int, max_rounds: int) -> Games:
-    """One run: a single game to the largest budget, or one game for each if the policy must know it."""
-    if policy.anytime:
-        return reference.play(problem, policy, budgets, *_generators(problem, policy, run, seed, 0.0), max_rounds)
-    return [
-        reference.play(problem, policy, [budget], *_generators(problem, policy, run, seed, budget), max_rounds)[0]
-        for budget in budgets
-    ]
+def _chunk(
+    problem: Problem,
+    policy: Policy,
+    budgets: Sequence[float],
+    runs: Sequence[int],
+    seed: int,
+    fast: bool,
+    max_rounds: int | None,
+) -> list[list[Game]]:
+    return list(_play_runs(problem, policy, budgets, runs, seed, fast, max_rounds))
 
 
-def _generators(
-    problem: Problem, policy: Policy, run: int, seed: int, budget: float
-) -> tuple[np.random.Generator, np.random.Generator]:
-    """The world's and the player's randomness, from what the game is and not from when it is played."""
-    policy_identity = int.from_bytes(hashlib.blake2b(policy.spec.encode(), digest_size=8).digest(), "little")
-    budget_identity = int.from_bytes(np.float64(budget).tobytes(), "little")
-    sequence = np.random.SeedSequence(seed, spawn_key=(problem.identity, policy_identity, budget_identity, run))
-    world, player = sequence.spawn(2)
-    return np.random.default_rng(world), np.random.default_rng(player)
+def _play_runs(
+    problem: Problem,
+    policy: Policy,
+    budgets: Sequence[float],
+    runs: Sequence[int],
+    seed: int,
+    fast: bool,
+    max_rounds: int | None,
+) -> Iterable[list[Game]]:
+    player: Player
+    if fast:
+        from budgetbandits.simulation.fast import player as fast_player
+
+        player = fast_player(problem, policy, budgets)
+        cap = 1 << 60 if max_rounds is None else max_rounds
+    else:
+        player = reference.ReferencePlayer(problem, policy, budgets)
+        cap = 100_000_000 if max_rounds is None else max_rounds
+    for run in runs:
+        yield player.play(_seed(problem, policy, run, seed), cap)
+
+
+def _seed(problem: Problem, policy: Policy, run: int, seed: int) -> np.random.SeedSequence:
+    """The randomness of a run, from what it is and not from when it is played."""
+    identity = int.from_bytes(hashlib.blake2b(policy.spec.encode(), digest_size=8).digest(), "little")
+    return np.random.SeedSequence(seed, spawn_key=(problem.identity, identity, run))
 
 
 def _checked_budgets(budgets: Iterable[float]) -> list[float]:

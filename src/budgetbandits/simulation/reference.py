@@ -18,6 +18,9 @@ from budgetbandits.laws import Array, OutcomeLaw
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Problem
 
+Game = tuple[float, float, int, NDArray[np.int64]]
+"""How a game ended: reward, spend, rounds and pulls of every arm."""
+
 TOLERANCE = 1e-9
 """Sums of costs are floats: less than this is nothing."""
 
@@ -29,14 +32,14 @@ def play(
     world: np.random.Generator,
     player: np.random.Generator,
     max_rounds: int,
-) -> list[tuple[float, float, int, NDArray[np.int64]]]:
-    """One game to the largest of the rising ``budgets``: (reward, spend, rounds, pulls) at the end of each."""
+) -> list[Game]:
+    """One game to the largest of the rising ``budgets``, and how it stood at the end of each."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
     arms = [Pulls(arm.law, world) for arm in problem.arms]
     pulls = np.zeros(len(problem), dtype=np.int64)
     reward = spend = 0.0
     rounds = 0
-    ended: list[tuple[float, float, int, NDArray[np.int64]]] = []
+    ended: list[Game] = []
     while len(ended) < len(budgets):
         if rounds == max_rounds:
             raise RoundLimit(
@@ -57,6 +60,30 @@ def play(
         reward += earned
         spend += paid
     return ended
+
+
+class ReferencePlayer:
+    """A single game to the largest budget, or one game for each if the policy must know it."""
+
+    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float]) -> None:
+        self._problem = problem
+        self._policy = policy
+        self._budgets = budgets
+
+    def play(self, seed: np.random.SeedSequence, max_rounds: int) -> list[Game]:
+        if self._policy.anytime:
+            return self._game(self._budgets, seed, max_rounds)
+        return [game for b in self._budgets for game in self._game([b], own_seed(seed, b), max_rounds)]
+
+    def _game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int) -> list[Game]:
+        world, player = (np.random.default_rng(child) for child in seed.spawn(2))
+        return play(self._problem, self._policy, budgets, world, player, max_rounds)
+
+
+def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSequence:
+    """The randomness of the game at one budget: the same whatever other budgets are played."""
+    identity = int.from_bytes(np.float64(budget).tobytes(), "little")
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, identity))
 
 
 def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, Any]:

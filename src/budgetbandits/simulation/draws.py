@@ -1,0 +1,405 @@
+"""Compiled random draws shared by the engines.
+
+A stream is the *address* of four uint64 words (xoshiro256++).  Handing an array to a small compiled function makes
+Numba count references at every call, which costs more than the draw itself; an address is a plain integer.  Whoever
+holds the array must keep it alive while compiled code runs; `new_stream` returns both.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from budgetbandits.simulation.special import stirling_correction
+
+FOREVER = 1 << 61  # a waiting time no run can reach; two of them still fit in an int64
+
+
+def new_stream(words: np.ndarray) -> np.ndarray:
+    """The generator state from at least four seed words; xoshiro must not start at zero."""
+    state = np.array(words[:4], dtype=np.uint64)
+    if not state.any():
+        state[0] = np.uint64(0x9E3779B97F4A7C15)
+    return state
+
+
+@intrinsic
+def load_word(typing_context, address, index):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(pointer, [arguments[1]]))
+
+    return types.uint64(types.int64, types.int64), code
+
+
+@intrinsic
+def store_word(typing_context, address, index, word):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.uint64), code
+
+
+@intrinsic
+def pointer_to(typing_context, array):
+    """A bare pointer to the array's data, indexed flat and without bounds or reference counts.
+
+    Every helper that takes an array pays for counting references, two atomic operations or at least two calls an
+    argument; with pointers an open round takes half the time.
+    """
+
+    def code(context, builder, signature, arguments):
+        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), code
+
+
+@njit(cache=True, nogil=True)
+def next_word(stream):
+    """One step of xoshiro256++ (Blackman and Vigna)."""
+    s0 = load_word(stream, 0)
+    s1 = load_word(stream, 1)
+    s2 = load_word(stream, 2)
+    s3 = load_word(stream, 3)
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    store_word(stream, 0, s0)
+    store_word(stream, 1, s1)
+    store_word(stream, 2, s2)
+    store_word(stream, 3, s3)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def uniform(stream):
+    """In the open interval (0,1): 52 bits and a half, because 53 bits and a half would round up to 1."""
+    return (float(next_word(stream) >> np.uint64(12)) + 0.5) * 2.220446049250313e-16
+
+
+def _normal_layers() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """256 layers of equal area under exp(-x^2/2); the edge is found so that the top layer closes at height 1."""
+
+    def closure(edge: float) -> tuple[float, list[float], float]:
+        density = math.exp(-0.5 * edge * edge)
+        area = edge * density + math.sqrt(math.pi / 2) * math.erfc(edge / math.sqrt(2))
+        points = [edge]
+        for _ in range(254):
+            height = area / points[-1] + math.exp(-0.5 * points[-1] ** 2)
+            if height >= 1.0:
+                return 1.0, points, area
+            points.append(math.sqrt(-2.0 * math.log(height)))
+        return area / points[-1] + math.exp(-0.5 * points[-1] ** 2) - 1.0, points, area
+
+    return _layers(closure, 3.5, 3.8, lambda x: math.exp(-0.5 * x * x), 52)
+
+
+def _exponential_layers() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """256 layers of equal area under exp(-x)."""
+
+    def closure(edge: float) -> tuple[float, list[float], float]:
+        area = (edge + 1.0) * math.exp(-edge)
+        points = [edge]
+        for _ in range(254):
+            height = area / points[-1] + math.exp(-points[-1])
+            if height >= 1.0:
+                return 1.0, points, area
+            points.append(-math.log(height))
+        return area / points[-1] + math.exp(-points[-1]) - 1.0, points, area
+
+    return _layers(closure, 7.5, 7.9, lambda x: math.exp(-x), 53)
+
+
+def _layers(closure, low: float, high: float, density, bits: int):
+    # A wider edge means smaller layers, so the closing gap falls as the edge grows: plain bisection.
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if closure(middle)[0] > 0.0:
+            low = middle
+        else:
+            high = middle
+    _, points, area = closure(high)
+    edges = np.array([area / density(high), 0.0, *points[::-1]])  # layer 0 is the base with the tail
+    scale = 2.0**bits
+    widths = np.empty(256)
+    limits = np.zeros(256, dtype=np.uint64)
+    heights = np.empty(256)
+    widths[0] = edges[0] / scale
+    limits[0] = np.uint64(high / edges[0] * scale)
+    heights[0] = 1.0
+    inner = edges[2:]  # inner[i-1] is the right edge of layer i
+    for layer in range(1, 256):
+        widths[layer] = inner[layer - 1] / scale
+        heights[layer] = density(inner[layer - 1])
+        limits[layer] = 0 if layer == 1 else np.uint64(inner[layer - 2] / inner[layer - 1] * scale)
+    return widths, limits, heights, high
+
+
+NORMAL_WIDTH, NORMAL_LIMIT, NORMAL_HEIGHT, NORMAL_EDGE = _normal_layers()
+EXPONENTIAL_WIDTH, EXPONENTIAL_LIMIT, EXPONENTIAL_HEIGHT, EXPONENTIAL_EDGE = _exponential_layers()
+
+
+@njit(cache=True, nogil=True)
+def normal_edge_case(stream, layer, x):
+    """The part of a ziggurat layer that needs the density itself; returns (accepted, value)."""
+    if layer == 0:
+        while True:
+            beyond = exponential(stream) / NORMAL_EDGE
+            if 2.0 * exponential(stream) > beyond * beyond:
+                return True, NORMAL_EDGE + beyond if x >= 0.0 else -NORMAL_EDGE - beyond
+    height = NORMAL_HEIGHT[layer] + (NORMAL_HEIGHT[layer - 1] - NORMAL_HEIGHT[layer]) * uniform(stream)
+    return height < math.exp(-0.5 * x * x), x
+
+
+@njit(cache=True, nogil=True)
+def normal(stream):
+    """Standard normal by Marsaglia and Tsang's ziggurat: 99 % of the draws cost one word and one product."""
+    while True:
+        word = next_word(stream)
+        layer = np.int64(word & np.uint64(0xFF))
+        magnitude = word >> np.uint64(12)
+        x = float(magnitude) * NORMAL_WIDTH[layer]
+        if word & np.uint64(0x100):
+            x = -x
+        if magnitude < NORMAL_LIMIT[layer]:
+            return x
+        accepted, value = normal_edge_case(stream, layer, x)
+        if accepted:
+            return value
+
+
+@njit(cache=True, nogil=True)
+def exponential(stream):
+    """Standard exponential by the ziggurat; at or above 0."""
+    beyond = 0.0
+    while True:
+        word = next_word(stream)
+        layer = np.int64(word & np.uint64(0xFF))
+        magnitude = word >> np.uint64(11)
+        x = float(magnitude) * EXPONENTIAL_WIDTH[layer]
+        if magnitude < EXPONENTIAL_LIMIT[layer]:
+            return beyond + x
+        if layer == 0:
+            beyond += EXPONENTIAL_EDGE  # the tail of an exponential is an exponential again
+            continue
+        height = EXPONENTIAL_HEIGHT[layer]
+        height += (EXPONENTIAL_HEIGHT[layer - 1] - height) * uniform(stream)
+        if height < math.exp(-x):
+            return beyond + x
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_log_acceptance(x, scaled, centre):
+    """log of the probability with which Marsaglia and Tsang keep centre (1 + scaled)^3, scaled = spread x > -1."""
+    v = (1.0 + scaled) ** 3
+    return 0.5 * x * x + centre * (1.0 - v + math.log(v))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_prepared(stream, centre, spread):
+    """Marsaglia and Tsang's gamma; centre = shape - 1/3, spread = 1/sqrt(9 centre), shape >= 1.
+
+    The two constants cost a root and a division, as much as the draw; callers that draw often keep them.
+    """
+    while True:
+        x = normal(stream)
+        v = 1.0 + spread * x
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        u = uniform(stream)
+        square = x * x
+        if u < 1.0 - 0.0331 * square * square:
+            return centre * v
+        if math.log(u) < 0.5 * square + centre * (1.0 - v + math.log(v)):
+            return centre * v
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma(stream, shape):
+    """Gamma(shape, 1) for any shape > 0; below 1 a power of a uniform lowers the shape by one."""
+    if shape >= 1.0:
+        centre = shape - 1.0 / 3.0
+        return gamma_prepared(stream, centre, 1.0 / math.sqrt(9.0 * centre))
+    centre = shape + 2.0 / 3.0
+    return gamma_prepared(stream, centre, 1.0 / math.sqrt(9.0 * centre)) * math.exp(-exponential(stream) / shape)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def beta(stream, a, b):
+    """Beta(a, b); 0 when a tiny shape underflows, which callers treat as the rejected end of the interval."""
+    first = gamma(stream, a)
+    second = gamma(stream, b)
+    if first <= 0.0:
+        return 0.0
+    return first / (first + second)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def waiting_rate(log_probability):
+    """-1/log(1-p) from log p: an exponential times this, rounded up, is geometric(p)."""
+    if log_probability < -700.0:
+        return np.inf
+    return -1.0 / math.log1p(-math.exp(log_probability))
+
+
+@njit(cache=True, nogil=True)
+def geometric_from_rate(stream, rate):
+    """Trials up to and including the first success, clamped to FOREVER."""
+    wait = exponential(stream) * rate
+    if wait < 1e18:
+        return np.int64(wait) + 1
+    return np.int64(FOREVER)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def geometric(stream, probability):
+    """Trials up to and including the first success for 0 <= p <= 1, clamped to FOREVER."""
+    if probability >= 1.0:
+        return np.int64(1)
+    if probability < 1e-300:
+        return np.int64(FOREVER)
+    return geometric_from_rate(stream, -1.0 / math.log1p(-probability))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def binomial_by_inversion(stream, n, p):
+    """Sequential search from 0; for n p below about 12."""
+    odds = p / (1.0 - p)
+    start = math.exp(n * math.log1p(-p))
+    while True:
+        u = uniform(stream)
+        mass = start
+        k = 0
+        # Beyond 120 only rounding of the partial sums could lead (mean 12): draw again instead of running on.
+        while u > mass and k <= 120 and k < n:
+            u -= mass
+            k += 1
+            mass *= odds * (n - k + 1) / k
+        if k <= 120:
+            return np.int64(k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def binomial_by_rejection(stream, n, p):
+    """Hormann's BTRS (transformed rejection with squeeze), p <= 1/2 and n p >= 10.
+
+    The density ratio f(k)/f(mode) goes through log1p of (k - mode), a difference of order sqrt(n), so that
+    its error stays near sqrt(n) 1e-16 instead of n 1e-16.
+    """
+    size = float(n)
+    q = 1.0 - p
+    deviation = math.sqrt(size * p * q)
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = size * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = math.floor((size + 1.0) * p)
+    while True:
+        v = uniform(stream)
+        u = uniform(stream) - 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2.0 * a / us + b) * u + c)
+        if us >= 0.07 and v <= v_r:
+            return np.int64(k)
+        if k < 0.0 or k > size:
+            continue
+        step = k - mode
+        log_ratio = (
+            step * (math.log((p / q) * ((size - k + 1.0) / (k + 1.0))))
+            - (mode + 0.5) * math.log1p(step / (mode + 1.0))
+            - (size - mode + 0.5) * math.log1p(-step / (size - mode + 1.0))
+            + stirling_correction(mode + 1.0)
+            + stirling_correction(size - mode + 1.0)
+            - stirling_correction(k + 1.0)
+            - stirling_correction(size - k + 1.0)
+        )
+        if math.log(v * alpha / (a / (us * us) + b)) <= log_ratio:
+            return np.int64(k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def binomial(stream, n, p):
+    """Binomial(n, p) for whole n up to 2^62 and 0 <= p <= 1."""
+    if n <= 0 or p <= 0.0:
+        return np.int64(0)
+    if p >= 1.0:
+        return np.int64(n)
+    successes = np.int64(0)
+    if n <= 16:
+        for _ in range(n):
+            if uniform(stream) < p:
+                successes += 1
+        return successes
+    trials = np.int64(n)
+    # Past 2^45 the floating point of the rejection step gets coarse.  The middle order statistic of n uniforms is
+    # Beta, and tells on which side of it p falls: half of the trials are decided by one draw, exactly.
+    while trials > (1 << 45) and 0.0 < p < 1.0:
+        middle = (trials + 1) // 2
+        place = beta(stream, float(middle), float(trials + 1 - middle))
+        if place <= p:
+            successes += middle
+            trials -= middle
+            p = (p - place) / (1.0 - place)
+        else:
+            trials = middle - 1
+            p = p / place
+    if p <= 0.0:
+        return successes
+    if p >= 1.0:
+        return successes + trials
+    if p > 0.5:
+        rest = (
+            binomial_by_inversion(stream, trials, 1.0 - p)
+            if trials * (1.0 - p) < 10.0
+            else (binomial_by_rejection(stream, trials, 1.0 - p))
+        )
+        return successes + trials - rest
+    if trials * p < 10.0:
+        return successes + binomial_by_inversion(stream, trials, p)
+    return successes + binomial_by_rejection(stream, trials, p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def choose(stream, probabilities):
+    """An index with the given probabilities (summing to 1); rounding at the end falls on the last possible one."""
+    u = uniform(stream)
+    last = 0
+    for index in range(probabilities.shape[0]):
+        if probabilities[index] > 0.0:
+            if u < probabilities[index]:
+                return index
+            u -= probabilities[index]
+            last = index
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def multinomial(stream, n, probabilities, counts):
+    """Fill counts with how n draws fall on the support, one conditional binomial a value."""
+    left = np.int64(n)
+    remaining = 1.0
+    last = 0
+    for index in range(probabilities.shape[0]):
+        counts[index] = 0
+        if probabilities[index] > 0.0:
+            last = index
+            if left > 0:
+                share = min(1.0, probabilities[index] / remaining) if remaining > 0.0 else 1.0
+                counts[index] = binomial(stream, left, share)
+                left -= counts[index]
+            remaining -= probabilities[index]
+    counts[last] += left  # rounding of the running remainder belongs to the last value that is possible

@@ -1,0 +1,125 @@
+"""Games of index policies by the compiled engines: the Python side.
+
+`Games` prepares a problem and a policy once; `play` gives one run's results at every budget. A game is seeded by its
+own words, so runs may be played in any order, in any number of threads (one `Games` for each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from budgetbandits.errors import RoundLimit
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.estimates import IndexPolicy, Tally
+from budgetbandits.policies.kube import SLACK
+from budgetbandits.problem import Problem
+from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.index.index_blocks import play_lazily
+from budgetbandits.simulation.index.library import check_once, rule_of
+from budgetbandits.simulation.index.plain_loop import play_plain
+from budgetbandits.simulation.index.rules import compiled
+from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
+from budgetbandits.simulation.tables import Tables
+
+LARGEST_BUFFER = 1 << 22
+"""Outcomes kept at once for arms whose laws are not finite, over all arms."""
+
+
+FEW_ARMS = 32
+"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+
+
+class Games:
+    """Runs of one policy on one problem."""
+
+    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float], lazy: bool = True) -> None:
+        rule = rule_of(policy)
+        assert rule is not None
+        assert isinstance(policy, IndexPolicy)
+        self._problem = problem
+        self._policy = policy
+        self._budgets = [float(budget) for budget in budgets]
+        self._rule = rule
+        self._index = compiled(rule.index)
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
+        hopeless = rule.kind == desk.FLOOR_SEEN and (len(problem) <= FEW_ARMS or not rule.monotone.falls_with_first)
+        self._play = play_lazily if lazy and rule.monotone.lazy and not hopeless else play_plain
+        self._tables = tables = Tables(problem)
+        self._memory = memory = desk.Memory(len(problem))
+        for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
+            memory.row(name)[:] = getattr(tables, name)
+        chunk = min(1024, max(4, LARGEST_BUFFER // len(problem))) if tables.buffered else 1
+        self._buffer = np.zeros((len(problem) if tables.buffered else 1, chunk, 2))
+
+    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+        """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
+        if self._policy.anytime:
+            return self._game(self._budgets, seed, max_rounds)
+        return [self._game([budget], own_seed(seed, budget), max_rounds)[0] for budget in self._budgets]
+
+    @property
+    def evaluations(self) -> int:
+        """How often the last game evaluated an index."""
+        return int(self._memory.number[desk.EVALUATIONS])
+
+    def _game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+        tables, memory = self._tables, self._memory
+        rule = self._rule_for(budgets[-1])
+        memory.clear(seed.generate_state(4, np.uint64))
+        world: np.random.Generator | None = None
+        places, arms = len(budgets), len(self._problem)
+        pulls = np.zeros((places, arms), dtype=np.int64)
+        reward, spend, rounds = np.zeros(places), np.zeros(places), np.zeros(places, dtype=np.int64)
+        limits = (TOLERANCE * tables.cost_scale, SLACK * tables.cost_scale, max_rounds)
+        ends = np.asarray(budgets) * tables.cost_scale
+        while True:
+            status = self._play(
+                self._index, rule, limits, ends,
+                memory.floats, memory.wholes, memory.number, memory.amount, memory.table, memory.tree, memory.stream,
+                tables.reward_value, tables.reward_chance, tables.cost_value, tables.cost_chance, self._buffer,
+                pulls, reward, spend, rounds,
+            )  # fmt: skip
+            if status != desk.NEEDS_OUTCOMES:
+                break
+            if world is None:
+                world = np.random.default_rng(seed.spawn(1)[0])
+            self._refill(int(memory.number[desk.LEADER]), world)
+        if status == desk.ROUND_LIMIT:
+            raise RoundLimit(
+                f"{self._policy.spec} has played {memory.number[desk.ROUNDS]:,} rounds and part of a budget of "
+                f"{budgets[memory.number[desk.CHECKPOINT]]:g} is left; raise max_rounds or lower the budget"
+            )
+        return [(float(reward[i]), float(spend[i]), int(rounds[i]), pulls[i]) for i in range(places)]
+
+    def _rule_for(self, budget: float) -> desk.Rule:
+        state = self._policy.start(len(self._problem), what_is_known(self._problem, self._policy, budget))
+        assert isinstance(state, Tally)
+        extras = self._policy.extras(state)
+        check_once(self._policy, self._rule, extras)
+        kind, known = self._rule.kind, self._rule.monotone
+        if kind == desk.OWN:
+            self._memory.row("own")[:] = extras[0]
+        # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
+        mask = self._policy.affordable(state)
+        self._memory.row("price")[:] = 0.0 if mask is None else state.known["costs"] * self._tables.cost_scale
+        numbers = [0.0] * 3
+        for place, extra in enumerate(extras):
+            if place > 0 or kind == desk.CONSTANT:
+                numbers[place] = float(extra)
+        return desk.Rule(  # type: ignore[call-arg]
+            kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
+            not known.ignores_rounds, not known.ignores_cost,
+            known.blocks and kind != desk.FLOOR_SEEN and (kind != desk.VARIANCE or known.rises_with_first),
+        )  # fmt: skip
+
+    def _refill(self, arm: int, world: np.random.Generator) -> None:
+        chunk = self._buffer.shape[1]
+        # arms are pulled once or twice for the most part: begin small
+        size = int(min(chunk, max(4, 2 * self._memory.row("pulls")[arm])))
+        rewards, costs = self._tables.laws[arm].sample(world, size)
+        self._buffer[arm, :size, 0] = rewards
+        self._buffer[arm, :size, 1] = costs
+        self._memory.row("used")[arm] = 0
+        self._memory.row("filled")[arm] = size

@@ -1,0 +1,146 @@
+"""Index rules as the engines call them: the policy's own function, compiled for single arms.
+
+No formula is written here. A policy's `index` is made of NumPy ufuncs and `either`; Numba compiles that very function
+for scalars and keeps the result in its disk cache, beside the file the formula stands in, so that a changed formula is
+compiled anew. The engines take the rule as the address of a function of seven floats, which is a type of its own to
+Numba and leaves the engines themselves in the cache.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.extending import overload, register_jitable
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.policies import classical, primal_dual
+from budgetbandits.policies.estimates import Monotone, either
+from budgetbandits.simulation.index import desk
+
+EXTRAS = 3
+"""How many extra arguments an index may take."""
+
+
+@overload(either)  # type: ignore[untyped-decorator]
+def _either_of_scalars(condition: Any, yes: Any, no: Any) -> Any:
+    def pick(condition: Any, yes: Any, no: Any) -> Any:
+        return yes if condition else no
+
+    return pick
+
+
+for helper in (primal_dual.upper, primal_dual.lower, classical.bernoulli_upper):
+    register_jitable(helper)
+
+
+class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled index as Numba's first-class function: an address and a signature."""
+
+    SIGNATURE = types.float64(*[types.float64] * (4 + EXTRAS))
+
+    def __init__(self, index: Callable[..., Any]) -> None:
+        count = _extras(index)
+        options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+        try:
+            scalar = njit(types.float64(*[types.float64] * (4 + count)), cache=True, **options)(index)
+        except RuntimeError:  # no file to keep the cache beside: typed at a prompt
+            scalar = njit(types.float64(*[types.float64] * (4 + count)), **options)(index)
+        # the adapter takes 0.1 s to compile and is not worth a cache, which would not notice a changed formula
+        self._adapter: Dispatcher = njit(self.SIGNATURE, **options)(_seven(scalar, count))
+        compiled = self._adapter.overloads[self.SIGNATURE.args]
+        self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+
+    def __call__(self, *numbers: float) -> float:
+        padded = tuple(map(float, numbers)) + (0.0,) * (4 + EXTRAS - len(numbers))
+        return float(self._adapter(*padded))
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        return self.SIGNATURE
+
+
+def _seven(scalar: Dispatcher, count: int) -> Callable[..., float]:
+    """The index with all its extra arguments, whether it looks at them or not."""
+    if count == 0:
+        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds)
+    if count == 1:
+        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a)
+    if count == 2:
+        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a, b)
+    return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a, b, c)
+
+
+def _extras(index: Callable[..., Any]) -> int:
+    return len(inspect.signature(index).parameters) - 4
+
+
+@cache
+def compiled(index: Callable[..., Any]) -> CompiledIndex | None:
+    """The compiled index, once a process; None if Numba cannot compile it or it takes too many extra arguments."""
+    if not 0 <= _extras(index) <= EXTRAS:
+        return None
+    try:
+        return CompiledIndex(index)
+    except NumbaError:
+        return None
+
+
+@dataclass(frozen=True)
+class IndexRule:
+    """An index, what is known of it, and what its extra arguments are.
+
+    ``kind`` says what the first extra is: `desk.CONSTANT`, `OWN` (a number for each arm), `VARIANCE` or `FLOOR_SEEN`.
+    """
+
+    index: Callable[..., Any]
+    monotone: Monotone
+    kind: int = desk.CONSTANT
+
+
+def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0) -> None:
+    """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
+    f = compiled(rule.index)
+    assert f is not None
+    known = rule.monotone
+    rng = np.random.default_rng(seed)
+    moves = (
+        (known.rises_with_reward, 0, 1.0, "rise with mean_reward"),
+        (known.falls_with_cost, 1, -1.0, "fall with mean_cost"),
+        (known.falls_with_pulls, 2, -1.0, "fall with pulls"),
+        (known.rises_with_rounds, 3, 1.0, "rise with rounds"),
+        (known.ignores_cost, 1, 0.0, "ignore mean_cost"),
+        (known.ignores_rounds, 3, 0.0, "ignore rounds"),
+        (known.rises_with_first, 4, 1.0, "rise with its first extra"),
+        (known.falls_with_first, 4, -1.0, "fall with its first extra"),
+    )
+    for _ in range(points):
+        pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
+        point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
+        if rule.kind != desk.CONSTANT:
+            point[4:5] = [rng.random()]
+        for declared, which, direction, words in moves:
+            if not declared:
+                continue
+            other = list(point)
+            if which < 2 or which == 4:
+                other[which] += (1.0 - point[which]) * rng.random()
+            else:
+                other[which] = np.floor(point[which] * np.exp(rng.exponential()) + 1.0)
+            low, high = f(*point), f(*other)
+            slack = known.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
+            fine = low == high or (direction > 0 and high >= low - slack) or (direction < 0 and high <= low + slack)
+            if not fine:
+                raise BadParameter(
+                    f"{rule.index.__name__} does not {words}: {low} at {point} and {high} at {other}; "
+                    "leave that declaration out"
+                )

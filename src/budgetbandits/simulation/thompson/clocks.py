@@ -1,0 +1,52 @@
+"""A tournament tree of alarm times: the root is the earliest, a change walks up only as far as it matters.
+
+Leaves sit at base .. 2*base-1, node k has children 2k and 2k+1.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+NEVER = (1 << 63) - 1
+
+
+@njit(cache=True, nogil=True)
+def set_alarm(tree, base, slot, time):
+    node = base + slot
+    tree[node] = time
+    while node > 1:
+        node >>= 1
+        earliest = min(tree[2 * node], tree[2 * node + 1])
+        if tree[node] == earliest:
+            return
+        tree[node] = earliest
+
+
+@njit(cache=True, nogil=True)
+def first_ringing(tree, base):
+    """The slot whose alarm is the earliest (the leftmost of several)."""
+    node = 1
+    time = tree[1]
+    while node < base:
+        node *= 2
+        if tree[node] != time:
+            node += 1
+    return node - base
+
+
+@njit(cache=True, nogil=True)
+def rebuild(tree, base):
+    for node in range(base - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+
+
+@njit(cache=True, nogil=True)
+def widen(tree, base):
+    """Double the number of leaves; returns the new base."""
+    wider = 2 * base
+    for slot in range(base):
+        tree[wider + slot] = tree[base + slot]
+    for slot in range(base, wider):
+        tree[wider + slot] = NEVER
+    rebuild(tree, wider)
+    return wider

@@ -1,0 +1,278 @@
+"""Games of (budgeted) Thompson sampling by the compiled engine: the Python side.
+
+`ThompsonGames` prepares a problem once; `play` gives one run's results at every budget. One trajectory is played to the
+largest budget and read off at every smaller one. Each run is seeded by its own words, so that runs may be played in
+any order and in any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+from budgetbandits.problem import Problem
+from budgetbandits.simulation.draws import new_stream
+from budgetbandits.simulation.reference import Game
+from budgetbandits.simulation.tables import Tables, padded
+from budgetbandits.simulation.thompson import rounds
+from budgetbandits.simulation.thompson.clocks import NEVER
+from budgetbandits.simulation.thompson.outcomes import FINISHED
+
+Sampler = Callable[[int, int, np.random.Generator], np.ndarray]
+LARGEST_BUFFER = 4_000_000  # outcomes held for all arms of a run together
+
+LONGEST_GAME = 2.0**60  # alarms are set up to 2^61 rounds ahead and have to fit into an int64
+
+COUNTER_NAMES = (
+    "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
+    "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FiniteLaws:
+    """Independent reward and cost laws on finite supports; row i belongs to arm i, zero chances pad short supports.
+
+    Costs are whole numbers of `step`; rewards are any values in [0,1].
+    """
+
+    reward_values: np.ndarray
+    reward_chances: np.ndarray
+    cost_steps: np.ndarray
+    cost_chances: np.ndarray
+    step: float = 1.0
+    cost_trials: np.ndarray = field(init=False)
+    cost_chance: np.ndarray = field(init=False)
+    cost_top: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        def store(name: str, values: object, kind: type) -> np.ndarray:
+            array: np.ndarray = np.ascontiguousarray(values, dtype=kind)
+            object.__setattr__(self, name, array)
+            return array
+
+        values = store("reward_values", self.reward_values, np.float64)
+        chances = store("reward_chances", self.reward_chances, np.float64)
+        steps = store("cost_steps", self.cost_steps, np.int64)
+        cost_chances = store("cost_chances", self.cost_chances, np.float64)
+        if values.ndim != 2 or values.shape != chances.shape or steps.shape != cost_chances.shape:
+            raise ValueError("supports and chances must be matrices of the same shape, one row an arm")
+        if steps.shape[0] != values.shape[0]:
+            raise ValueError("rewards and costs must describe the same arms")
+        for table in (chances, cost_chances):
+            if (table < 0).any() or not np.allclose(table.sum(axis=1), 1.0, atol=1e-9):
+                raise ValueError("chances must be non-negative and sum to 1 for every arm")
+        trials = steps * self.step
+        if (values < 0).any() or (values > 1).any() or (steps < 0).any() or (trials > 1 + 1e-9).any():
+            raise ValueError("rewards and costs must lie in [0, 1]")
+        positive = (cost_chances > 0) & (steps > 0)
+        if not positive.any(axis=1).all():
+            raise ValueError("every arm needs a cost above zero with positive chance, or its game never ends")
+        store("cost_trials", np.minimum(trials, 1.0), np.float64)
+        store("cost_chance", np.minimum(np.where(positive, cost_chances, 0.0).sum(axis=1), 1.0), np.float64)
+        store("cost_top", np.where(positive, steps, 0).max(axis=1), np.int64)
+
+    @property
+    def arms(self) -> int:
+        return int(self.reward_values.shape[0])
+
+    def steps_of(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(cumulative steps at which each budget's game ends, whether reaching them exactly is affordable).
+
+        A budget between two multiples of the step is never reached: its game ends with the first pull that passes
+        it, and until then pulls that cost nothing still count.
+        """
+        nearest = np.rint(budgets / self.step)
+        whole = np.abs(nearest * self.step - budgets) <= 1e-9 * np.maximum(1.0, budgets)
+        ends = np.where(whole, nearest, np.floor(budgets / self.step) + 1)
+        return ends.astype(np.int64), whole.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SampledLaws:
+    """Any other laws: sampler(arm, count, generator) returns count rows of (reward, cost) in [0,1].
+
+    Costs must be positive on average, or the game never ends.
+    """
+
+    arms: int
+    sampler: Sampler
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the engine works, never what it computes; tests use it to force each branch."""
+
+    level: float = 0.0  # 0: chosen by planning
+    planning: bool = True
+    hot_above: float = 0.7  # arms whose bound exceeds this are drawn every round
+    blocks: bool = True
+    first_window: int = 16
+    largest_dip: float = 0.3  # blocks need the leader's bound below this
+    caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
+    direct_above: float = 0.37  # above this bound the leader is drawn outright
+
+
+def _first_level(pool: int, classical: bool) -> float:
+    share = min(3.0 / max(pool, 1), 0.9)
+    if classical:
+        return 1.0 - share
+    return 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
+
+
+class Run:
+    """The arrays of one run; all of the compiled engine's state lives here."""
+
+    def __init__(
+        self,
+        laws: FiniteLaws | SampledLaws,
+        budgets: np.ndarray,
+        words: np.ndarray,
+        classical: bool,
+        settings: Settings,
+        posterior: np.ndarray | None = None,
+        frozen: bool = False,
+    ) -> None:
+        """``posterior[arm]`` = (a, b, c, d) starts from given counts; ``frozen`` keeps them, to test a single round."""
+        arms = laws.arms
+        self.stream = new_stream(words)
+        self.laws = laws
+        self.generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
+        self.posterior = np.ones((arms, 4), dtype=np.int64)
+        self.arm_of_slot = np.arange(arms, dtype=np.int64)
+        active = 0
+        if posterior is not None:
+            pulled = (posterior != 1).any(axis=1)
+            self.arm_of_slot = np.concatenate([np.flatnonzero(pulled), np.flatnonzero(~pulled)]).astype(np.int64)
+            self.posterior[:] = posterior[self.arm_of_slot]
+            active = int(pulled.sum())
+        width = 1 << max(4, (max(active, 1) - 1).bit_length())
+        capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
+        self.tree = np.empty(2 * capacity, dtype=np.int64)
+        self.tree[: 2 * width] = NEVER
+        self.tangents = np.empty((arms, 8))
+        self.constants = np.zeros((arms, 8))
+        self.hot = np.empty(arms, dtype=np.int64)
+        self.hot_place = np.empty(arms, dtype=np.int64)
+        self.next_check = np.zeros(arms, dtype=np.int64)
+        self.pulls = np.zeros(arms, dtype=np.int64)
+        self.ledger = np.zeros(3, dtype=np.int64)
+        self.ledger_float = np.zeros(3)
+        self.counters = np.zeros(rounds.COUNTERS, dtype=np.int64)
+        self.state = np.zeros(rounds.WHOLE_STATE, dtype=np.int64)
+        self.state[rounds.ACTIVE] = active
+        self.state[rounds.BASE] = width
+        self.state[rounds.WINDOW] = settings.first_window
+        self.state_float = np.zeros(rounds.FLOAT_STATE)
+        self.state_float[rounds.LEVEL] = settings.level or _first_level(arms - active, classical)
+        self.state_float[rounds.LIMIT] = 2000.0 if settings.planning else math.inf
+        self.state_float[rounds.PATIENCE] = 3.0
+        self.settings = np.zeros(rounds.SETTINGS)
+        self.settings[rounds.LOG_HOT] = math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf
+        self.settings[rounds.ALLOW_BLOCKS] = float(settings.blocks)
+        self.settings[rounds.LOG_LARGEST_DIP] = math.log(settings.largest_dip)
+        self.settings[rounds.CAUTION] = settings.caution
+        self.settings[rounds.LOG_DIRECT] = math.log(settings.direct_above)
+        self.classical = np.int64(classical)
+        self.frozen = frozen
+        self.budgets = budgets
+        number = budgets.size
+        self.out_pulls = np.zeros((number, arms), dtype=np.int64)
+        self.out_reward = np.zeros(number)
+        self.out_spend = np.zeros(number)
+        self.out_rounds = np.zeros(number, dtype=np.int64)
+        self.buffered = isinstance(laws, SampledLaws)
+        if self.buffered:
+            chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
+            self.buffer = np.empty((arms, chunk, 2))
+            self.used = np.zeros(arms, dtype=np.int64)
+            self.filled = np.zeros(arms, dtype=np.int64)
+        else:
+            self.buffer = np.empty((0, 0, 2))
+            self.used = self.filled = np.empty(0, dtype=np.int64)
+
+    def _law_arguments(self) -> tuple[Any, ...]:
+        if isinstance(self.laws, SampledLaws):
+            row, whole_row = np.empty(0), np.empty(0, dtype=np.int64)
+            table, whole_table = np.empty((0, 0)), np.empty((0, 0), dtype=np.int64)
+            return whole_row, whole_row, 1.0, table, table, whole_table, table, table, row, whole_row
+        laws = self.laws
+        ends, whole = laws.steps_of(self.budgets)
+        return (
+            ends, whole, float(laws.step), laws.reward_values, laws.reward_chances, laws.cost_steps, laws.cost_trials,
+            laws.cost_chances, laws.cost_chance, laws.cost_top,
+        )  # fmt: skip
+
+    def play(self) -> None:
+        law_arguments = self._law_arguments()
+        while True:
+            status = rounds.play(
+                self.stream.ctypes.data, self.classical, self.frozen, self.buffered, self.settings, self.state,
+                self.state_float, self.counters, self.posterior, self.tangents, self.constants, self.tree, self.hot,
+                self.hot_place, self.next_check, self.arm_of_slot, self.pulls, self.ledger, self.ledger_float,
+                *law_arguments, self.budgets, self.buffer, self.used, self.filled,
+                self.out_pulls, self.out_reward, self.out_spend, self.out_rounds,
+            )  # fmt: skip
+            if status == FINISHED:
+                return
+            self._refill(int(status))
+
+    def _refill(self, arm: int) -> None:
+        assert isinstance(self.laws, SampledLaws)
+        # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the dear part.
+        count = min(self.buffer.shape[1], max(16, 4 * int(self.filled[arm])))
+        outcomes = np.asarray(self.laws.sampler(arm, count, self.generator), dtype=np.float64)
+        if outcomes.shape != (count, 2) or not ((outcomes >= 0) & (outcomes <= 1)).all():
+            raise ValueError("a sampler must return count rows of (reward, cost) in [0, 1]")
+        self.buffer[arm, :count] = outcomes
+        self.used[arm] = 0
+        self.filled[arm] = count
+
+
+class ThompsonGames:
+    """Runs of one policy on one problem."""
+
+    def __init__(self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float]) -> None:
+        self._policy = policy
+        self._laws = engine_laws(Tables(problem))
+        self._budgets = np.array(budgets, dtype=np.float64)
+        if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:
+            raise BadParameter(
+                f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
+            )
+
+    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+        """One run: the game at each of the rising budgets."""
+        classical = isinstance(self._policy, Thompson)
+        words = seed.generate_state(8, np.uint64)
+        run = Run(self._laws, self._budgets, words, classical, Settings())
+        run.play()
+        if run.out_rounds[-1] > max_rounds:
+            raise RoundLimit(
+                f"{self._policy.spec} needs {run.out_rounds[-1]:,} rounds for a budget of {self._budgets[-1]:g}, more "
+                f"than {max_rounds:,}; raise max_rounds (--max-rounds) or lower the budget"
+            )
+        return [
+            (float(run.out_reward[i]), float(run.out_spend[i]), int(run.out_rounds[i]), run.out_pulls[i])
+            for i in range(len(self._budgets))
+        ]
+
+
+def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:
+    """Finite laws whose costs are whole numbers of one step, or else outcomes one by one."""
+    if tables.buffered or (tables.cost_scale == 1 and (tables.cost_value % 1.0).any()):
+        laws = tables.laws
+
+        def sample(arm: int, count: int, generator: np.random.Generator) -> np.ndarray:
+            return np.stack(laws[arm].sample(generator, count), axis=1)
+
+        return SampledLaws(len(laws), sample)
+    rewards, reward_chances = padded(tables.reward_value, tables.reward_chance, tables.reward_atoms)
+    costs, cost_chances = padded(tables.cost_value, tables.cost_chance, tables.cost_atoms)
+    return FiniteLaws(rewards / tables.reward_scale, reward_chances, costs, cost_chances, 1.0 / tables.cost_scale)

@@ -1,0 +1,178 @@
+"""Choosing the level by a model of what a round will cost.
+
+Nothing here touches exactness: any level gives the same distribution, only a different running time.  The prices are
+nanoseconds measured on one machine; only their proportions matter.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.thompson.envelope import (
+    NO_TANGENT,
+    log_shortfall,
+    log_unpulled_below,
+    shortfall_tilt,
+    tangent,
+)
+
+PRICE_ROUND = 60.0  # an open round before anything is drawn
+PRICE_HOT = 45.0  # drawing one hot arm
+PRICE_POOL = 30.0  # drawing the best of the arms never pulled
+PRICE_OPEN_RING = 110.0  # an alarm in an open round
+PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
+PRICE_COLD_PULL = 350.0  # a new tangent and alarm after pulling a cold arm
+PRICE_FALLBACK_ARM = 14.0
+PRICE_FALLBACK_DRAW = 100.0
+PRICE_WINDOW = 450.0
+PRICE_DIP = 800.0
+PRICE_TANGENT = 180.0
+
+OFFSETS = np.array(
+    [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]
+    + [8.0 * 1.4**power for power in range(1, 40)]
+)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_ratio_spread(a, b, c, d, classical):
+    """Rough mean and deviation of the log ratio, for planning only."""
+    mean = math.log(a / (a + b))
+    variance = b / (a * (a + b + 1.0))
+    if not classical:
+        mean -= math.log(c / (c + d))
+        variance += d / (c * (c + d + 1.0))
+    return mean, math.sqrt(variance)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def block_price(a, b, c, d, level, classical):
+    """Cost a round of pulling the leader in blocks: windows and the rounds in which it might fall below the level."""
+    tilt = shortfall_tilt(a, b, c, d, level, classical)
+    if tilt <= 0.0:
+        return np.inf
+    log_bound = log_shortfall(a, b, c, d, level, tilt, classical)
+    growth = tilt / (a + b)
+    if not classical:
+        growth += tilt * (1.0 / c - 1.0 / (c + d))
+    best = np.inf
+    width = 1.0
+    while width < 1e15:
+        price = PRICE_WINDOW / width + PRICE_DIP * math.exp(min(log_bound + growth * width, 0.0))
+        if price > best:
+            break
+        best = price
+        width *= 2.0
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def level_price(level, posterior, active, pool, classical, log_hot, blocks, ceiling):
+    """(estimated cost of a round at this level, tangents evaluated); gives up once above the ceiling."""
+    log_level = math.log(level)
+    log_none = 0.0
+    log_no_cold = 0.0
+    rings = 0.0
+    hot = 0
+    leader = -1
+    for slot in range(active):
+        a, b = float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1])
+        c, d = float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3])
+        kind, log_bound, _, _, _ = tangent(a, b, c, d, level, classical)
+        if kind == NO_TANGENT or log_bound > log_hot:
+            hot += 1
+            leader = slot
+            mean, deviation = log_ratio_spread(a, b, c, d, classical)
+            log_none -= math.log1p(math.exp(min(1.7 * (mean - log_level) / deviation, 50.0)))
+        elif log_bound > -40.0:
+            bound = math.exp(log_bound)
+            rings += bound
+            log_no_cold += math.log1p(-0.75 * bound)
+        if rings * PRICE_BLOCK_RING > ceiling:
+            return np.inf, slot + 1
+    price = PRICE_ROUND + hot * PRICE_HOT + rings * PRICE_OPEN_RING
+    if pool > 0:
+        price += PRICE_POOL
+        log_none += pool * log_unpulled_below(level, classical)
+    cold_wins = 1.0 - math.exp(log_no_cold)
+    price += PRICE_COLD_PULL * (cold_wins if hot + pool == 0 else 0.6 * cold_wins)
+    cold = active - hot
+    # In a fallback most arms are passed by, but the first ones to look at and those near the best are drawn.
+    fallback = PRICE_FALLBACK_ARM * cold + PRICE_FALLBACK_DRAW * min(cold, 8) + PRICE_COLD_PULL
+    price += math.exp(log_none + log_no_cold) * fallback
+    if blocks and hot == 1 and pool == 0:
+        a, b = float(posterior[4 * leader + 0]), float(posterior[4 * leader + 1])
+        c, d = float(posterior[4 * leader + 2]), float(posterior[4 * leader + 3])
+        in_blocks = rings * PRICE_BLOCK_RING + block_price(a, b, c, d, level, classical)
+        # A cold arm that wins has to be re-planned either way.
+        price = min(price, in_blocks)
+    return price, active
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def choose_level(current, posterior, active, pool, classical, log_hot, blocks):
+    """(level, tangents evaluated): the current level unless another is clearly cheaper."""
+    best = current
+    price, work = level_price(current, posterior, active, pool, classical, log_hot, blocks, np.inf)
+    to_beat = 0.85 * price
+    if pool > 0:
+        # Levels that about three, or eight, of the arms never pulled exceed.
+        for expected in (3.0, 8.0):
+            share = min(expected / pool, 0.9)
+            if classical:
+                candidate = 1.0 - share
+            else:
+                candidate = 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
+            price, evaluated = level_price(candidate, posterior, active, pool, classical, log_hot, blocks, to_beat)
+            work += evaluated
+            if price < to_beat:
+                to_beat = price
+                best = candidate
+    if active == 0:
+        return best, work
+    reference = 0
+    highest = -np.inf
+    for slot in range(active):
+        mean, deviation = log_ratio_spread(
+            float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]), float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]),
+            classical,
+        )  # fmt: skip
+        if mean - 2.5 * deviation > highest:
+            highest = mean - 2.5 * deviation
+            reference = slot
+    mean, deviation = log_ratio_spread(
+        float(posterior[4 * reference + 0]), float(posterior[4 * reference + 1]),
+        float(posterior[4 * reference + 2]), float(posterior[4 * reference + 3]), classical,
+    )  # fmt: skip
+    place = (mean - math.log(current)) / deviation
+    start = 0
+    while start < OFFSETS.shape[0] - 1 and OFFSETS[start + 1] <= place:
+        start += 1
+    # Two descents: from where the level stands, and from a little below the reference arm, because open rounds and
+    # blocks each have a minimum of their own.
+    for descent in range(2):
+        middle = start if descent == 0 else 14
+        for direction in (1, -1):
+            index = middle if direction == 1 else middle - 1
+            misses = 0
+            while 0 <= index < OFFSETS.shape[0] and misses < 2:
+                candidate = math.exp(mean - OFFSETS[index] * deviation)
+                if OFFSETS[index] * deviation > 2.0 or (classical and candidate >= 1.0):
+                    misses += 1
+                    index += direction
+                    continue
+                price, evaluated = level_price(candidate, posterior, active, pool, classical, log_hot, blocks, to_beat)
+                work += evaluated
+                if price < to_beat:
+                    to_beat = price
+                    best = candidate
+                    misses = 0
+                else:
+                    misses += 1
+                index += direction
+        if abs(start - 14) <= 2:
+            break
+    return best, work

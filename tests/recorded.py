@@ -1,0 +1,73 @@
+"""What the engines are tested against: the reference simulator on laws whose k-th outcome is fixed in advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from budgetbandits.laws import Array, OutcomeLaw
+from budgetbandits.policies.base import Policy
+from budgetbandits.problem import Arm, Problem
+from budgetbandits.simulation import reference
+
+
+@dataclass
+class Recorded(OutcomeLaw):
+    """Continuous outcomes from the law's own generator: whoever asks, in whatever batches, the k-th is the same.
+
+    Rewards stay below 0.9, because KL-UCB has ties at 1.
+    """
+
+    reward: float
+    cost: float
+    seed: int
+    fixed_cost: bool = False
+    kind = "recorded"
+    _rng: np.random.Generator = field(default_factory=np.random.default_rng)
+
+    def rewind(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    @property
+    def reward_mean(self) -> float:
+        return self.reward
+
+    @property
+    def cost_mean(self) -> float:
+        return self.cost
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+        u = self._rng.random((size, 2))
+        costs = np.full(size, self.cost) if self.fixed_cost else u[:, 1] ** (1.0 / self.cost - 1.0)
+        return 0.9 * u[:, 0] ** (1.0 / self.reward - 1.0), costs
+
+    def cost_atoms(self) -> None:
+        return None
+
+
+def recorded_problem(arms: int, seed: int, low: float = 0.1, high: float = 0.95, fixed_cost: bool = False) -> Problem:
+    rng = np.random.default_rng(seed)
+    means = rng.uniform(low, high, (arms, 2))
+    return Problem(
+        tuple(
+            Arm(f"arm-{i}", Recorded(float(r), float(c), seed * 100_003 + i, fixed_cost))
+            for i, (r, c) in enumerate(means)
+        )
+    )
+
+
+def rewound(problem: Problem) -> Problem:
+    for arm in problem.arms:
+        arm.law.rewind()  # type: ignore[attr-defined]
+    return problem
+
+
+def play_naively(problem: Problem, policy: Policy, budgets: list[float], seed: int) -> list[reference.Game]:
+    rng = np.random.default_rng(seed)
+    if policy.anytime:
+        return reference.play(problem, policy, budgets, rng, rng, 10**9)
+    games = []
+    for budget in budgets:
+        games += reference.play(problem, policy, [budget], rng, rng, 10**9)
+    return games
