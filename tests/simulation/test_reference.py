@@ -1,9 +1,12 @@
-"""The reference simulator: the rules of the game, on problems small enough to check by hand."""
+"""The rules of the game, on problems small enough to check by hand: the reference simulator and the fast engines."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 
-from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_policy, simulate
+import budgetbandits
+from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_policy
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.laws import Beta, Copula, Fixed, Independent, Table
 from budgetbandits.policies.base import Policy
@@ -11,27 +14,32 @@ from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problem import Arm
 
 
+@pytest.fixture(params=["reference", "fast"])
+def simulate(request):
+    return partial(budgetbandits.simulate, engine=request.param)
+
+
 def fixed(*pairs):
     return Problem(tuple(Arm(f"a{i}", Independent(Fixed(r), Fixed(c))) for i, (r, c) in enumerate(pairs)))
 
 
-def test_a_pull_that_fits_exactly_counts():
+def test_a_pull_that_fits_exactly_counts(simulate):
     outcome = simulate(fixed((1.0, 0.25), (1.0, 0.25)), parse_policy("ucb1"), [1.0], runs=1)
     assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (4.0, 1.0, 4)
 
 
-def test_a_pull_that_overdraws_ends_the_game_and_earns_nothing():
+def test_a_pull_that_overdraws_ends_the_game_and_earns_nothing(simulate):
     outcome = simulate(fixed((1.0, 0.4), (1.0, 0.4)), parse_policy("ucb1"), [1.0], runs=1)
     assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (2.0, 0.8, 3)
     assert outcome.pulls[0, 0].sum() == 3
 
 
-def test_ten_tenths_are_one():
+def test_ten_tenths_are_one(simulate):
     outcome = simulate(fixed((1.0, 0.1), (1.0, 0.1)), parse_policy("ucb1"), [1.0], runs=1)
     assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (10.0, 10)
 
 
-def test_one_game_contains_the_games_at_smaller_budgets():
+def test_one_game_contains_the_games_at_smaller_budgets(simulate):
     """A budget between two sums is overdrawn there and then; the larger game goes on as if nothing had happened."""
     problem = fixed((0.5, 0.4), (1.0, 0.4))
     together = simulate(problem, parse_policy("ucb1"), [2.0, 0.8, 1.0], runs=1)
@@ -44,7 +52,7 @@ def test_one_game_contains_the_games_at_smaller_budgets():
 
 
 @pytest.mark.parametrize("policy", ["bts", "kube", "thompson"])
-def test_smaller_budgets_of_an_anytime_policy_are_the_same_game(policy):
+def test_smaller_budgets_of_an_anytime_policy_are_the_same_game(simulate, policy):
     problem = family("uniform-multinomial", 5, seed=1)
     several = simulate(problem, parse_policy(policy), [20, 50], runs=5, seed=3)
     one = simulate(problem, parse_policy(policy), [20], runs=5, seed=3)
@@ -52,7 +60,7 @@ def test_smaller_budgets_of_an_anytime_policy_are_the_same_game(policy):
     assert np.array_equal(several.reward[:, 0], one.reward[:, 0])
 
 
-def test_a_policy_that_knows_the_budget_is_played_anew():
+def test_a_policy_that_knows_the_budget_is_played_anew(simulate):
     problem = family("uniform-bernoulli", 5, seed=1, low=0.2)
     outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.5"), [40, 80], runs=3)
     # half of the budget is explored in turn: at each budget the counts of the arms not settled on differ by 1 at most
@@ -62,15 +70,15 @@ def test_a_policy_that_knows_the_budget_is_played_anew():
             assert np.ptp(others) <= 1
 
 
-@pytest.mark.parametrize("policy", ["bts", "epsilon-first", "kube-knapsack"])
-def test_any_number_of_workers_gives_the_same_bits(policy):
+@pytest.mark.parametrize("policy", ["bts", "epsilon-first", "kube"])
+def test_any_number_of_workers_gives_the_same_bits(simulate, policy):
     problem = family("uniform-beta", 4, seed=2, low=0.2)
     one, two = (simulate(problem, parse_policy(policy), [10, 30], runs=7, seed=9, jobs=jobs) for jobs in (1, 2))
     for part in ("reward", "spend", "rounds", "pulls"):
         assert np.array_equal(getattr(one, part), getattr(two, part))
 
 
-def test_a_run_does_not_depend_on_how_many_there_are():
+def test_a_run_does_not_depend_on_how_many_there_are(simulate):
     problem = family("uniform-bernoulli", 4, seed=2, low=0.2)
     few, many = (simulate(problem, BudgetedThompson(), [30], runs=runs) for runs in (3, 6))
     assert np.array_equal(few.pulls, many.pulls[:3])
@@ -78,7 +86,7 @@ def test_a_run_does_not_depend_on_how_many_there_are():
     assert not np.array_equal(few.pulls, other.pulls)
 
 
-def test_any_law_can_be_played():
+def test_any_law_can_be_played(simulate):
     problem = Problem(
         (
             Arm("table", Table([[1, 0.5, 1], [0, 1, 1]])),
@@ -93,14 +101,14 @@ def test_any_law_can_be_played():
     assert np.allclose(outcome.regret, best_ratio(problem) * outcome.budgets - outcome.reward)
 
 
-def test_pseudo_regret_by_hand():
+def test_pseudo_regret_by_hand(simulate):
     problem = Problem.bernoulli([0.5, 0.5], [0.25, 0.5])  # ratios 2 and 1: a pull of the second costs ½ · 1
     outcome = simulate(problem, parse_policy("kube"), [50], runs=6)
     assert np.allclose(outcome.pseudo_regret, 0.5 * outcome.pulls[:, :, 1])
     assert outcome.best_arm_identified.tolist() == (outcome.pulls[:, :, 0] > outcome.pulls[:, :, 1]).tolist()
 
 
-def test_epsilon_first_reports_its_misses():
+def test_epsilon_first_reports_its_misses(simulate):
     """The paper argues from the runs that settle on the wrong arm: they are told apart, and cost more."""
     problem = Problem.bernoulli([0.50, 0.45] + [0.3] * 8, [0.5] * 10)
     outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.05"), [2000], runs=60)
@@ -109,12 +117,12 @@ def test_epsilon_first_reports_its_misses():
     assert outcome.pseudo_regret[~hit].mean() > 1.5 * outcome.pseudo_regret[hit].mean()
 
 
-def test_a_game_without_end_is_stopped():
-    with pytest.raises(RoundLimit, match=r"played 50 rounds and .* is left; raise max_rounds"):
+def test_a_game_without_end_is_stopped(simulate):
+    with pytest.raises(RoundLimit, match=r"rounds.*raise max_rounds"):
         simulate(fixed((1.0, 0.001), (1.0, 0.001)), parse_policy("ucb1"), [10.0], runs=1, max_rounds=50)
 
 
-def test_progress_is_reported():
+def test_progress_is_reported(simulate):
     seen = []
     simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=3, progress=seen.append)
     assert seen == [1, 2, 3]
@@ -130,7 +138,7 @@ def test_progress_is_reported():
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_bad_arguments_are_refused(arguments, words):
+def test_bad_arguments_are_refused(simulate, arguments, words):
     with pytest.raises(BadParameter, match=words):
         simulate(fixed((1.0, 0.5), (1.0, 0.5)), BudgetedThompson(), **({"budgets": [1.0], "runs": 1} | arguments))
 
@@ -150,4 +158,17 @@ class Curious(BetaThompson):
 
 def test_a_policy_is_handed_nothing_it_did_not_declare():
     assert issubclass(Curious, Policy)
-    simulate(fixed((1.0, 0.5), (1.0, 0.5)), Curious(), [1.0], runs=1)
+    budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), Curious(), [1.0], runs=1)
+
+
+def test_both_engines_say_which_they_are(simulate):
+    outcome = simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=1)
+    assert outcome.engine == simulate.keywords["engine"]
+    with pytest.raises(BadParameter, match="choose one of auto, fast, reference"):
+        budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=1, engine="quick")
+
+
+def test_a_policy_without_a_fast_engine_is_played_all_the_same():
+    problem = fixed((1.0, 0.5), (1.0, 0.5))
+    assert budgetbandits.simulate(problem, parse_policy("kube-knapsack"), [1.0], runs=1).engine == "reference"
+    assert budgetbandits.simulate(problem, parse_policy("bts"), [1.0], runs=1).engine == "fast"

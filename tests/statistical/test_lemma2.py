@@ -14,7 +14,7 @@ POLICIES = ["bts", "epsilon-first", "kube", "pd-bwk"]
 
 def paired_difference(family_name, policy, budget, runs=250):
     problem = family(family_name, arms=6, seed=11, low=0.1)
-    outcome = simulate(problem, parse_policy(policy), [budget], runs, seed=5)
+    outcome = simulate(problem, parse_policy(policy), [budget], runs, seed=5, engine="reference")
     difference = (outcome.regret - outcome.pseudo_regret)[:, 0]
     return difference.mean(), difference.std(ddof=1) / np.sqrt(runs), best_ratio(problem)
 

@@ -1,0 +1,99 @@
+"""Plain loops that draw every arm in every round: the references that the engine is compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.draws import choose, gamma, new_stream, uniform
+from budgetbandits.simulation.thompson.games import FiniteLaws
+from engine_runs import RunResults
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def naive_play(
+    stream, classical, ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials, cost_chances,
+    out_pulls, out_reward, out_spend, out_rounds,
+):  # fmt: skip
+    arms = reward_values.shape[0]
+    posterior = np.ones((arms, 4))
+    pulls = np.zeros(arms, dtype=np.int64)
+    spent = 0
+    earned = 0.0
+    place = 0
+    rounds = 0
+    while True:
+        best = -1.0
+        arm = 0
+        for candidate in range(arms):
+            first = gamma(stream, posterior[candidate, 0])
+            ratio = first / (first + gamma(stream, posterior[candidate, 1]))
+            if not classical:
+                second = gamma(stream, posterior[candidate, 2])
+                ratio /= second / (second + gamma(stream, posterior[candidate, 3]))
+            if ratio > best:
+                best = ratio
+                arm = candidate
+        value = reward_values[arm, choose(stream, reward_chances[arm])]
+        index = choose(stream, cost_chances[arm])
+        pulls[arm] += 1
+        rounds += 1
+        after = spent + cost_steps[arm, index]
+        while ends[place] <= after:
+            reached = whole[place] > 0 and ends[place] == after
+            out_pulls[place, :] = pulls
+            out_rounds[place] = rounds
+            out_reward[place] = earned + value if reached else earned
+            out_spend[place] = (after if reached else spent) * step
+            place += 1
+            if place == ends.shape[0]:
+                return
+        spent = after
+        earned += value
+        posterior[arm, 0 if uniform(stream) < value else 1] += 1.0
+        posterior[arm, 2 if uniform(stream) < cost_trials[arm, index] else 3] += 1.0
+
+
+def naive_runs(laws: FiniteLaws, budgets: list[float], runs: int, seed: int, classical: bool = False) -> RunResults:
+    """The compiled plain loop, same outputs as simulate_runs; budgets must be ascending."""
+    amounts = np.asarray(budgets, dtype=np.float64)
+    ends, whole = laws.steps_of(amounts)
+    pulls = np.zeros((runs, amounts.size, laws.arms), dtype=np.int64)
+    reward, spend = np.zeros((runs, amounts.size)), np.zeros((runs, amounts.size))
+    rounds = np.zeros((runs, amounts.size), dtype=np.int64)
+    for run in range(runs):
+        stream = new_stream(np.random.SeedSequence(seed, spawn_key=(run,)).generate_state(4, np.uint64))
+        naive_play(
+            stream.ctypes.data, classical, ends, whole, float(laws.step), laws.reward_values, laws.reward_chances,
+            laws.cost_steps, laws.cost_trials, laws.cost_chances, pulls[run], reward[run], spend[run], rounds[run],
+        )  # fmt: skip
+    return RunResults(amounts, pulls, reward, spend, rounds, {})
+
+
+def numpy_run(
+    reward_means: np.ndarray, cost_means: np.ndarray, budget: float, generator: np.random.Generator,
+    classical: bool = False, most_rounds: int = 1 << 62,
+) -> tuple[np.ndarray, float, int]:  # fmt: skip
+    """Bernoulli arms, one budget, vectorised over arms with NumPy: (pulls, reward, rounds)."""
+    arms = reward_means.size
+    first = np.ones((2, arms))
+    second = np.ones((2, arms))
+    pulls = np.zeros(arms, dtype=np.int64)
+    left, earned, rounds = budget, 0.0, 0
+    while left > 0 and rounds < most_rounds:
+        draws = generator.beta(first, second)
+        arm = int(np.argmax(draws[0] if classical else draws[0] / draws[1]))
+        reward = float(generator.random() < reward_means[arm])
+        cost = float(generator.random() < cost_means[arm])
+        pulls[arm] += 1
+        rounds += 1
+        if cost > left:
+            break
+        left -= cost
+        earned += reward
+        for row, value in enumerate((reward, cost)):
+            if value:
+                first[row, arm] += 1
+            else:
+                second[row, arm] += 1
+    return pulls, earned, rounds
