@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint benchmark clean
+.PHONY: help demo test lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,9 +27,16 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv)
+deep: .venv/ready  ## the statistical tests of the Thompson engine with eight times as many games
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/test_thompson.py
+
+mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 15 minutes)
+	$(BIN)/python tests/simulation/mutants.py
+
+benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), and the engine
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check mabwiser river pybandits rovingbandit
 	$(BIN)/python benchmarks/ask_tell.py
+	$(BIN)/python benchmarks/engine.py
 
 clean:  ## remove everything the targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist out

@@ -1,0 +1,161 @@
+"""Replace each conditional draw of the Thompson engine by an unconditional one: the test named beside it must fail.
+
+Every mutant is a copy of the package in a temporary folder with one piece of text replaced. A mutant that survives
+means that the named test does not test what it claims. Not part of `make test`, because each mutant is compiled anew.
+
+    make mutants                    # or: .venv/bin/python tests/simulation/mutants.py NAME ...
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = {
+    "open_ring_unconditional": Mutant(
+        "thompson/rounds.py",
+        "if ratio > best and keeps_ratio(stream, tangents, posterior, slot, ratio):",
+        "if ratio > best:",
+        "test_frozen_round[rings]",
+    ),
+    "fallback_proposal_may_pass_the_level": Mutant(
+        "thompson/contests.py",
+        "                if ratio > level:\n                    continue\n            else:",
+        "            else:",
+        "test_frozen_round[rings_only]",
+    ),
+    "fallback_plain_draw_may_pass_the_level": Mutant(
+        "thompson/contests.py",
+        "                if ratio > level:\n                    continue\n                if ratio <= best:",
+        "                if ratio <= best:",
+        "test_frozen_round[rings_only]",
+    ),
+    "block_ring_unconditional": Mutant(
+        "thompson/rounds.py",
+        "if ratio > event_ratio and keeps_ratio(stream, tangents, posterior, slot, ratio):",
+        "if ratio > event_ratio:",
+        "test_frozen_round[blocks]",
+    ),
+    "spared_whatever_the_rival": Mutant(
+        "thompson/rounds.py",
+        "                    log_chance = min(log_ceiling + tilt * excess, log_half + 0.5 * tilt * excess)\n",
+        "                    log_chance = log_ceiling\n",
+        "test_frozen_round[blocks]",
+    ),
+    "leader_draw_unconditional": Mutant(
+        "thompson/contests.py",
+        "            if drawn >= level:\n                return drawn < ratio",
+        "            return drawn < ratio",
+        "test_frozen_round[leader_below_level]",
+    ),
+    "leader_proposal_unconditional": Mutant(
+        "thompson/contests.py",
+        "        if drawn >= level:\n            return True",
+        "        return True",
+        "test_frozen_round[leader_coin_below_level]",
+    ),
+    "window_rate_not_thinned": Mutant(
+        "thompson/contests.py",
+        "        if exponential(stream) < log_ceiling - log_present:\n            return False\n",
+        "",
+        "test_frozen_round[blocks_coin_only]",
+    ),
+    "half_tilt_keeps_the_full_bound": Mutant(
+        "thompson/contests.py",
+        "        tilt *= 0.5\n        log_ceiling = log_half\n",
+        "        log_ceiling = log_half\n",
+        "test_frozen_round[blocks_coin_only]",
+    ),
+    "dip_not_thinned": Mutant(
+        "thompson/rounds.py",
+        "if exponential(stream) >= log_ceiling - log_shortfall(a, b, c, d, level, tilt, classical):",
+        "if True:",
+        "test_frozen_round[leader_below_level]",
+    ),
+    "dip_unconditional": Mutant(
+        "thompson/envelope.py",
+        "    if exponential(stream) >= -scaled_log(tilt, ratio - level, ratio, level):\n        return ratio\n    return np.inf",
+        "    return ratio",
+        "test_frozen_round[leader_below_level]",
+    ),
+    "classical_ring_unconditional": Mutant(
+        "thompson/envelope.py",
+        "    else:\n        v = ratio\n",
+        "    else:\n        return ratio < 1.0\n",
+        "test_frozen_round[classical_rings]",
+    ),
+    "pool_of_one": Mutant(
+        "thompson/envelope.py",
+        "log_below = -exponential(stream) / members",
+        "log_below = -exponential(stream)",
+        "test_frozen_round[pool]",
+    ),
+    "stale_alarm_after_a_pull": Mutant(
+        "thompson/rounds.py",
+        "set_alarm(tree, base, slot, time - 1 + geometric_from_rate(stream, tangents[8 * slot + RATE]))",
+        "set_alarm(tree, base, slot, tree[base + slot])",
+        "test_games[ten_arms]",
+    ),
+    "walk_with_replacement": Mutant(
+        "thompson/outcomes.py",
+        "if uniform(stream) * walk_pulls < walk_events:",
+        "if uniform(stream) < chance:",
+        "test_rounds_of_one_arm_are_negative_binomial[0.3]",
+    ),
+    "overdrawing_pull_earns": Mutant(
+        "thompson/outcomes.py",
+        "ledger_float[REWARD] + earned if reached else ledger_float[REWARD],",
+        "ledger_float[REWARD] + earned,",
+        "test_games[lattice_two]",
+    ),
+}
+
+
+def fails(mutant: Mutant) -> bool:
+    """Whether the named test fails, by an assertion, in a copy of the package changed by the mutant."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src" / "budgetbandits"
+        shutil.copytree(ROOT / "src" / "budgetbandits", package, ignore=shutil.ignore_patterns("__pycache__"))
+        path = package / "simulation" / mutant.file
+        text = path.read_text()
+        if text.count(mutant.old) != 1:
+            raise SystemExit(f"{mutant.file}: the text to replace occurs {text.count(mutant.old)} times, not once")
+        path.write_text(text.replace(mutant.old, mutant.new))
+        environment = {**os.environ, "PYTHONPATH": str(package.parent), "BUDGETBANDITS_DEEP": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        test = f"tests/simulation/test_thompson.py::{mutant.test}"
+        done = subprocess.run([*command, test], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        # a mutant that does not even compile must not count as found out
+        if done.returncode not in (0, 1) or (done.returncode == 1 and "AssertionError" not in done.stdout):
+            raise SystemExit(done.stdout + done.stderr)
+        return done.returncode == 1
+
+
+def main() -> None:
+    survivors = []
+    for name in sys.argv[1:] or MUTANTS:
+        killed = fails(MUTANTS[name])
+        print(f"{name}: {'found out' if killed else 'SURVIVES'} ({MUTANTS[name].test})", flush=True)
+        if not killed:
+            survivors.append(name)
+    raise SystemExit(f"survivors: {survivors}" if survivors else 0)
+
+
+if __name__ == "__main__":
+    main()
