@@ -1,7 +1,9 @@
 """Allocation: money, names, units, late feedback, and that a refused call changes nothing."""
 
+import copy
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -118,6 +120,12 @@ BAD_CALLS = {
     ),
     "a history in pieces": (lambda s, a: s.add_arm("radio", history=(3, 1.0)), BadParameter, "total reward"),
     "pulls by halves": (lambda s, a: s.add_arm("radio", history=(2.5, 1.0, 1.0)), BadParameter, "whole number"),
+    "more pulls than can be counted": (lambda s, a: s.add_arm("radio", history=(10**30, 0, 0)), BadParameter, "2\\^53"),
+    "a number too large": (lambda s, a: s.tell(a, 10**400, 1.0), RewardOutOfRange, "not a number"),
+    "text that looks like a number": (lambda s, a: s.tell(a, "1.0", 1.0), RewardOutOfRange, "not a number"),
+    "a list for an arm": (lambda s, a: s.tell(["mail"], 1.0, 1.0), UnknownArm, "no arm"),
+    "an arm without a name": (lambda s, a: s.add_arm(""), BadParameter, "not text"),
+    "an arm with a number": (lambda s, a: s.add_arm(5), BadParameter, "not text"),
     "a negative top-up": (lambda s, a: s.top_up(-1.0), BadParameter, "amount"),
     "forgetting what was never asked": (lambda s, a: s.forget(Ask("mail", 12)), NotAsked, "ask 12"),
 }
@@ -142,7 +150,7 @@ def test_telling_twice_is_refused():
     ask = spend.ask()
     spend.tell(ask, 1.0, 0.5)
     before = spend.to_json()
-    with pytest.raises(NotAsked, match="told before"):
+    with pytest.raises(NotAsked, match="told or forgotten"):
         spend.tell(ask, 1.0, 0.5)
     with pytest.raises(NotAsked, match="call ask\\(\\) first"):
         spend.tell(str(ask), 1.0, 0.5)
@@ -199,11 +207,13 @@ def test_history_makes_the_difference(policy):
 def test_known_costs(policy):
     costs = {"search": 2.0, "social": 1.0, "mail": 0.5}
     spend = fresh(policy, budget=60.3, costs=costs)
-    while spend.left > 0.5:
+    while not spend.exhausted:
         ask = spend.ask()
         spend.tell(ask, 1.0, costs[ask])
-    with pytest.raises(BudgetExhausted, match="can afford no arm"):
+    before = spend.to_json()
+    with pytest.raises(BudgetExhausted, match=r"stops with 0\.3 left"):
         spend.ask()
+    assert spend.to_json() == before
     spend.add_arm("radio", cost=0.1)
     assert spend.ask() == "radio"
     with pytest.raises(MissingKnowledge, match="radio-2"):
@@ -232,6 +242,10 @@ def test_the_floor_is_in_the_users_units():
         ({"cost_max": -1.0}, "cost_max"),
         ({"reward_max": math.inf}, "reward_max"),
         ({"cost_floor": 0.0}, "cost_floor"),
+        ({"cost_floor": 50.0}, "above cost_max"),
+        ({"budget": 10**400}, "budget"),
+        ({"seed": -1}, "seed"),
+        ({"history": [1]}, "history"),
     ],
 )
 def test_bad_settings_are_refused(settings, words):
@@ -239,7 +253,10 @@ def test_bad_settings_are_refused(settings, words):
         fresh(**settings)
 
 
-@pytest.mark.parametrize(("arms", "words"), [("mail", "list"), (["a"], "fewer than 2"), (["a", "a"], "already")])
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [("a", "list"), (5, "list"), (["a"], "fewer"), (["a", "a"], "already"), (["a", None], "not text")],
+)
 def test_bad_arms_are_refused(arms, words):
     with pytest.raises(BadParameter, match=words):
         BudgetedThompson().allocate(arms, budget=1.0)
@@ -263,6 +280,15 @@ def damaged(change):
         (damaged(lambda d: d["state"].update(pulls=[1])), "damaged"),
         (damaged(lambda d: d.update(open=[[0]])), "damaged"),
         (damaged(lambda d: d.update(generator={})), "damaged"),
+        (damaged(lambda d: d.update(spent=-5)), "spent"),
+        (damaged(lambda d: d.update(spent=math.nan)), "spent"),
+        (damaged(lambda d: d.update(open=[[0, 7]])), "open ask"),
+        (damaged(lambda d: d.update(told=[1])), "told"),
+        (damaged(lambda d: d["state"].update(successes=[[-3, 1, 1], [1, 1, 1]])), "negative count"),
+        (damaged(lambda d: d["state"].update(pulls=[10**30, 0, 0])), "damaged"),
+        ('{"number": []}', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        (None, "not JSON"),
     ],
 )
 def test_damaged_states_are_refused(text, words):
@@ -275,6 +301,41 @@ def test_saved_text_is_portable_json():
     spend.tell(spend.ask(), 1.0, 0.5)
     spend.ask()  # has committed: its ratios hold infinities
     json.loads(spend.to_json(), parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
+
+
+def test_asks_travel():
+    spend = fresh()
+    ask = spend.ask()
+    for copied in (pickle.loads(pickle.dumps(ask)), copy.deepcopy(ask)):
+        assert (copied, copied.number) == (ask, ask.number)
+    spend.tell(pickle.loads(pickle.dumps(ask)), 1.0, 1.0)
+
+
+@pytest.mark.parametrize("policy", ["kube-fractional", "kube-knapsack", "epsilon-first-greedy", "epsilon-first"])
+def test_history_is_not_charged_to_the_budget(policy):
+    costs = {"costs": dict.fromkeys(ARMS, 1.0)} if policy != "epsilon-first" else {}
+    spend = fresh(policy, budget=100.0, history={"mail": (2000, 4000.0, 2000.0)}, **costs)
+    seen = set()
+    while not spend.exhausted:
+        seen.add(str(spend.ask()))
+        spend.tell(spend.pending[0], 1.0, 1.0)
+    assert len(seen) > 1
+    assert spend.spent == 100.0
+
+
+def test_a_history_that_sums_to_a_last_bit_too_much_is_accepted():
+    total = sum([0.1] * 15)
+    assert total > 0.1 * 15
+    BudgetedThompson().allocate(ARMS, 5.0, reward_max=0.1, cost_max=0.1, history={"mail": (15, total, total)})
+
+
+def test_a_horizon_ends_an_allocation():
+    spend = fresh("primal-dual-bwk:horizon=3", budget=100.0)
+    while not spend.exhausted:
+        spend.tell(spend.ask(), 1.0, 0.5)
+    assert sum(spend.pulls.values()) == 3
+    with pytest.raises(BudgetExhausted, match="horizon is over"):
+        spend.ask()
 
 
 class Money(RuleBasedStateMachine):

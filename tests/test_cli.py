@@ -10,9 +10,8 @@ from budgetbandits import POLICIES, Problem, family
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "budgetbandits.cli", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", "from budgetbandits.launcher import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -97,6 +96,7 @@ def test_problem_prints_a_problem():
         (["problem", "normal"], "choose one of uniform-bernoulli"),
         (["problem", "uniform-bernoulli", "--arms", "1"], "at least two"),
         (["paint"], "paint"),
+        ([], "--help"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(problem, arguments, words):
@@ -106,6 +106,14 @@ def test_errors_are_one_line_and_exit_code_2(problem, arguments, words):
     assert words in done.stderr
     said = [line for line in done.stderr.strip().splitlines() if not line.startswith("compiling")]
     assert len(said) == 1
+
+
+def test_names_are_not_markup(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text(Problem.bernoulli([0.5, 0.9], [0.5, 0.5]).to_toml().replace("arm-2", "[/x]"))
+    done = run("simulate", path, "--policy", "ucb1", "--budget", 5, "--runs", 2)
+    assert done.returncode == 0
+    assert "[/x]" in done.stdout
 
 
 def test_help_is_there():

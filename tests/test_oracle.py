@@ -19,7 +19,7 @@ def problem_of(*laws):
     return Problem(tuple(Arm(f"a{i}", law) for i, law in enumerate(laws)))
 
 
-def by_recursion(problem, budget, step):
+def by_recursion(problem, budget, step, over=False):
     """The optimality equation in exact fractions, written from the rules and not from the program."""
     arms = [
         [(int(Fraction(c).limit_denominator(64) / step), Fraction(p), Fraction(r)) for c, p, r in zip(*a, strict=True)]
@@ -28,7 +28,7 @@ def by_recursion(problem, budget, step):
 
     @cache
     def value(left):
-        if left <= 0:
+        if left <= 0 and not over:
             return Fraction(0)
         options = []
         for atoms in arms:
@@ -45,6 +45,21 @@ lattice = st.builds(
     st.just([0.0, 0.25, 0.5, 0.75, 1.0]),
     st.lists(st.integers(0, 5), min_size=5, max_size=5).filter(lambda w: sum(w[1:]) > 0),
 )
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(lattice, lattice), min_size=2, max_size=3), st.integers(0, 20))
+def test_a_remainder_pays_for_free_pulls(laws, quarters):
+    """A budget between two multiples of the step: play goes on, free of charge, until a pull costs something."""
+    problem = problem_of(*(Independent(reward, cost) for reward, cost in laws))
+    best = optimum(problem, quarters / 4 + 0.1)
+    step = Fraction(best.step)
+    exact = by_recursion(problem, (Fraction(quarters, 4) + Fraction(1, 10)) // step * step, step, over=True)
+    assert best.reward == pytest.approx(float(exact))
+
+
+def test_a_remainder_by_hand():
+    assert optimum(Problem.bernoulli([0.5, 0.5], [0.1, 0.5]), 0.5).reward == pytest.approx(0.9 * 0.5 / 0.1)
 
 
 @settings(deadline=None)
@@ -123,3 +138,6 @@ def test_what_is_not_a_lattice_is_refused():
         optimum(problem_of(fine, fine), float("nan"))
     with pytest.raises(BadParameter, match="coarser"):
         optimum(problem_of(fine, fine), 1e9)
+    primes = [Independent(Fixed(1), Fixed(1 / p)) for p in (9973, 9967, 9949)]
+    with pytest.raises(NotALattice, match="no common step"):
+        optimum(problem_of(*primes), 1.0)

@@ -44,6 +44,9 @@ class Ask(str):
         ask.number = number
         return ask
 
+    def __getnewargs__(self) -> tuple[str, int]:  # type: ignore[override]  # asks travel to workers
+        return str(self), self.number
+
     def __repr__(self) -> str:
         return f"Ask({str(self)!r}, {self.number})"
 
@@ -93,11 +96,17 @@ class Allocation:
         known: dict[str, Any] = {"budget": self._budget / self._cost_max}
         if cost_floor is not None:
             known["cost_floor"] = _positive("cost_floor", cost_floor) / self._cost_max
+            if known["cost_floor"] > 1.0:
+                raise BadParameter(f"cost_floor is {cost_floor:g}, above cost_max {self._cost_max:g}; lower it")
         if costs is not None:
             known["costs"] = [self._known_cost(name, costs) for name in self._names]
         self._state = policy.start(len(self._names), known)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
         self._rng = np.random.default_rng(seed)
         self._ahead = open_window(policy, len(self._names)) if isinstance(policy, SamplingPolicy) else None
+        if history is not None and not isinstance(history, Mapping):
+            raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
             self._recall(name, past)
 
@@ -133,7 +142,11 @@ class Allocation:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is gone."""
+        """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
+        return self._budget_gone or not self._policy.goes_on(self._state)
+
+    @property
+    def _budget_gone(self) -> bool:
         return self._budget - self._spent <= TOLERANCE * self._budget
 
     @property
@@ -156,16 +169,18 @@ class Allocation:
 
     def ask(self) -> Ask:
         """The arm to pull next."""
-        if self.exhausted:
+        if self._budget_gone:
             raise self._gone("ask")
+        if not self._policy.goes_on(self._state):
+            raise BudgetExhausted(
+                f"{self._policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
+                "add to the budget with top_up() or start a new allocation"
+            )
         if self._ahead is not None:
             arm = self._ahead.choose(self._policy, self._state, self._rng)  # type: ignore[arg-type]
         else:
             arm = self._policy.choose(self._state, self._rng)
-        if arm is None:
-            raise BudgetExhausted(
-                f"{self._policy.name} can afford no arm with the {self.left:g} left; add to the budget with top_up()"
-            )
+        assert arm is not None
         ask = Ask(self._names[arm], self._next_ask)
         self._open[self._next_ask] = arm
         self._next_ask += 1
@@ -174,7 +189,7 @@ class Allocation:
     def tell(self, ask: str, reward: float, cost: float) -> None:
         """What the pull brought and cost, in the user's units. A plain arm name stands for its oldest open ask."""
         arm = self._arm(ask)
-        if self.exhausted:
+        if self._budget_gone:
             raise self._gone("tell")
         number = self._open_ask(ask, arm)
         reward = _within(reward, self._reward_max, "reward", ask, RewardOutOfRange)
@@ -255,7 +270,7 @@ class Allocation:
         """An allocation as `to_json` left it."""
         try:
             document = _with_infinity(json.loads(text))
-        except json.JSONDecodeError as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise BadState(f"not JSON: {error}; pass what to_json() returned, whole") from None
         if not isinstance(document, dict) or document.get("format") != "budgetbandits-allocation":
             raise BadState("this is not a saved allocation; pass what to_json() returned")
@@ -268,7 +283,7 @@ class Allocation:
             return cls._restored(document)
         except BadState:
             raise
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
             raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
 
     @classmethod
@@ -282,11 +297,15 @@ class Allocation:
         self._number = {name: i for i, name in enumerate(self._names)}
         state = document["state"]
         self._state = self._policy.start(len(self._names), state["known"]).filled(state)
-        self._spent = float(document["spent"])
-        self._earned = float(document["earned"])
+        self._spent = _not_negative(document, "spent")
+        self._earned = _not_negative(document, "earned")
         self._next_ask = int(document["next_ask"])
         self._open = {int(number): int(arm) for number, arm in document["open"]}
+        if any(not 0 <= arm < len(self._names) for arm in self._open.values()):
+            raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
         self._told_arms = np.array(document["told"], dtype=np.int64)
+        if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
+            raise BadState("'told' is not one count for each arm; restore an undamaged copy")
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         sampling = isinstance(self._policy, SamplingPolicy)
@@ -296,7 +315,7 @@ class Allocation:
     # --- checks --------------------------------------------------------------------------------------------------
 
     def _arm(self, name: str) -> int:
-        arm = self._number.get(name)
+        arm = self._number.get(name) if isinstance(name, str) else None
         if arm is None:
             shown = ", ".join(repr(known) for known in self._names[:8]) + (", …" if len(self._names) > 8 else "")
             raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
@@ -306,7 +325,9 @@ class Allocation:
         if isinstance(ask, Ask):
             if self._open.get(ask.number) == arm:
                 return ask.number
-            raise NotAsked(f"ask {ask.number} for arm {ask!s} is not open: it was told before; tell each ask once")
+            raise NotAsked(
+                f"ask {ask.number} for arm {ask!s} is not open: it was told or forgotten; tell each ask once"
+            )
         number = next((number for number, pulled in self._open.items() if pulled == arm), None)
         if number is None:
             raise NotAsked(f"no open ask for arm {ask!r}; call ask() first and tell each ask once")
@@ -333,8 +354,8 @@ class Allocation:
             pulls, reward, cost = past
         except (TypeError, ValueError):
             raise BadParameter(f"history of arm {name!r} is {past!r}; give (pulls, total reward, total cost)") from None
-        if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or pulls < 0:
-            raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r}; give a whole number from 0 upwards")
+        if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or not 0 <= pulls <= 2**53:
+            raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r:.40}; give a whole number from 0 to 2^53")
         reward = _within(reward, self._reward_max * int(pulls), "total past reward", name, RewardOutOfRange)
         cost = _within(cost, self._cost_max * int(pulls), "total past cost", name, CostOutOfRange)
         return int(pulls), reward / self._reward_max, cost / self._cost_max
@@ -343,18 +364,27 @@ class Allocation:
 def _positive(what: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadParameter(f"{what} is {value!r}; use a positive number")
-    if not 0.0 < value < math.inf:
-        raise BadParameter(f"{what} is {value}; use a positive, finite number")
+    if not 0.0 < value < 1e300:
+        raise BadParameter(f"{what} is {value!r:.40}; use a positive number below 1e300")
     return float(value)
+
+
+def _not_negative(document: dict[str, Any], what: str) -> float:
+    number = float(document[what])
+    if not 0.0 <= number < math.inf:
+        raise BadState(f"{what!r} is {number}; restore an undamaged copy")
+    return number
 
 
 def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isnan(number):
         raise error(f"{what} {value!r} for arm {str(arm)!r} is not a number; pass one in [0, {top:g}]") from None
-    if 0.0 <= number <= top:
-        return number
+    if 0.0 <= number <= top * (1.0 + 1e-12):  # sums of the user's own may be a last bit above
+        return min(number, top)
     if number > top and not what.startswith("total"):
         setting = "reward_max" if what == "reward" else "cost_max"
         raise error(
@@ -367,7 +397,12 @@ def _within(value: float, top: float, what: str, arm: str, error: type[Exception
 def _checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
     if isinstance(names, str):
         raise BadParameter(f"arms is the text {names!r}; pass a list of names")
-    checked = [str(name) for name in names]
+    if not isinstance(names, Iterable):
+        raise BadParameter(f"arms is {names!r:.40}; pass a list of names")
+    checked = list(names)
+    for name in checked:
+        if not isinstance(name, str) or not name:
+            raise BadParameter(f"arm name {name!r:.40} is not text; give every arm a name such as 'search'")
     if len(checked) < fewest:
         raise BadParameter(f"{len(checked)} arms; there is nothing to choose with fewer than {fewest}")
     seen: set[str] = set()
@@ -394,8 +429,8 @@ def _without_infinity(value: Any) -> Any:
 
 def _with_infinity(value: Any) -> Any:
     if isinstance(value, dict):
-        if value.keys() == {"number"} and value["number"] in _INFINITY:
-            return _INFINITY[value["number"]]
+        if value.keys() == {"number"}:
+            return _INFINITY[str(value["number"])]
         return {key: _with_infinity(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_infinity(item) for item in value]

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -25,7 +26,6 @@ from budgetbandits.simulation import Outcome, simulate
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Budgeted multi-armed bandits: every choice has an unknown payoff and an unknown price.",
 )
@@ -42,10 +42,15 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        sys.stderr.close()
+    except OSError as error:
+        _fail(f"cannot write the output: {error}")
     except Exception as error:  # click's usage errors: unknown option, missing argument, value of the wrong type
         if not hasattr(error, "format_message"):
             raise
-        _fail(error.format_message())
+        message = error.format_message()
+        _fail(message if message.startswith(("Invalid", "No such")) else f"{message} See budgetbandits --help.")
 
 
 def _fail(message: str) -> None:
@@ -175,9 +180,9 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
 
 
 def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
-    best = ", ".join(problem.names[arm] for arm in best_arms(problem))
+    best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
     table = Table(
-        title=f"{title}\n{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost), "
+        title=f"{escape(title)}\n{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost), "
         f"{outcomes[0].runs} runs",
         title_justify="left",
         caption="± is the standard error, std the standard deviation of the regret from run to run.\n"
@@ -263,7 +268,3 @@ def demo_command(
         "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
         "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -7,6 +7,7 @@ plain values (the inline tables of a problem file).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -26,9 +27,9 @@ Array = NDArray[np.float64]
 def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:
     """``value`` as a float in [low, high], or a `ProblemError` that names ``what``."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ProblemError(f"{what} is {value!r}, not a number; write a number in [{low:g}, {high:g}]")
-    if not low <= value <= high:  # also catches NaN
-        raise ProblemError(f"{what} is {value:g}, outside [{low:g}, {high:g}]; rescale it into that range")
+        raise ProblemError(f"{what} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
+    if not low <= value <= min(high, 1e100):  # also catches NaN, and integers too large for a float
+        raise ProblemError(f"{what} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
     return float(value)
 
 
@@ -334,11 +335,11 @@ class Copula(OutcomeLaw):
         if upper <= lower:
             return 0.0
         spread = math.sqrt(1.0 - self.correlation**2)
-        nodes, weights = np.polynomial.legendre.leggauss(100)
+        nodes, weights = _legendre()
         atoms = self.reward.atoms()
         if atoms is None:
             cost_score = special.ndtri(lower + (upper - lower) * (nodes + 1.0) / 2.0)
-            scores, score_weights = np.polynomial.hermite_e.hermegauss(120)
+            scores, score_weights = _hermite()
             levels = special.ndtr(self.correlation * cost_score[:, None] + spread * scores)
             expected = self.reward.quantile(levels) @ (score_weights / score_weights.sum())
             return float(expected @ weights / 2.0)
@@ -354,6 +355,16 @@ class Copula(OutcomeLaw):
             steps = np.diff(np.hstack([np.zeros((len(nodes), 1)), reached, np.ones((len(nodes), 1))]))
             total += float(weights @ (steps @ atoms[0])) / 2.0 * (stop - start)
         return total / (upper - lower)
+
+
+@functools.cache
+def _legendre() -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(60)
+
+
+@functools.cache
+def _hermite() -> tuple[Array, Array]:
+    return np.polynomial.hermite_e.hermegauss(60)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -393,9 +404,11 @@ def joint_table(law: OutcomeLaw) -> dict[str, Any]:
 def _checked_table(table: Any, kinds: Mapping[str, type]) -> tuple[str, dict[str, Any]]:
     known = ", ".join(kinds)
     if not isinstance(table, Mapping):
-        raise ProblemError(f"{table!r} is not a law; write a table such as {{ law = ..., ... }} with one of {known}")
-    if table.get("law") not in kinds:
-        raise ProblemError(f"unknown law {table.get('law')!r}; choose one of {known}")
+        raise ProblemError(
+            f"{table!r:.40} is not a law; write a table such as {{ law = ..., ... }} with one of {known}"
+        )
+    if not isinstance(table.get("law"), str) or table["law"] not in kinds:
+        raise ProblemError(f"unknown law {table.get('law')!r:.40}; choose one of {known}")
     kind = str(table["law"])
     values = {key: value for key, value in table.items() if key != "law"}
     wanted = [field.name for field in fields(kinds[kind])]

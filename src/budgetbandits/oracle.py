@@ -99,6 +99,8 @@ def optimum(problem: Problem, budget: float) -> Optimum:
         V(b) = max over arms of [p_0 r_0 + Σ_{0 < k ≤ b} p_k (r_k + V(b − k))] / (1 − p_0),
 
     since a pull that costs nothing leaves the player where he was, and one that costs more than is left earns nothing.
+    If the budget is no multiple of the step, V(0) = max p_0 r_0 / (1 − p_0): what is left over pays for nothing, but
+    play goes on until a pull costs something.
 
     >>> arms = Problem.from_toml('''
     ... [[arms]]
@@ -117,14 +119,19 @@ def optimum(problem: Problem, budget: float) -> Optimum:
     if not 0.0 <= budget < math.inf:
         raise BadParameter(f"budget is {budget}; use a number from 0 upwards")
     step = cost_step(problem)
+    if len(problem) / step > MOST_STEPS:
+        raise NotALattice(f"the costs have no common step above {float(step):.3g}; round them, or use reward_bounds()")
     exact = Fraction(budget).limit_denominator(LARGEST_DENOMINATOR)
-    steps = math.floor(exact / step if abs(float(exact) - budget) <= 1e-9 else Fraction(budget) / step)
+    whole = exact if abs(float(exact) - budget) <= 1e-9 else Fraction(budget)
+    steps = math.floor(whole / step)
     if steps > MOST_STEPS:
         raise BadParameter(
             f"a budget of {steps} steps of {float(step):g}; use at most {MOST_STEPS} or a coarser lattice"
         )
-    value, choice = _best_values(problem.arms, step, steps)
-    alone = max(_best_values([problem.arms[arm]], step, steps)[0][-1] for arm in best_arms(problem))
+    atoms = [_cost_atoms(arm) for arm in problem.arms]
+    remainder = whole > steps * step  # what no cost can be paid from, but enough to go on while pulls are free
+    value, choice = _best_values(atoms, step, steps, remainder)
+    alone = max(_best_values([atoms[arm]], step, steps, remainder)[0][-1] for arm in best_arms(problem))
     return Optimum(budget, float(step), float(value[-1]), float(alone), best_ratio(problem), choice)
 
 
@@ -157,23 +164,25 @@ def _cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
     return levels[possible], probability[possible], reward[possible]
 
 
-def _best_values(arms: Sequence[Arm], step: Fraction, steps: int) -> tuple[Array, NDArray[np.int64]]:
-    """V(0), …, V(steps) and the maximising arm at each of 1, …, steps."""
+def _best_values(
+    arms: Sequence[tuple[Array, Array, Array]], step: Fraction, steps: int, remainder: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """V(0), …, V(steps) and the maximising arm at 1, …, steps; ``remainder`` if less than a step is left over."""
     longest = int(1 / step)
     probability = np.zeros((len(arms), longest + 1))
     earned = np.zeros((len(arms), longest + 1))
-    for i, arm in enumerate(arms):
-        levels, chances, rewards = _cost_atoms(arm)
+    for i, (levels, chances, rewards) in enumerate(arms):
         at = np.rint(levels / float(step)).astype(int)
         probability[i, at] = chances
         earned[i, at] = chances * rewards
-    pays = 1.0 - probability[:, 0]
+    pays = probability[:, 1:].sum(axis=1)
     immediate = np.cumsum(earned, axis=1) / pays[:, None]  # [a, b]: what a pull earns at once with b steps left
-    # column k of `onward` meets V(b - longest + k), so that one matrix product serves every b
     used = np.flatnonzero(probability[:, 1:].any(axis=0)) + 1
     onward = probability[:, used] / pays[:, None]
     value = np.zeros(steps + 1 + longest)  # shifted by `longest`: V of a negative budget is 0
     choice = np.zeros(steps, dtype=np.int64)
+    if remainder:  # the game goes on until the first pull that costs anything
+        value[longest] = immediate[:, 0].max()
     for left in range(1, steps + 1):
         candidates = onward @ value[left + longest - used] + immediate[:, min(left, longest)]
         best = candidates.argmax()

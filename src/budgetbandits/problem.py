@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,9 @@ from budgetbandits.laws import (
     parse_law,
 )
 
+SMALLEST_COST = 1e-12
+"""Mean costs below this are as good as 0: no game would end."""
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -39,9 +41,10 @@ class Arm:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
             raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
-        if self.law.cost_mean <= 0.0:
+        if self.law.cost_mean < SMALLEST_COST:
             raise ProblemError(
-                f"arm {self.name!r}: the mean cost is 0, so it could be pulled forever; give it a positive mean cost"
+                f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
+                f"give it a mean cost of at least {SMALLEST_COST:g}"
             )
 
 
@@ -110,7 +113,7 @@ class Problem:
         """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
         try:
             document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
         for key in document:
             if key != "arms":
@@ -124,7 +127,7 @@ class Problem:
     def load(cls, path: str | Path) -> Problem:
         """Read a problem from a TOML file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
         try:
@@ -230,7 +233,7 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
         raise BadParameter(f"arms is {arms}; a problem needs at least two")
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
-    if not (0.0 <= low < high <= 1.0) or math.isnan(low + high):
+    if not 0.0 <= low < high <= 1.0:
         raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(list(FAMILIES).index(name), arms)))
     draw = FAMILIES[name]

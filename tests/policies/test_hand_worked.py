@@ -21,6 +21,8 @@ def told(name, history, known=None):
     for arm, past in enumerate(history):
         policy.recall(state, arm, *past)
     state.opened = len(history)
+    if hasattr(state, "past_cost"):
+        state.past_cost = 0.0  # as if all of it had been paid out of this budget
     return policy, state
 
 
@@ -299,6 +301,25 @@ def test_ties_are_broken_at_random():
     rng = np.random.default_rng(0)
     first = sum(policy.choose(state, rng) == 0 for _ in range(2_000))
     assert abs(first - 1_000) < 5 * math.sqrt(500)
+
+
+def test_the_knapsack_breaks_ties_at_random():
+    """Three equal arms: 900 choices within 5 standard deviations of a third each."""
+    policy, state = told("kube-knapsack", [(10, 5, 0)] * 3, {"budget": 0.5, "costs": np.full(3, 0.5)})
+    rng = np.random.default_rng(0)
+    counts = np.bincount([policy.choose(state, rng) for _ in range(900)], minlength=3)
+    assert np.all(np.abs(counts - 300) < 5 * math.sqrt(900 * 2 / 9))
+
+
+def test_a_short_horizon_scales_money_instead():
+    """B = 100, T = 50: both resources have the budget 50, so a cost counts half and a pull one."""
+    policy = PrimalDualBwK(horizon=50.0)
+    state = policy.start(2, {"budget": 100.0})
+    assert policy.extras(state)[1:] == (0.5, 1.0)
+
+
+def test_numbers_that_are_equal_make_equal_policies():
+    assert PrimalDualBwK(horizon=1000).spec == parse_policy("primal-dual-bwk:horizon=1000").spec
 
 
 def test_the_registry_has_the_papers_systems():

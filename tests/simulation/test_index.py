@@ -92,7 +92,7 @@ def test_fractional_kube_stops_when_nothing_is_affordable() -> None:
 PROBLEMS: dict[str, tuple[Problem, list[float]]] = {
     "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [20.0, 60.0, 400.0]),
     "ten": (family("uniform-bernoulli", 10, seed=4, low=0.1), [30.5, 100.0, 300.0]),
-    "fifty on a lattice": (family("uniform-multinomial", 50, seed=1, low=0.2), [40.0, 77.25, 150.0]),
+    "fifty on a lattice": (family("uniform-multinomial", 50, seed=1, low=0.2), [20.0, 40.25, 60.0]),
     "one tiny cost": (Problem.bernoulli([0.5, 0.6, 0.3], [0.5, 0.02, 0.4]), [5.0, 20.0, 40.0]),
     "all alike": (Problem.bernoulli([0.5] * 6, [0.5] * 6), [10.0, 40.0, 120.0]),
 }
@@ -103,8 +103,8 @@ PROBLEMS: dict[str, tuple[Problem, list[float]]] = {
 def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, budgets = PROBLEMS[which]
     policy = policy_of(name)
-    lazy = sample(Games(problem, policy, budgets, lazy=True), 800, seed=1)
-    plain = sample(Games(problem, policy, budgets, lazy=False), 800, seed=2)
+    lazy = sample(Games(problem, policy, budgets, lazy=True), 600, seed=1)
+    plain = sample(Games(problem, policy, budgets, lazy=False), 600, seed=2)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
@@ -177,7 +177,7 @@ def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     problem = Problem(tuple(Arm(f"arm-{i}", Independent(Fixed(0.5), Fixed(0.5))) for i in range(4)))
     games = Games(problem, parse_policy("ucb1"), [0.5 * pull for pull in range(4, 13)])
     seen = np.zeros((256, 256), dtype=np.int64)
-    for run in range(20_000):
+    for run in range(15_000):
         pulls = np.array([game[3] for game in games.play(np.random.SeedSequence(run))])
         order = np.diff(pulls, axis=0).argmax(axis=1)
         seen[order[:4] @ [64, 16, 4, 1], order[4:] @ [64, 16, 4, 1]] += 1
@@ -191,7 +191,7 @@ def test_arms_alike_are_treated_alike(name: str) -> None:
     """With equal laws the pulls of any two arms are exchangeable: arms join groups that have given others away."""
     budget = 8.0
     games = Games(Problem.bernoulli([0.5] * 4, [0.5] * 4), policy_of(name), [budget])
-    pulls = np.array([games.play(np.random.SeedSequence(run))[0][3] for run in range(10_000)])
+    pulls = np.array([games.play(np.random.SeedSequence(run))[0][3] for run in range(6_000)])
     for first, second in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
         more, less = (pulls[:, first] > pulls[:, second]).sum(), (pulls[:, first] < pulls[:, second]).sum()
         assert stats.binomtest(more, more + less).pvalue > FALSE_ALARM / 6

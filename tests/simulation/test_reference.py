@@ -39,6 +39,17 @@ def test_ten_tenths_are_one(simulate):
     assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (10.0, 10)
 
 
+def test_a_hundred_thousand_tenths_are_ten_thousand(simulate):
+    outcome = simulate(fixed((1.0, 0.1), (1.0, 0.1)), parse_policy("epsilon-first"), [10_000.0], runs=1)
+    assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (100_000.0, 100_000)
+
+
+def test_a_tie_for_the_most_pulls_identifies_nobody(simulate):
+    outcome = simulate(Problem.bernoulli([0.9, 0.1], [1, 1]), parse_policy("ucb1"), [2.0], runs=1)
+    assert outcome.pulls.tolist() == [[[1, 1]]]
+    assert not outcome.best_arm_identified.any()
+
+
 def test_one_game_contains_the_games_at_smaller_budgets(simulate):
     """A budget between two sums is overdrawn there and then; the larger game goes on as if nothing had happened."""
     problem = fixed((0.5, 0.4), (1.0, 0.4))
@@ -136,6 +147,9 @@ def test_progress_is_reported(simulate):
         ({"budgets": [float("nan")]}, "budget is nan"),
         ({"runs": 0}, "runs is 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"budgets": 50}, "give a list"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"max_rounds": -1}, "max_rounds is -1"),
     ],
 )
 def test_bad_arguments_are_refused(simulate, arguments, words):

@@ -131,7 +131,7 @@ def test_geometric_extremes():
 
 @pytest.mark.parametrize(
     ("trials", "chance"),
-    [(5, 0.3), (16, 0.5), (17, 0.01), (40, 0.2), (40, 0.9), (100, 0.3), (1000, 0.5), (1000, 0.011), (100_000, 0.97)],
+    [(5, 0.3), (16, 0.5), (17, 0.01), (40, 0.2), (40, 0.9), (100, 0.3), (1000, 0.5), (1000, 0.011), (10_000, 0.97)],
 )
 def test_binomial(trials, chance):
     assert discrete_fit(sample(6, trials, chance, DEEP * 250_000), stats.binom(trials, chance), trials) > ALARM
@@ -296,7 +296,7 @@ FROZEN = {
 @pytest.mark.parametrize("name", FROZEN)
 def test_frozen_round(name):
     posterior, classical, settings, needed = FROZEN[name]
-    rounds = 30_000_000 if name == "blocks_coin_only" else 6_000_000  # its rare branch shows only in more rounds
+    rounds = 2_000_000 if DEEP == 1 else 30_000_000 if name == "blocks_coin_only" else 6_000_000  # its rare branch
     arms = len(posterior)
     laws = bernoulli(np.zeros(arms), np.ones(arms))
     results = simulate_runs(
@@ -304,7 +304,7 @@ def test_frozen_round(name):
         settings=Settings(planning=False, **settings),
     )  # fmt: skip
     for counter in needed:
-        assert results.counters[counter][0] > 20_000, (counter, results.counters[counter][0])
+        assert results.counters[counter][0] > 5_000, (counter, results.counters[counter][0])
     observed = results.pulls[0, 0]
     assert observed.sum() == rounds
     expected = rounds * selection_probabilities(posterior, classical)
@@ -389,7 +389,7 @@ def test_rounds_of_one_arm_are_negative_binomial(caution):
     settings = Settings(planning=False, level=0.001, caution=caution)
     budgets = [150, 400, 400.5, 1000]
     results = simulate_runs(
-        bernoulli([0.5], [0.3]), budgets, 40_000, 33, settings=settings,
+        bernoulli([0.5], [0.3]), budgets, 10_000, 33, settings=settings,
         posterior=np.array([[50, 50, 30, 70]]),
     )  # fmt: skip
     assert results.counters["settlements"].mean() < 100
@@ -399,8 +399,8 @@ def test_rounds_of_one_arm_are_negative_binomial(caution):
         assert discrete_fit(free, law, int(law.mean() + 9 * law.std())) > ALARM / 8
         counted = results.rounds[:, place] - (place == 2)
         scaled = (results.reward[:, place] - 0.5 * counted) / np.sqrt(0.25 * counted)
-        assert abs(scaled.mean()) * 200 < stats.norm.isf(ALARM / 8)
-        assert abs((scaled**2).mean() - 1) * 200 / np.sqrt(2) < stats.norm.isf(ALARM / 8)
+        assert abs(scaled.mean()) * 100 < stats.norm.isf(ALARM / 8)
+        assert abs((scaled**2).mean() - 1) * 100 / np.sqrt(2) < stats.norm.isf(ALARM / 8)
 
 
 @pytest.mark.parametrize("lattice", [False, True])

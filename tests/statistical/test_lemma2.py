@@ -12,9 +12,9 @@ from budgetbandits import best_ratio, family, parse_policy, simulate
 POLICIES = ["bts", "epsilon-first", "kube", "pd-bwk"]
 
 
-def paired_difference(family_name, policy, budget, runs=250):
+def paired_difference(family_name, policy, budget, runs=4_000, engine="auto"):
     problem = family(family_name, arms=6, seed=11, low=0.1)
-    outcome = simulate(problem, parse_policy(policy), [budget], runs, seed=5, engine="reference")
+    outcome = simulate(problem, parse_policy(policy), [budget], runs, seed=5, engine=engine)
     difference = (outcome.regret - outcome.pseudo_regret)[:, 0]
     return difference.mean(), difference.std(ddof=1) / np.sqrt(runs), best_ratio(problem)
 
@@ -22,6 +22,11 @@ def paired_difference(family_name, policy, budget, runs=250):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_equal_on_bernoulli_problems(policy):
     mean, error, _ = paired_difference("uniform-bernoulli", policy, 150)
+    assert abs(mean) < 5 * error
+
+
+def test_equal_in_the_reference_simulator():
+    mean, error, _ = paired_difference("uniform-bernoulli", "bts", 100, runs=150, engine="reference")
     assert abs(mean) < 5 * error
 
 

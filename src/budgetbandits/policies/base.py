@@ -58,8 +58,10 @@ class State:
             old, new = getattr(self, f.name), values[f.name]
             if isinstance(old, np.ndarray):
                 array = np.array(new, dtype=old.dtype)
-                if array.shape[:-1] != old.shape[:-1] or array.shape[-1] != old.shape[-1]:
+                if array.shape != old.shape:
                     raise BadState(f"{f.name!r} has shape {array.shape}, not {old.shape}; the saved state is damaged")
+                if np.isnan(array).any() or ((array < 0) & (array > -np.inf)).any():
+                    raise BadState(f"{f.name!r} holds a negative count or no number; the saved state is damaged")
                 setattr(self, f.name, array)
             elif f.name != "known":
                 setattr(self, f.name, new)
@@ -99,6 +101,10 @@ class Policy(ABC):
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         """The arm to pull next, or None when the policy can afford none."""
 
+    def goes_on(self, state: State) -> bool:
+        """Whether `choose` would name an arm; False for a policy that has stopped."""
+        return True
+
     @abstractmethod
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         """Learn from one pull."""
@@ -112,7 +118,7 @@ class Policy(ABC):
         """The policy as text, such as ``epsilon-first:epsilon=0.2``; defaults are left out."""
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
         return self.name + "".join(
-            (":" if i == 0 else ",") + f"{f.name}={getattr(self, f.name)}" for i, f in enumerate(changed)
+            (":" if i == 0 else ",") + f"{f.name}={float(getattr(self, f.name))}" for i, f in enumerate(changed)
         )
 
     def allocate(self, arms: Sequence[str], budget: float, **settings: Any) -> Allocation:

@@ -58,12 +58,16 @@ class EpsilonFirst(TallyPolicy):
     def start(self, arms: int, known: Mapping[str, Any]) -> Exploration:
         return Exploration(**vars(super().start(arms, known)), ratio=np.full(arms, -np.inf))
 
+    def goes_on(self, state: State) -> bool:
+        assert isinstance(state, Exploration)
+        return bool((state.active & self.affordable(state)).any())
+
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Exploration)
         allowed = state.active & self.affordable(state)
         if not allowed.any():
             return None
-        if state.exploring and state.cost.sum() < self.epsilon * state.known["budget"]:
+        if state.exploring and state.spent < self.epsilon * state.known["budget"]:
             return _next_in_turn(state, allowed)
         if state.exploring:
             state.exploring = False

@@ -23,6 +23,8 @@ class Tally(State):
     reward: Array = field(default_factory=lambda: np.zeros(0))
     reward_squared: Array = field(default_factory=lambda: np.zeros(0))
     cost: Array = field(default_factory=lambda: np.zeros(0))
+    past_cost: float = 0.0
+    """The part of the costs that history tells of: learnt from, but not paid out of this budget."""
 
     @property
     def seen(self) -> Array:
@@ -38,9 +40,14 @@ class Tally(State):
         return self.cost / self.seen
 
     @property
+    def spent(self) -> float:
+        """What this budget has paid."""
+        return float(self.cost.sum()) - self.past_cost
+
+    @property
     def left(self) -> float:
         """What is left of a budget that is known."""
-        return float(self.known["budget"] - self.cost.sum())
+        return float(self.known["budget"]) - self.spent
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class TallyPolicy(Policy):
         state.reward[arm] += reward
         state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows
         state.cost[arm] += cost
+        state.past_cost += cost
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,11 @@ class IndexPolicy(TallyPolicy):
     def affordable(self, state: Tally) -> Array | None:
         """A mask of the arms that may be pulled, or None for all."""
         return None
+
+    def goes_on(self, state: State) -> bool:
+        assert isinstance(state, Tally)
+        mask = self.affordable(state)
+        return mask is None or bool((state.active & mask.astype(bool)).any())
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Tally)

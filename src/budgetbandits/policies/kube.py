@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State, first_pull
 from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
@@ -95,17 +96,19 @@ class KnapsackKUBE(FractionalKUBE):
         # an arm without feedback has an unbounded density: it takes the whole knapsack
         density = kube_fractional(state.mean_reward, None, state.seen, float(state.pulls.sum()), state.known["costs"])
         density = np.where(mask, np.where(state.pulls > 0, density, np.inf), -np.inf)
-        copies = fill(density, state.known["costs"], state.left)
+        copies = fill(density, state.known["costs"], state.left, rng.permutation(len(density)))
         return int(np.searchsorted(np.cumsum(copies), rng.integers(copies.sum()), side="right"))
 
 
-def fill(density: Array, costs: Array, left: float) -> np.ndarray[Any, np.dtype[np.int64]]:
+def fill(density: Array, costs: Array, left: float, items: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """How many copies of each item the greedy knapsack holds: the densest as often as it fits, then the next.
 
-    Whatever fits takes at least half of the room, so there are few steps however many items.
+    Among equals the one that comes first in ``items`` goes first. Whatever fits takes at least half of the room, so
+    there are few steps however many items.
     """
     copies = np.zeros(len(costs), dtype=np.int64)
-    order = np.argsort(-density, kind="stable")
+    items = np.arange(len(costs)) if items is None else items
+    order = items[np.argsort(-density[items], kind="stable")]
     order = order[density[order] > -np.inf]
     while len(order := order[costs[order] <= left + SLACK]):
         item = order[0]

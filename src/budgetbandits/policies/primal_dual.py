@@ -5,9 +5,10 @@ With φ(x, n) = √(νx/n) + ν/n and ν = ¼ ln(BK),
     pd-bwk            argmax min(r̄ + φ(r̄, n), 1) / max(c̄ − φ(c̄, n), 0)            the seed paper's variant
     primal-dual-bwk   argmax min(r̄ + φ, 1) / Σ_j v_j · (lower bound of the arm's use of resource j)
 
-where the resources are money and, if a ``horizon`` T is given, time, of which every pull uses B/T so that both have
-the same budget B. The prices start at v_j = 1 and rise by the factor (1 + ε)^(lower bound) for the pulled arm,
-ε = √(ln d / B), d resources. With money alone ε = 0, the price cancels, and the two rules are one.
+where the resources are money and, if a ``horizon`` T is given, time; uses are scaled so that both have the same budget
+B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The prices start at v_j = 1 and rise by the factor
+(1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
+the two rules are one.
 
 Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is the seed paper's.
 """
@@ -89,9 +90,13 @@ class PrimalDualBwK(PDBwK):
     def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
         return Priced(**vars(super().start(arms, known)))
 
+    def goes_on(self, state: State) -> bool:
+        assert isinstance(state, Priced)
+        return self.horizon is None or state.chosen < self.horizon
+
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Priced)
-        if self.horizon is not None and state.chosen >= self.horizon:
+        if not self.goes_on(state):
             return None
         arm = super().choose(state, rng)
         if arm is not None:
@@ -104,7 +109,8 @@ class PrimalDualBwK(PDBwK):
         # dividing every price by the largest changes no argmax
         top = max(state.log_money, state.log_time)
         money, time = np.exp(state.log_money - top), np.exp(state.log_time - top)
-        return (self.width(state), money, time * self._time_use(state))
+        money_use, time_use = self._uses(state)
+        return (self.width(state), money * money_use, time * time_use)
 
     @staticmethod
     def index(  # type: ignore[override]
@@ -113,13 +119,22 @@ class PrimalDualBwK(PDBwK):
         price = money * lower(mean_cost, pulls, width) + time
         return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
-    def _time_use(self, state: Tally) -> float:
-        return 0.0 if self.horizon is None else min(1.0, float(state.known["budget"]) / self.horizon)
+    def _uses(self, state: Tally) -> tuple[float, float]:
+        """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
+        if self.horizon is None:
+            return 1.0, 0.0
+        common = self._common_budget(state)
+        return common / float(state.known["budget"]), common / self.horizon
+
+    def _common_budget(self, state: Tally) -> float:
+        budget = float(state.known["budget"])
+        return budget if self.horizon is None else min(budget, self.horizon)
 
     def _raise_prices(self, state: Priced, arm: int) -> None:
         if self.horizon is None or state.pulls[arm] == 0:
             return
-        growth = float(np.log1p(np.sqrt(np.log(2.0) / state.known["budget"])))
+        growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         pulls = float(state.pulls[arm])
-        state.log_money += growth * float(lower(state.cost[arm] / pulls, pulls, self.width(state)))
-        state.log_time += growth * self._time_use(state)
+        money_use, time_use = self._uses(state)
+        state.log_money += growth * money_use * float(lower(state.cost[arm] / pulls, pulls, self.width(state)))
+        state.log_time += growth * time_use

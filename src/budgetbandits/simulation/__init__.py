@@ -54,13 +54,17 @@ def simulate(
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
     >>> outcome = simulate(problem, BudgetedThompson(), budgets=[100, 1000], runs=20, engine="reference")
     >>> outcome.pseudo_regret.mean(axis=0).round(1)
-    array([ 7.8, 12.8])
+    array([ 8.8, 12.8])
     """
     asked = _checked_budgets(budgets)
     if runs < 1:
         raise BadParameter(f"runs is {runs}; play at least one")
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
+    if jobs == 0 or jobs < -1:
+        raise BadParameter(f"jobs is {jobs}; use the number of workers, or -1 for one a core")
+    if max_rounds is not None and max_rounds < 1:
+        raise BadParameter(f"max_rounds is {max_rounds}; use a positive number, or None for the engine's own")
     if engine not in ENGINES:
         raise BadParameter(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
     rising = sorted(set(asked))
@@ -123,7 +127,10 @@ def _all_games(
             games.append(game)
             progress(run + 1)
         return games
-    import joblib  # in the lab extra: one worker needs nothing but NumPy
+    try:
+        import joblib  # in the lab extra: one worker needs nothing but NumPy
+    except ImportError:
+        raise BadParameter("several workers need joblib; install budgetbandits[lab] or use jobs=1") from None
 
     # compiled games let go of the interpreter, plain ones do not; several runs a task, so that a player serves them all
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if fast else "processes")
@@ -178,6 +185,8 @@ def _seed(problem: Problem, policy: Policy, run: int, seed: int) -> np.random.Se
 
 
 def _checked_budgets(budgets: Iterable[float]) -> list[float]:
+    if not isinstance(budgets, Iterable):
+        raise BadParameter(f"budgets is {budgets!r}; give a list, such as [1000]")
     asked = [float(budget) for budget in budgets]
     if not asked:
         raise BadParameter("no budget; give at least one")

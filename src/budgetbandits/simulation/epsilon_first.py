@@ -235,7 +235,7 @@ class _Game:
     def _check(self, coming: int) -> None:
         if self._pulls.sum() + coming > self._max_rounds:
             raise RoundLimit(
-                f"{self._games._policy.spec} needs more than {self._max_rounds:,} rounds; raise max_rounds"
+                f"{self._games._policy.spec} needs over {self._max_rounds:,} rounds; raise max_rounds (--max-rounds)"
             )
 
     def _stretch(self, arm: int, price: float, size: int = STRETCH) -> None:

@@ -46,4 +46,7 @@ class Outcome:
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
         """Whether a best arm was pulled more often than every other; ε-first pulls the arm it settles on most."""
-        return np.asarray(np.isin(self.pulls.argmax(axis=2), oracle.best_arms(self.problem)))
+        best = np.zeros(len(self.problem), dtype=bool)
+        best[oracle.best_arms(self.problem)] = True
+        most = self.pulls == self.pulls.max(axis=2, keepdims=True)
+        return np.asarray(~np.any(most & ~best, axis=2))

@@ -22,7 +22,7 @@ Game = tuple[float, float, int, NDArray[np.int64]]
 """How a game ended: reward, spend, rounds and pulls of every arm."""
 
 TOLERANCE = 1e-9
-"""Sums of costs are floats: less than this is nothing."""
+"""Costs are floats: less than this is nothing."""
 
 
 def play(
@@ -37,7 +37,7 @@ def play(
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
     arms = [Pulls(arm.law, world) for arm in problem.arms]
     pulls = np.zeros(len(problem), dtype=np.int64)
-    reward = spend = 0.0
+    reward = spend = drift = 0.0
     rounds = 0
     ended: list[Game] = []
     while len(ended) < len(budgets):
@@ -58,7 +58,11 @@ def play(
             fits = spend + paid <= budgets[len(ended)] + TOLERANCE
             ended.append((reward + earned * fits, spend + paid * fits, rounds, pulls.copy()))
         reward += earned
-        spend += paid
+        # compensated, so that a hundred thousand costs of 0.1 are 10,000
+        owed = paid - drift
+        total = spend + owed
+        drift = (total - spend) - owed
+        spend = total
     return ended
 
 

@@ -89,7 +89,7 @@ class Games:
         if status == desk.ROUND_LIMIT:
             raise RoundLimit(
                 f"{self._policy.spec} has played {memory.number[desk.ROUNDS]:,} rounds and part of a budget of "
-                f"{budgets[memory.number[desk.CHECKPOINT]]:g} is left; raise max_rounds or lower the budget"
+                f"{budgets[memory.number[desk.CHECKPOINT]]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
         return [(float(reward[i]), float(spend[i]), int(rounds[i]), pulls[i]) for i in range(places)]
 
