@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
-        """Whether a best arm was pulled most; for ε-first that is the arm it settles on. A tie with another is a miss."""
+        """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss."""
         best = np.zeros(len(self.problem), dtype=bool)
         best[oracle.best_arms(self.problem)] = True
         most = self.pulls == self.pulls.max(axis=2, keepdims=True)
