@@ -145,9 +145,9 @@ def main() -> None:
             problem = Problem.bernoulli(rewards.tolist(), costs.tolist())
             both.append((one_run(problem, 1e7), one_run(problem, 1e9)))
         for place, name in enumerate(("1e7", "1e9")):
-            times = [pair[place] for pair in both]
-            figures = [1e3 * sum(times) / len(times), 1e3 * median(times), 1e3 * max(times)]
-            print(f"{arms:>6} {len(times):>9} {name:>8}" + "".join(f"{figure:>10.1f}" for figure in figures))
+            taken = [pair[place] for pair in both]
+            figures = [1e3 * sum(taken) / len(taken), 1e3 * median(taken), 1e3 * max(taken)]
+            print(f"{arms:>6} {len(taken):>9} {name:>8}" + "".join(f"{figure:>10.1f}" for figure in figures))
         print(f"{'':>6} from 10⁷ to 10⁹: {median(late / early for early, late in both):.2f} times (median problem)")
 
     print("\nother policies, B = 50,000: ms per run (and times the reference simulator)")
