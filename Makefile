@@ -27,8 +27,8 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-deep: .venv/ready  ## the statistical tests of the Thompson engine with eight times as many games
-	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/test_thompson.py
+deep: .venv/ready  ## the statistical tests of the engines with many more games
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/test_thompson.py tests/simulation/test_index.py
 
 mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 15 minutes)
 	$(BIN)/python tests/simulation/mutants.py

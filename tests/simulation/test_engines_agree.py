@@ -16,10 +16,10 @@ from budgetbandits.problem import Arm
 from comparing import FALSE_ALARM, smallest_p
 
 PROBLEMS = {
-    "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 30.0], 600),
-    "ten arms": (family("uniform-bernoulli", 10, seed=4, low=0.1), [6.0, 20.0, 20.5], 600),
-    "fifty arms on a lattice": (family("uniform-multinomial", 50, seed=1, low=0.2), [10.0, 33.25], 300),
-    "one tiny cost": (Problem.bernoulli([0.5, 0.6, 0.3], [0.5, 0.02, 0.4]), [1.0, 3.0], 500),
+    "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
+    "ten arms": (family("uniform-bernoulli", 10, seed=4, low=0.1), [6.0, 15.0, 15.5], 400),
+    "fifty arms on a lattice": (family("uniform-multinomial", 50, seed=1, low=0.2), [10.0, 25.25], 200),
+    "one tiny cost": (Problem.bernoulli([0.5, 0.6, 0.3], [0.5, 0.02, 0.4]), [1.0, 3.0], 300),
     "any law": (
         Problem(
             (
@@ -28,8 +28,8 @@ PROBLEMS = {
                 Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
             )
         ),
-        [2.0, 12.0],
-        600,
+        [2.0, 10.0],
+        400,
     ),
 }
 

@@ -6,6 +6,7 @@ inside it); with about sixty such tests a correct engine with fresh seeds would 
 
 from __future__ import annotations
 
+import functools
 import os
 
 import numpy as np
@@ -293,6 +294,12 @@ FROZEN = {
 }  # fmt: skip
 
 
+@functools.cache
+def probabilities(counts: bytes, classical: bool) -> np.ndarray:
+    """Quadrature takes seconds, and several cases share a posterior."""
+    return selection_probabilities(np.frombuffer(counts, dtype=np.int64).reshape(-1, 4), classical)
+
+
 @pytest.mark.parametrize("name", FROZEN)
 def test_frozen_round(name):
     posterior, classical, settings, needed = FROZEN[name]
@@ -307,7 +314,7 @@ def test_frozen_round(name):
         assert results.counters[counter][0] > 5_000, (counter, results.counters[counter][0])
     observed = results.pulls[0, 0]
     assert observed.sum() == rounds
-    expected = rounds * selection_probabilities(posterior, classical)
+    expected = rounds * probabilities(posterior.tobytes(), classical)
     assert expected.min() > 20
     assert stats.chisquare(observed, expected).pvalue > ALARM, (observed - expected) / np.sqrt(expected)
 

@@ -12,7 +12,7 @@ from budgetbandits import best_ratio, family, parse_policy, simulate
 POLICIES = ["bts", "epsilon-first", "kube", "pd-bwk"]
 
 
-def paired_difference(family_name, policy, budget, runs=4_000, engine="auto"):
+def paired_difference(family_name, policy, budget, runs=2_000, engine="auto"):
     problem = family(family_name, arms=6, seed=11, low=0.1)
     outcome = simulate(problem, parse_policy(policy), [budget], runs, seed=5, engine=engine)
     difference = (outcome.regret - outcome.pseudo_regret)[:, 0]

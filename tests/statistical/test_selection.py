@@ -45,7 +45,7 @@ def test_a_million_draws_agree_with_quadrature(name):
 def test_choose_agrees_with_quadrature():
     policy, state = posterior("uneven")
     rng = np.random.default_rng(1)
-    counts = np.bincount([policy.choose(state, rng) for _ in range(50_000)], minlength=4)
+    counts = np.bincount([policy.choose(state, rng) for _ in range(25_000)], minlength=4)
     assert chi_square(counts, argmax_probabilities(state.successes, state.failures)) > FALSE_ALARM
 
 
@@ -57,7 +57,7 @@ def test_drawing_ahead_has_the_same_law(touched, kind):
     before = policy.start(4, {})
     rng = np.random.default_rng(2)
     counts = np.zeros(4, dtype=int)
-    for _ in range(400):
+    for _ in range(150):
         ahead = kind(recent=[2.0] * 32) if kind is SparseWindow else kind()
         state = policy.start(4, {})
         state.successes, state.failures = after.successes.copy(), after.failures.copy()
@@ -78,7 +78,7 @@ def test_a_sparse_window_is_right_at_any_level(level):
     policy, state = posterior("one leader")
     rng = np.random.default_rng(4)
     counts = np.zeros(5, dtype=int)
-    for _ in range(300):
+    for _ in range(200):
         ahead = SparseWindow(recent=[level] * 64)
         for _ in range(60):
             counts[ahead.choose(policy, state, rng)] += 1
