@@ -212,8 +212,11 @@ def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
 
 
 def _estimate(record: dict[str, float | None]) -> str:
-    error = "" if record["sem"] is None else f" ± {record['sem']:,.1f}"
-    return f"{record['mean']:,.1f}{error}"
+    mean = record["mean"]
+    assert mean is not None
+    digits = 1 if abs(mean) < 1000 else 0  # a tenth of thousands tells nothing and costs the table its width
+    error = "" if record["sem"] is None else f" ± {record['sem']:,.{digits}f}"
+    return f"{mean:,.{digits}f}{error}"
 
 
 # --- policies, problem, demo -------------------------------------------------------------------------------------
