@@ -6,7 +6,8 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -70,7 +71,8 @@ def simulate(
     rising = sorted(set(asked))
     fast = engine != "reference" and _fast_engine(problem, policy, rising, must=engine == "fast", compiling=compiling)
     began = time.perf_counter()
-    games = _all_games(problem, policy, rising, runs, seed, fast, jobs, max_rounds, progress or (lambda done: None))
+    work = _Work(problem, policy, rising, seed, fast, max_rounds)
+    games = _all_games(work, runs, jobs, progress or (lambda done: None))
     seconds = time.perf_counter() - began
     order = [rising.index(budget) for budget in asked]
     return Outcome(
@@ -110,22 +112,39 @@ def _fast_engine(
     return True
 
 
-def _all_games(
-    problem: Problem,
-    policy: Policy,
-    budgets: Sequence[float],
-    runs: int,
-    seed: int,
-    fast: bool,
-    jobs: int,
-    max_rounds: int | None,
-    progress: Callable[[int], None],
-) -> list[list[Game]]:
+@dataclass(frozen=True)
+class _Work:
+    """What is to be played, apart from which runs of it: a worker gets this and some numbers of runs."""
+
+    problem: Problem
+    policy: Policy
+    budgets: Sequence[float]
+    seed: int
+    fast: bool
+    max_rounds: int | None
+
+    def play(self, runs: Iterable[int]) -> Iterator[list[Game]]:
+        player: Player
+        if self.fast:
+            from budgetbandits.simulation.fast import player as fast_player
+
+            player = fast_player(self.problem, self.policy, self.budgets)
+        else:
+            player = reference.ReferencePlayer(self.problem, self.policy, self.budgets)
+        longest = self.max_rounds or (1 << 60 if self.fast else 100_000_000)
+        for run in runs:
+            yield player.play(_seed(self.problem, self.policy, run, self.seed), longest)
+
+    def play_all(self, runs: Iterable[int]) -> list[list[Game]]:
+        return list(self.play(runs))  # what travels between processes is a list, not a generator
+
+
+def _all_games(work: _Work, runs: int, jobs: int, progress: Callable[[int], None]) -> list[list[Game]]:
+    games = []
     if jobs == 1:
-        games = []
-        for run, game in enumerate(_play_runs(problem, policy, budgets, range(runs), seed, fast, max_rounds)):
+        for game in work.play(range(runs)):
             games.append(game)
-            progress(run + 1)
+            progress(len(games))
         return games
     try:
         import joblib  # in the lab extra: one worker needs nothing but NumPy
@@ -133,49 +152,13 @@ def _all_games(
         raise BadParameter("several workers need joblib; install budgetbandits[lab] or use jobs=1") from None
 
     # compiled games let go of the interpreter, plain ones do not; several runs a task, so that a player serves them all
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if fast else "processes")
-    size = max(1, min(32, runs // 16)) if fast else 1
-    chunks = [range(start, min(start + size, runs)) for start in range(0, runs, size)]
-    tasks = (joblib.delayed(_chunk)(problem, policy, budgets, chunk, seed, fast, max_rounds) for chunk in chunks)
-    games = []
-    for chunk in parallel(tasks):
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if work.fast else "processes")
+    size = max(1, min(32, runs // 16)) if work.fast else 1
+    chunks = (range(start, min(start + size, runs)) for start in range(0, runs, size))
+    for chunk in parallel(joblib.delayed(work.play_all)(chunk) for chunk in chunks):
         games.extend(chunk)
         progress(len(games))
     return games
-
-
-def _chunk(
-    problem: Problem,
-    policy: Policy,
-    budgets: Sequence[float],
-    runs: Sequence[int],
-    seed: int,
-    fast: bool,
-    max_rounds: int | None,
-) -> list[list[Game]]:
-    return list(_play_runs(problem, policy, budgets, runs, seed, fast, max_rounds))
-
-
-def _play_runs(
-    problem: Problem,
-    policy: Policy,
-    budgets: Sequence[float],
-    runs: Sequence[int],
-    seed: int,
-    fast: bool,
-    max_rounds: int | None,
-) -> Iterable[list[Game]]:
-    player: Player
-    if fast:
-        from budgetbandits.simulation.fast import player as fast_player
-
-        player = fast_player(problem, policy, budgets)
-        cap = 1 << 60 if max_rounds is None else max_rounds
-    else:
-        player = reference.ReferencePlayer(problem, policy, budgets)
-        cap = 100_000_000 if max_rounds is None else max_rounds
-    for run in runs:
-        yield player.play(_seed(problem, policy, run, seed), cap)
 
 
 def _seed(problem: Problem, policy: Policy, run: int, seed: int) -> np.random.SeedSequence:
