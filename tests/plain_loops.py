@@ -5,9 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import choose, gamma, new_stream, uniform
+from budgetbandits.simulation.draws import gamma, new_stream, uniform
 from budgetbandits.simulation.thompson.games import FiniteLaws
 from engine_runs import RunResults
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def choose(stream, probabilities):
+    """An index with the given probabilities (summing to 1); rounding at the end falls on the last possible one."""
+    u = uniform(stream)
+    last = 0
+    for index in range(probabilities.shape[0]):
+        if probabilities[index] > 0.0:
+            if u < probabilities[index]:
+                return index
+            u -= probabilities[index]
+            last = index
+    return last
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -25,6 +25,7 @@ class Mutant:
     old: str
     new: str
     test: str
+    test_file: str = "test_thompson.py"
 
 
 MUTANTS = {
@@ -106,6 +107,31 @@ MUTANTS = {
         "log_below = -exponential(stream)",
         "test_frozen_round[pool]",
     ),
+    "undecided_sketch_drawn_anew": Mutant(
+        "thompson/rounds.py",
+        "first = resolve_hot(stream, constants, hot[0], first_normal)",
+        "first = draw_hot(stream, constants, hot[0], classical)",
+        "test_frozen_round[sketches]",
+    ),
+    "sketch_ignores_the_level": Mutant(
+        "thompson/rounds.py",
+        "if apart and lower > level and tree[1] > time:",
+        "if apart and tree[1] > time:",
+        "test_frozen_round[sketches_below_level]",
+    ),
+    "rest_not_kept_in_the_ball": Mutant(
+        "thompson/hot.py",
+        "if not inside or square <= BALL:",
+        "if True:",
+        "test_the_rest_is_normal_across_the_direction[True]",
+        "test_hot.py",
+    ),
+    "stale_spread_taken_for_fresh": Mutant(
+        "thompson/hot.py",
+        "fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= STALE",
+        "fresh &= spread > 0.0",
+        "test_games[ten_arms]",
+    ),
     "stale_alarm_after_a_pull": Mutant(
         "thompson/rounds.py",
         "set_alarm(tree, base, slot, time - 1 + geometric_from_rate(stream, tangents[8 * slot + RATE]))",
@@ -139,7 +165,7 @@ def fails(mutant: Mutant) -> bool:
         path.write_text(text.replace(mutant.old, mutant.new))
         environment = {**os.environ, "PYTHONPATH": str(package.parent), "BUDGETBANDITS_DEEP": "1"}
         command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        test = f"tests/simulation/test_thompson.py::{mutant.test}"
+        test = f"tests/simulation/{mutant.test_file}::{mutant.test}"
         done = subprocess.run([*command, test], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         # a mutant that does not even compile must not count as found out
         if done.returncode not in (0, 1) or (done.returncode == 1 and "AssertionError" not in done.stdout):

@@ -26,10 +26,10 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.estimates import RISING, IndexPolicy
 from budgetbandits.problem import Arm, Problem, family
-from budgetbandits.simulation import simulate
-from budgetbandits.simulation.draws import binomial
+from budgetbandits.simulation import bits, simulate
+from budgetbandits.simulation.binomials import binomial
 from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
-from budgetbandits.simulation.index import bits, desk, groups
+from budgetbandits.simulation.index import desk, groups
 from budgetbandits.simulation.index import games as games_module
 from budgetbandits.simulation.index.games import Games
 from budgetbandits.simulation.index.library import rule_of

@@ -17,6 +17,7 @@ from scipy import stats
 from budgetbandits import BudgetedThompson, Problem, simulate
 from budgetbandits.errors import BadParameter
 from budgetbandits.simulation import draws
+from budgetbandits.simulation.binomials import binomial
 from budgetbandits.simulation.thompson import envelope
 from budgetbandits.simulation.thompson.games import FiniteLaws, SampledLaws, Settings
 from engine_runs import bernoulli, simulate_runs
@@ -52,7 +53,7 @@ def fill(stream, kind, first, second, out):
         elif kind == 5:
             out[place] = draws.geometric(stream, first)
         elif kind == 6:
-            out[place] = draws.binomial(stream, np.int64(first), second)
+            out[place] = binomial(stream, np.int64(first), second)
 
 
 def sample(kind: int, first: float = 0.0, second: float = 0.0, size: int = 400_000, seed: int = 1) -> np.ndarray:
@@ -160,25 +161,6 @@ def test_binomial_extremes():
     assert (sample(6, 0, 0.5, 10) == 0).all()
 
 
-@njit
-def many_multinomials(stream, probabilities, counts):
-    for row in range(counts.shape[0]):
-        draws.multinomial(stream, 30, probabilities, counts[row])
-
-
-def test_multinomial():
-    probabilities = np.array([0.1, 0.0, 0.4, 0.2, 0.3, 0.0])
-    counts = np.zeros((100_000, 6), dtype=np.int64)
-    stream = stream_of(3)
-    many_multinomials(stream.ctypes.data, probabilities, counts)
-    assert (counts.sum(axis=1) == 30).all()
-    assert (counts[:, probabilities == 0] == 0).all()
-    for place in (0, 2, 3, 4):
-        assert discrete_fit(counts[:, place], stats.binom(30, probabilities[place]), 30) > ALARM / 4
-    covariance = np.cov(counts[:, 2], counts[:, 4])[0, 1]
-    assert abs(covariance + 30 * 0.4 * 0.3) < 0.12
-
-
 # ---------------------------------------------------------------- envelopes
 
 
@@ -270,6 +252,9 @@ LEADING = np.array([[300, 200, 150, 350], [30, 40, 30, 40], [12, 14, 13, 12], [3
 WITH_POOL = np.array([[30, 10, 5, 40], [1, 1, 1, 1], [2, 5, 2, 3], [1, 1, 1, 1], [1, 1, 1, 1], [4, 2, 1, 3]])
 REWARDS = np.array([[300, 200, 1, 1], [24, 30, 1, 1], [9, 12, 1, 1], [3, 5, 1, 1], [8, 11, 1, 1], [4, 6, 1, 1]])
 
+# Two hot arms with counts just large enough to be sketched, where the sketches leave most undecided, and two cold.
+TIE = np.array([[1500, 500, 700, 1300], [2960, 1040, 1400, 2600], [90, 70, 45, 90], [30, 30, 20, 32]])
+
 FROZEN = {
     # name: (posterior, classical, settings, counters that must be large)
     "all_hot": (CONTEST, False, {"level": 1.0, "hot_above": 1e-12, "blocks": False}, ["hot_draws"]),
@@ -286,6 +271,8 @@ FROZEN = {
     "leader_coin_below_level": (
         LEADING, False, {"level": 1.85, "largest_dip": 1.1, "direct_above": 0.999, "hot_above": 0.75}, ["dips", "dips_below"],
     ),
+    "sketches": (TIE, False, {"level": 1.95}, ["sketched", "rings", "accepted"]),
+    "sketches_below_level": (TIE, False, {"level": 2.1, "hot_above": 0.45}, ["sketched", "rings", "fallbacks"]),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),

@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.bits import ONE, low_bits, ones, trials
 from budgetbandits.simulation.draws import uniform
-from budgetbandits.simulation.index.bits import ONE, low_bits, ones, trials
 from budgetbandits.simulation.index.desk import (
     CHECKPOINT,
     CHOOSING,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import binomial, uniform
+from budgetbandits.simulation.binomials import binomial
+from budgetbandits.simulation.draws import uniform
 from budgetbandits.simulation.index.desk import (
     CHECKPOINT,
     CONSTANT,

@@ -1,6 +1,6 @@
-"""The pieces of a round: hot draws, tangents of cold arms, the fallback, the leader's window and its duels.
+"""The pieces of a round: tangents of cold arms, the fallback, the leader's window and its duels.
 
-Tables are bare pointers: posterior has four columns (a, b, c, d), tangents and constants have eight.
+Tables are bare pointers: posterior has four columns (a, b, c, d), tangents have eight.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from numba import njit
 
 from budgetbandits.simulation.draws import (
     exponential,
-    gamma_log_acceptance,
     geometric_from_rate,
-    normal,
-    uniform,
     waiting_rate,
 )
 from budgetbandits.simulation.thompson.clocks import NEVER, rebuild
@@ -28,62 +25,8 @@ from budgetbandits.simulation.thompson.envelope import (
     shortfall_tilt,
     tangent,
 )
-from budgetbandits.simulation.thompson.planning import PRICE_DIP, PRICE_WINDOW
-
-# Columns of an arm's tangent.
-LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def keep_constants(constants, posterior, slot):
-    """The gamma constants of a hot arm, see draws.gamma_prepared; a pull changes two of the four shapes."""
-    for part in range(4):
-        centre = posterior[4 * slot + part] - 1.0 / 3.0
-        if constants[8 * slot + 2 * part] != centre:
-            constants[8 * slot + 2 * part] = centre
-            constants[8 * slot + 2 * part + 1] = 1.0 / math.sqrt(9.0 * centre)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def draw_hot(stream, constants, slot, classical):
-    """One ratio of a hot arm: two or four gammas accepted or rejected together, with one uniform for all."""
-    row = 8 * slot
-    while True:
-        x0 = normal(stream)
-        x1 = normal(stream)
-        y0 = constants[row + 1] * x0
-        y1 = constants[row + 3] * x1
-        lowest = min(y0, y1)
-        x2 = 0.0
-        x3 = 0.0
-        y2 = 0.0
-        y3 = 0.0
-        if not classical:
-            x2 = normal(stream)
-            x3 = normal(stream)
-            y2 = constants[row + 5] * x2
-            y3 = constants[row + 7] * x3
-            lowest = min(lowest, min(y2, y3))
-        # A gamma is kept with probability exp(h), h = x^2/2 + centre (1 - v + log v), and h >= -(x y)^2 / 6
-        # for y >= -1/2 (series of the logarithm); the product of the four is at least 1 minus the sum.
-        s0, s1, s2, s3 = x0 * y0, x1 * y1, x2 * y2, x3 * y3
-        u = uniform(stream)
-        if lowest < -0.5 or u >= 1.0 - (s0 * s0 + s1 * s1 + s2 * s2 + s3 * s3) / 6.0:
-            if lowest <= -1.0:
-                continue
-            exponent = gamma_log_acceptance(x0, y0, constants[row]) + gamma_log_acceptance(x1, y1, constants[row + 2])
-            if not classical:
-                exponent += gamma_log_acceptance(x2, y2, constants[row + 4])
-                exponent += gamma_log_acceptance(x3, y3, constants[row + 6])
-            if math.log(u) >= exponent:
-                continue
-        reward = constants[row] * (1.0 + y0) ** 3
-        against = constants[row + 2] * (1.0 + y1) ** 3
-        if classical:
-            return reward / (reward + against)
-        cost = constants[row + 4] * (1.0 + y2) ** 3
-        relief = constants[row + 6] * (1.0 + y3) ** 3
-        return reward * (cost + relief) / ((reward + against) * cost)
+from budgetbandits.simulation.thompson.hot import keep_constants
+from budgetbandits.simulation.thompson.planning import KIND, LOG_BOUND, PRICE_DIP, PRICE_WINDOW, RATE, SLOPE, X, Y
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -22,6 +22,7 @@ from budgetbandits.simulation.reference import Game
 from budgetbandits.simulation.tables import Tables, padded
 from budgetbandits.simulation.thompson import rounds
 from budgetbandits.simulation.thompson.clocks import NEVER
+from budgetbandits.simulation.thompson.hot import COLUMNS
 from budgetbandits.simulation.thompson.outcomes import FINISHED
 
 Sampler = Callable[[int, int, np.random.Generator], np.ndarray]
@@ -32,6 +33,7 @@ LONGEST_GAME = 2.0**60  # alarms are set up to 2^61 rounds ahead and have to fit
 COUNTER_NAMES = (
     "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
     "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
+    "sketched",
 )  # fmt: skip
 
 
@@ -50,6 +52,7 @@ class FiniteLaws:
     cost_trials: np.ndarray = field(init=False)
     cost_chance: np.ndarray = field(init=False)
     cost_top: np.ndarray = field(init=False)
+    bernoulli: np.ndarray = field(init=False)  # chances of reward 1 and of cost 1, -1 for arms with other values
 
     def __post_init__(self) -> None:
         def store(name: str, values: object, kind: type) -> np.ndarray:
@@ -77,6 +80,10 @@ class FiniteLaws:
         store("cost_trials", np.minimum(trials, 1.0), np.float64)
         store("cost_chance", np.minimum(np.where(positive, cost_chances, 0.0).sum(axis=1), 1.0), np.float64)
         store("cost_top", np.where(positive, steps, 0).max(axis=1), np.int64)
+        two_valued = ((chances == 0) | (values == 0) | (values == 1)).all(axis=1)
+        two_valued &= ((cost_chances == 0) | (trials == 0) | (trials == 1)).all(axis=1)
+        certain = np.stack([(chances * values).sum(axis=1), self.cost_chance], axis=1)
+        store("bernoulli", np.where(two_valued[:, None], certain, -1.0), np.float64)
 
     @property
     def arms(self) -> int:
@@ -157,7 +164,7 @@ class Run:
         self.tree = np.empty(2 * capacity, dtype=np.int64)
         self.tree[: 2 * width] = NEVER
         self.tangents = np.empty((arms, 8))
-        self.constants = np.zeros((arms, 8))
+        self.constants = np.zeros((arms, COLUMNS))
         self.hot = np.empty(arms, dtype=np.int64)
         self.hot_place = np.empty(arms, dtype=np.int64)
         self.next_check = np.zeros(arms, dtype=np.int64)
@@ -201,12 +208,12 @@ class Run:
         if isinstance(self.laws, SampledLaws):
             row, whole_row = np.empty(0), np.empty(0, dtype=np.int64)
             table, whole_table = np.empty((0, 0)), np.empty((0, 0), dtype=np.int64)
-            return whole_row, whole_row, 1.0, table, table, whole_table, table, table, row, whole_row
+            return whole_row, whole_row, 1.0, table, table, whole_table, table, table, row, whole_row, table
         laws = self.laws
         ends, whole = laws.steps_of(self.budgets)
         return (
             ends, whole, float(laws.step), laws.reward_values, laws.reward_chances, laws.cost_steps, laws.cost_trials,
-            laws.cost_chances, laws.cost_chance, laws.cost_top,
+            laws.cost_chances, laws.cost_chance, laws.cost_top, laws.bernoulli,
         )  # fmt: skip
 
     def play(self) -> None:

@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import binomial, geometric, uniform
+from budgetbandits.simulation.binomials import binomial
+from budgetbandits.simulation.draws import geometric, uniform
 
 # Places in the whole-number ledger and in the float ledger.
 SPENT_STEPS, CHECKPOINT, ROUNDS = 0, 1, 2
@@ -102,9 +103,38 @@ def cost_block(stream, events, arm, width, steps, trials, probabilities, chance_
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def book(slot, arm, count, won, paid, top, frozen, posterior, pulls, ledger, ledger_float):
+    """Enter Bernoulli pulls that end no game."""
+    ledger[SPENT_STEPS] += paid * top
+    ledger[ROUNDS] += count
+    ledger_float[REWARD] += won
+    pulls[arm] += count
+    if not frozen:
+        posterior[4 * slot + 0] += won
+        posterior[4 * slot + 1] += count - won
+        posterior[4 * slot + 2] += paid
+        posterior[4 * slot + 3] += count - paid
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_one(stream, arm, slot, frozen, posterior, pulls, ledger, ledger_float, ends, cost_top, chances):
+    """Settle one pull of a Bernoulli arm that cannot end a game; False when it might, or the arm is another.
+
+    The same as settle_finite without its branches, for the case that near ties spend their time in.
+    """
+    chance = chances[2 * arm]
+    if chance < 0.0 or ledger[SPENT_STEPS] + cost_top[arm] >= ends[ledger[CHECKPOINT]]:
+        return False
+    won = np.int64(uniform(stream) < chance)
+    paid = np.int64(uniform(stream) < chances[2 * arm + 1])
+    book(slot, arm, 1, won, paid, cost_top[arm], frozen, posterior, pulls, ledger, ledger_float)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def settle_finite(
     stream, arm, slot, decided, frozen, caution, posterior, pulls, ledger, ledger_float, ends, whole, step,
-    reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top,
+    reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli,
     arms, number, reward_width, cost_width,     out_pulls, out_reward, out_spend, out_rounds,
 ):  # fmt: skip
     """Settle decided pulls of an arm with independent finite laws; FINISHED when the last budget's game ended.
@@ -115,6 +145,13 @@ def settle_finite(
     left = np.int64(decided)
     chance = cost_chance[arm]
     top = cost_top[arm]
+    if bernoulli[2 * arm] >= 0.0 and left <= (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top:
+        # Bernoulli pulls that cannot end a game, as nearly all are: two binomials.
+        book(
+            slot, arm, left, binomial(stream, left, bernoulli[2 * arm]), binomial(stream, left, chance), top,
+            frozen, posterior, pulls, ledger, ledger_float,
+        )  # fmt: skip
+        return SETTLED
     walk_pulls = np.int64(0)  # a stretch whose number of costs is known and has to be walked pull by pull
     walk_events = np.int64(0)
     while left > 0:

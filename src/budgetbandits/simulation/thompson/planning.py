@@ -19,8 +19,9 @@ from budgetbandits.simulation.thompson.envelope import (
     tangent,
 )
 
-PRICE_ROUND = 60.0  # an open round before anything is drawn
+PRICE_ROUND = 45.0  # an open round before anything is drawn
 PRICE_HOT = 45.0  # drawing one hot arm
+PRICE_SKETCH = 25.0  # sketching it, when there are two
 PRICE_POOL = 30.0  # drawing the best of the arms never pulled
 PRICE_OPEN_RING = 110.0  # an alarm in an open round
 PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
@@ -30,6 +31,11 @@ PRICE_FALLBACK_DRAW = 100.0
 PRICE_WINDOW = 450.0
 PRICE_DIP = 800.0
 PRICE_TANGENT = 180.0
+
+NEGLIGIBLE = -14.0  # log of a chance to ring that planning leaves out
+
+# Columns of an arm's tangent.
+LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 
 OFFSETS = np.array(
     [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]
@@ -70,15 +76,23 @@ def block_price(a, b, c, d, level, classical):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def level_price(level, posterior, active, pool, classical, log_hot, blocks, ceiling):
-    """(estimated cost of a round at this level, tangents evaluated); gives up once above the ceiling."""
+def level_price(level, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, ceiling):
+    """(estimated cost of a round at this level, tangents evaluated); gives up once above the ceiling.
+
+    A cold arm's tangent at the current level bounds it at every other, so most cold arms are passed over by that.
+    """
     log_level = math.log(level)
+    fall = math.log(current) - log_level
+    evaluated = 0
     log_none = 0.0
     log_no_cold = 0.0
     rings = 0.0
     hot = 0
     leader = -1
     for slot in range(active):
+        if hot_place[slot] < 0 and tangents[8 * slot + LOG_BOUND] + tangents[8 * slot + SLOPE] * fall < NEGLIGIBLE:
+            continue
+        evaluated += 1
         a, b = float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1])
         c, d = float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3])
         kind, log_bound, _, _, _ = tangent(a, b, c, d, level, classical)
@@ -87,13 +101,14 @@ def level_price(level, posterior, active, pool, classical, log_hot, blocks, ceil
             leader = slot
             mean, deviation = log_ratio_spread(a, b, c, d, classical)
             log_none -= math.log1p(math.exp(min(1.7 * (mean - log_level) / deviation, 50.0)))
-        elif log_bound > -40.0:
+        else:
             bound = math.exp(log_bound)
             rings += bound
             log_no_cold += math.log1p(-0.75 * bound)
         if rings * PRICE_BLOCK_RING > ceiling:
-            return np.inf, slot + 1
-    price = PRICE_ROUND + hot * PRICE_HOT + rings * PRICE_OPEN_RING
+            return np.inf, evaluated
+    price_hot = PRICE_SKETCH if hot == 2 and pool == 0 and not classical else PRICE_HOT
+    price = PRICE_ROUND + hot * price_hot + rings * PRICE_OPEN_RING
     if pool > 0:
         price += PRICE_POOL
         log_none += pool * log_unpulled_below(level, classical)
@@ -109,14 +124,16 @@ def level_price(level, posterior, active, pool, classical, log_hot, blocks, ceil
         in_blocks = rings * PRICE_BLOCK_RING + block_price(a, b, c, d, level, classical)
         # A cold arm that wins has to be re-planned either way.
         price = min(price, in_blocks)
-    return price, active
+    return price, evaluated
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def choose_level(current, posterior, active, pool, classical, log_hot, blocks):
+def choose_level(current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks):
     """(level, tangents evaluated): the current level unless another is clearly cheaper."""
     best = current
-    price, work = level_price(current, posterior, active, pool, classical, log_hot, blocks, np.inf)
+    price, work = level_price(
+        current, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, np.inf
+    )
     to_beat = 0.85 * price
     if pool > 0:
         # Levels that about three, or eight, of the arms never pulled exceed.
@@ -126,7 +143,9 @@ def choose_level(current, posterior, active, pool, classical, log_hot, blocks):
                 candidate = 1.0 - share
             else:
                 candidate = 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
-            price, evaluated = level_price(candidate, posterior, active, pool, classical, log_hot, blocks, to_beat)
+            price, evaluated = level_price(
+                candidate, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, to_beat
+            )
             work += evaluated
             if price < to_beat:
                 to_beat = price
@@ -164,7 +183,19 @@ def choose_level(current, posterior, active, pool, classical, log_hot, blocks):
                     misses += 1
                     index += direction
                     continue
-                price, evaluated = level_price(candidate, posterior, active, pool, classical, log_hot, blocks, to_beat)
+                price, evaluated = level_price(
+                    candidate,
+                    current,
+                    posterior,
+                    tangents,
+                    hot_place,
+                    active,
+                    pool,
+                    classical,
+                    log_hot,
+                    blocks,
+                    to_beat,
+                )
                 work += evaluated
                 if price < to_beat:
                     to_beat = price

@@ -14,11 +14,7 @@ from numba import njit
 from budgetbandits.simulation.draws import exponential, geometric_from_rate, pointer_to, uniform, waiting_rate
 from budgetbandits.simulation.thompson.clocks import NEVER, first_ringing, set_alarm, widen
 from budgetbandits.simulation.thompson.contests import (
-    RATE,
-    SLOPE,
     apply_level,
-    draw_hot,
-    keep_constants,
     keeps_ratio,
     leader_loses,
     open_window,
@@ -26,7 +22,8 @@ from budgetbandits.simulation.thompson.contests import (
     take_tangent,
 )
 from budgetbandits.simulation.thompson.envelope import draw_best_unpulled, draw_shortfall, log_shortfall
-from budgetbandits.simulation.thompson.outcomes import FINISHED, SETTLED, settle_buffered, settle_finite
+from budgetbandits.simulation.thompson.hot import can_sketch, draw_hot, keep_constants, resolve_hot, sketch_hot
+from budgetbandits.simulation.thompson.outcomes import FINISHED, SETTLED, settle_buffered, settle_finite, settle_one
 from budgetbandits.simulation.thompson.planning import (
     PRICE_BLOCK_RING,
     PRICE_COLD_PULL,
@@ -37,6 +34,8 @@ from budgetbandits.simulation.thompson.planning import (
     PRICE_ROUND,
     PRICE_TANGENT,
     PRICE_WINDOW,
+    RATE,
+    SLOPE,
     choose_level,
 )
 
@@ -47,8 +46,8 @@ POOL = -2
 # Counters of what the engine did.
 (
     OPEN_ROUNDS, HOT_DRAWS, RINGS, ACCEPTED, FALLBACKS, BLOCK_RINGS, DUELS, DIPS, DIPS_BELOW, WINDOWS,
-    SETTLEMENTS, PLANS, LEVEL_CHANGES, TANGENTS, LEADER_SPARED, PLAN_TANGENTS, COUNTERS,
-) = range(17)  # fmt: skip
+    SETTLEMENTS, PLANS, LEVEL_CHANGES, TANGENTS, LEADER_SPARED, PLAN_TANGENTS, SKETCHED, COUNTERS,
+) = range(18)  # fmt: skip
 
 # Whole-number state kept between calls.
 (
@@ -65,7 +64,7 @@ LOG_HOT, ALLOW_BLOCKS, LOG_LARGEST_DIP, CAUTION, LOG_DIRECT, SETTINGS = range(6)
 def play_on_pointers(
     stream, classical, frozen, buffered, settings, state, state_float, counters,
     posterior, tangents, constants, tree, hot, hot_place, next_check, arm_of_slot, pulls, ledger, ledger_float,
-    ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top,
+    ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli,
     budgets, buffer, used, filled, out_pulls, out_reward, out_spend, out_rounds,
     arms, number, reward_width, cost_width, chunk,
 ):  # fmt: skip
@@ -114,11 +113,15 @@ def play_on_pointers(
                     stream, arm, pending_slot, pending, frozen, posterior, pulls, ledger, ledger_float, budgets,
                     buffer, used, filled, arms, number, chunk, out_pulls, out_reward, out_spend, out_rounds,
                 )  # fmt: skip
+            elif pending == 1 and settle_one(
+                stream, arm, pending_slot, frozen, posterior, pulls, ledger, ledger_float, ends, cost_top, bernoulli
+            ):  # fmt: skip
+                status = SETTLED
             else:
                 status = settle_finite(
                     stream, arm, pending_slot, pending, frozen, settings[CAUTION], posterior, pulls, ledger,
                     ledger_float, ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials,
-                    cost_chances, cost_chance, cost_top, arms, number, reward_width, cost_width, out_pulls, out_reward, out_spend, out_rounds,
+                    cost_chances, cost_chance, cost_top, bernoulli, arms, number, reward_width, cost_width, out_pulls, out_reward, out_spend, out_rounds,
                 )  # fmt: skip
             if status != SETTLED:
                 break
@@ -208,7 +211,9 @@ def play_on_pointers(
                 settling = True
                 continue
             counters[PLANS] += 1
-            chosen, work = choose_level(level, posterior, active, arms - active, classical, log_hot, blocks)
+            chosen, work = choose_level(
+                level, posterior, tangents, hot_place, active, arms - active, classical, log_hot, blocks
+            )
             counters[PLAN_TANGENTS] += work
             cost = work * PRICE_TANGENT
             if chosen != level:
@@ -222,7 +227,7 @@ def play_on_pointers(
                 patience = max(3.0, patience * 0.5)
                 mode = OPEN
             else:
-                patience = min(16.0, patience * 2.0)
+                patience = min(64.0, patience * 2.0)
             limit = cost * patience
             waste = 0.0
             try_blocks = mode == OPEN
@@ -316,8 +321,30 @@ def play_on_pointers(
         if active < arms:
             best = draw_best_unpulled(stream, float(arms - active), classical)
             winner = POOL
+        sketched = hot_count == 2 and active == arms and not classical
+        sketched = sketched and can_sketch(constants, hot[0]) and can_sketch(constants, hot[1])
+        if sketched:
+            first, first_margin, first_normal = sketch_hot(stream, constants, hot[0])
+            second, second_margin, second_normal = sketch_hot(stream, constants, hot[1])
+            lower = max(first * (1.0 - first_margin), second * (1.0 - second_margin))
+            apart = abs(first - second) > first * first_margin + second * second_margin
+            if apart and lower > level and tree[1] > time:
+                counters[SKETCHED] += 1
+                winner = hot[0] if first > second else hot[1]
+                time += 1
+                pending = np.int64(1)
+                pending_slot = winner
+                settling = True
+                continue
+            if first_margin > 0.0:
+                first = resolve_hot(stream, constants, hot[0], first_normal)
+            if second_margin > 0.0:
+                second = resolve_hot(stream, constants, hot[1], second_normal)
         for place in range(hot_count):
-            ratio = draw_hot(stream, constants, hot[place], classical)
+            if sketched:
+                ratio = first if place == 0 else second
+            else:
+                ratio = draw_hot(stream, constants, hot[place], classical)
             if ratio > best:
                 best = ratio
                 winner = hot[place]
@@ -350,7 +377,7 @@ def play_on_pointers(
                 status = settle_finite(
                     stream, arm_of_slot[place], place, 1, frozen, settings[CAUTION], posterior, pulls, ledger,
                     ledger_float, ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials,
-                    cost_chances, cost_chance, cost_top, arms, number, reward_width, cost_width, out_pulls, out_reward, out_spend, out_rounds,
+                    cost_chances, cost_chance, cost_top, bernoulli, arms, number, reward_width, cost_width, out_pulls, out_reward, out_spend, out_rounds,
                 )  # fmt: skip
                 if status == FINISHED:
                     break
@@ -403,8 +430,8 @@ def play_on_pointers(
 def play(
     stream, classical, frozen, buffered, settings, state, state_float, counters, posterior, tangents, constants, tree,
     hot, hot_place, next_check, arm_of_slot, pulls, ledger, ledger_float, ends, whole, step, reward_values,
-    reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, budgets, buffer, used, filled,
-    out_pulls, out_reward, out_spend, out_rounds,
+    reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli, budgets, buffer, used,
+    filled, out_pulls, out_reward, out_spend, out_rounds,
 ):  # fmt: skip
     """The game on arrays; the caller keeps them alive."""
     arms = arm_of_slot.shape[0]
@@ -418,7 +445,7 @@ def play(
         pointer_to(hot), pointer_to(hot_place), pointer_to(next_check), pointer_to(arm_of_slot), pointer_to(pulls),
         pointer_to(ledger), pointer_to(ledger_float), pointer_to(ends), pointer_to(whole), step,
         pointer_to(reward_values), pointer_to(reward_chances), pointer_to(cost_steps), pointer_to(cost_trials),
-        pointer_to(cost_chances), pointer_to(cost_chance), pointer_to(cost_top), pointer_to(budgets),
+        pointer_to(cost_chances), pointer_to(cost_chance), pointer_to(cost_top), pointer_to(bernoulli), pointer_to(budgets),
         pointer_to(buffer), pointer_to(used), pointer_to(filled), pointer_to(out_pulls), pointer_to(out_reward),
         pointer_to(out_spend), pointer_to(out_rounds), arms, number, reward_width, cost_width, chunk,
     )  # fmt: skip
