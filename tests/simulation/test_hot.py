@@ -91,6 +91,7 @@ def test_the_rest_is_normal_across_the_direction(inside):
     assert np.allclose(direction @ direction, 1.0)
     assert np.abs(drawn @ direction).max() < 1e-9
     squares = (drawn**2).sum(axis=1)
+    assert ((squares <= hot.BALL) == inside).all()
     law = stats.chi2(3)
     assert np.isclose(law.sf(hot.BALL), hot.OUTSIDE, rtol=1e-12)
     levels = law.sf(squares)

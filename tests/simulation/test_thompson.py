@@ -252,8 +252,8 @@ LEADING = np.array([[300, 200, 150, 350], [30, 40, 30, 40], [12, 14, 13, 12], [3
 WITH_POOL = np.array([[30, 10, 5, 40], [1, 1, 1, 1], [2, 5, 2, 3], [1, 1, 1, 1], [1, 1, 1, 1], [4, 2, 1, 3]])
 REWARDS = np.array([[300, 200, 1, 1], [24, 30, 1, 1], [9, 12, 1, 1], [3, 5, 1, 1], [8, 11, 1, 1], [4, 6, 1, 1]])
 
-# Two hot arms with counts just large enough to be sketched, where the sketches leave most undecided, and two cold.
-TIE = np.array([[1500, 500, 700, 1300], [2960, 1040, 1400, 2600], [90, 70, 45, 90], [30, 30, 20, 32]])
+# Two hot arms that are sketched, and two cold ones that are about as good.
+TIE = np.array([[15000, 5000, 7000, 13000], [29600, 10400, 13800, 26200], [260, 100, 142, 248], [30, 30, 20, 32]])
 
 FROZEN = {
     # name: (posterior, classical, settings, counters that must be large)
@@ -271,8 +271,8 @@ FROZEN = {
     "leader_coin_below_level": (
         LEADING, False, {"level": 1.85, "largest_dip": 1.1, "direct_above": 0.999, "hot_above": 0.75}, ["dips", "dips_below"],
     ),
-    "sketches": (TIE, False, {"level": 1.95}, ["sketched", "rings", "accepted"]),
-    "sketches_below_level": (TIE, False, {"level": 2.1, "hot_above": 0.45}, ["sketched", "rings", "fallbacks"]),
+    "sketches": (TIE, False, {"level": 2.1}, ["sketched", "rings", "accepted"]),
+    "sketches_below_level": (TIE, False, {"level": 2.14, "hot_above": 0.6}, ["sketched", "rings", "fallbacks"]),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),
