@@ -31,8 +31,11 @@ SETTLING = 45.0  # ns: outcome and bookkeeping of one settlement, measured by ha
 
 def shares(counts: dict[str, float], arms: int) -> dict[str, float]:
     """Nanoseconds a run by activity."""
+    sketches = 2.0 * counts["sketched"]
     return {
-        "drawing hot arms": counts["open_rounds"] * planning.PRICE_ROUND + counts["hot_draws"] * planning.PRICE_HOT,
+        "drawing hot arms": counts["open_rounds"] * planning.PRICE_ROUND
+        + (counts["hot_draws"] - sketches) * planning.PRICE_HOT
+        + sketches * planning.PRICE_SKETCH,
         "alarms of cold arms": counts["rings"] * planning.PRICE_OPEN_RING
         + counts["block_rings"] * planning.PRICE_BLOCK_RING,
         "no arm above the level": counts["fallbacks"] * (planning.PRICE_FALLBACK_ARM * arms + planning.PRICE_COLD_PULL),

@@ -58,3 +58,11 @@ class RoundLimit(BudgetBanditsError, RuntimeError):
 
 class NotALattice(BudgetBanditsError, ValueError):
     """The exact optimum needs costs that are multiples of one step."""
+
+
+class ExperimentError(BudgetBanditsError, ValueError):
+    """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
+
+
+class StudyError(BudgetBanditsError, RuntimeError):
+    """The folder of a study cannot be read or written, or does not hold what was asked for."""

@@ -238,3 +238,23 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(list(FAMILIES).index(name), arms)))
     draw = FAMILIES[name]
     return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
+
+
+def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
+    """One Bernoulli arm that pays ½ + reward_gap and costs ½ − cost_gap among others that pay and cost ½.
+
+    >>> problem = two_gap(3, reward_gap=0.1, cost_gap=0.0)
+    >>> problem.reward_means / problem.cost_means
+    array([1.2, 1. , 1. ])
+    """
+    for name, gap in (("reward_gap", reward_gap), ("cost_gap", cost_gap)):
+        if not 0.0 <= gap <= 0.5:
+            raise BadParameter(f"{name} is {gap:g}; use a number from 0 to 0.5")
+    if cost_gap == 0.5:
+        raise BadParameter("cost_gap is 0.5, so the best arm would cost nothing; use less than 0.5")
+    if reward_gap == cost_gap == 0.0:
+        raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
+    if arms < 2:
+        raise BadParameter(f"arms is {arms}; a problem needs at least two")
+    others = arms - 1
+    return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])

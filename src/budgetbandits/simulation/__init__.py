@@ -38,6 +38,7 @@ def simulate(
     runs: int,
     seed: int = 0,
     *,
+    first_run: int = 0,
     engine: str = "auto",
     jobs: int = 1,
     max_rounds: int | None = None,
@@ -46,6 +47,7 @@ def simulate(
 ) -> Outcome:
     """Play ``runs`` independent games at every budget; the same seed gives the same bits with any number of ``jobs``.
 
+    Runs are numbered from ``first_run`` on, and each is seeded by its number: a long simulation may be played in parts.
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
     a time) or "auto": fast where there is such an engine for the policy. ``max_rounds`` stops a game that goes on too
     long, by default at 10⁸ rounds in the reference simulator and at 2⁶⁰ in the fast ones. ``progress`` is called with
@@ -60,6 +62,8 @@ def simulate(
     asked = _checked_budgets(budgets)
     if runs < 1:
         raise BadParameter(f"runs is {runs}; play at least one")
+    if first_run < 0:
+        raise BadParameter(f"first_run is {first_run}; use a whole number from 0 upwards")
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
     if jobs == 0 or jobs < -1:
@@ -72,7 +76,7 @@ def simulate(
     fast = engine != "reference" and _fast_engine(problem, policy, rising, must=engine == "fast", compiling=compiling)
     began = time.perf_counter()
     work = _Work(problem, policy, rising, seed, fast, max_rounds)
-    games = _all_games(work, runs, jobs, progress or (lambda done: None))
+    games = _all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
     seconds = time.perf_counter() - began
     order = [rising.index(budget) for budget in asked]
     return Outcome(
@@ -139,10 +143,10 @@ class _Work:
         return list(self.play(runs))  # what travels between processes is a list, not a generator
 
 
-def _all_games(work: _Work, runs: int, jobs: int, progress: Callable[[int], None]) -> list[list[Game]]:
+def _all_games(work: _Work, runs: range, jobs: int, progress: Callable[[int], None]) -> list[list[Game]]:
     games = []
     if jobs == 1:
-        for game in work.play(range(runs)):
+        for game in work.play(runs):
             games.append(game)
             progress(len(games))
         return games
@@ -153,8 +157,8 @@ def _all_games(work: _Work, runs: int, jobs: int, progress: Callable[[int], None
 
     # compiled games let go of the interpreter, plain ones do not; several runs a task, so that a player serves them all
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if work.fast else "processes")
-    size = max(1, min(32, runs // 16)) if work.fast else 1
-    chunks = (range(start, min(start + size, runs)) for start in range(0, runs, size))
+    size = max(1, min(32, len(runs) // 16)) if work.fast else 1
+    chunks = (runs[start : start + size] for start in range(0, len(runs), size))
     for chunk in parallel(joblib.delayed(work.play_all)(chunk) for chunk in chunks):
         games.extend(chunk)
         progress(len(games))

@@ -1,4 +1,4 @@
-"""The command line: simulate, policies, problem, demo."""
+"""The command line: simulate, policies, problem, demo; and, in `studies`, run, paper, report, compare."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from budgetbandits.cli import studies
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import POLICIES, parse_policy
@@ -29,6 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Budgeted multi-armed bandits: every choice has an unknown payoff and an unknown price.",
 )
+app.command("paper")(studies.paper_command)
+app.command("run")(studies.run_command)
+app.command("report")(studies.report_command)
+app.command("compare")(studies.compare_command)
 
 
 def main() -> None:

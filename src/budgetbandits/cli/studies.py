@@ -1,0 +1,192 @@
+"""The commands of studies: run, paper, report, compare."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from budgetbandits.errors import BadParameter
+
+if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
+    from budgetbandits.experiments import Results
+    from budgetbandits.experiments.runner import Progress as Tell
+    from budgetbandits.experiments.runner import Workers
+
+Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]
+Count = Annotated[int, typer.Option("--workers", help="Worker processes; 0 for one a core.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="A Dask scheduler, such as tcp://host:8786, or 'local' to start one here (extra dask)."),
+]
+Ray = Annotated[bool, typer.Option("--ray", help="Compute on Ray: here, or where RAY_ADDRESS points (extra ray).")]
+
+
+def run_command(
+    experiment: Annotated[str, typer.Argument(help="An experiment file (TOML), or the name of one that ships.")],
+    out: Out,
+    workers: Count = 0,
+    cluster: Cluster = None,
+    ray: Ray = False,
+) -> None:
+    """Run an experiment and write its report; stopped, the same command goes on."""
+    from budgetbandits.experiments import Experiment, run
+    from budgetbandits.experiments.runner import command_line
+
+    asked = Experiment.load(experiment)
+    with _bar() as tell:
+        run(asked, out, _workers(workers, cluster, ray), tell, command_line())
+    _show_report(out)
+
+
+def paper_command(
+    out: Out,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs on the calibrated problems instead of the paper's 500.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few runs, small budgets.")] = False,
+    workers: Count = 0,
+    cluster: Cluster = None,
+    ray: Ray = False,
+) -> None:
+    """Reproduce the paper's simulations and judge each of its claims."""
+    from budgetbandits.experiments import paper
+    from budgetbandits.experiments.runner import command_line
+
+    if runs is not None and runs < 2:
+        raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
+    with _bar() as tell:
+        found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), tell, command_line())
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("the paper says")
+    table.add_column("random problems", justify="right")
+    table.add_column("verdict", no_wrap=True)
+    for claim in paper.claims(found[paper.CALIBRATED], found[paper.ENSEMBLE]):
+        table.add_row(claim.says, f"{claim.share:.0%} of {claim.problems}", claim.verdict)
+    Console().print(table)
+    _show_report(out)
+
+
+def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")]) -> None:
+    """Write the report of a study again."""
+    _show_report(folder)
+
+
+def compare_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
+    budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
+    metric: Annotated[str, typer.Option(help="pseudo_regret, regret, reward, spend or rounds.")] = "pseudo_regret",
+) -> None:
+    """Who wins where: every pair of policies, problem by problem, with 95 % intervals."""
+    from budgetbandits.experiments import Results, paper
+
+    parts = [folder / paper.CALIBRATED, folder / paper.ENSEMBLE] if paper.is_paper(folder) else [folder]
+    for part in parts:
+        _show_comparison(Results.load(part), budget, metric)
+
+
+def _show_comparison(results: Results, budget: float | None, metric: str) -> None:
+    from budgetbandits.report.figures import label
+    from budgetbandits.report.page import number
+
+    if len(results.policies) < 2:
+        raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
+    winners = results.winners(budget, metric)
+    pairs = results.compare(budget, metric)
+    title = f"{results.record['name']}: {metric.replace('_', ' ')} at B = {results.largest(budget):,g}"
+    Console().print(f"\n[bold]{escape(title)}[/bold]")
+    for group in results.groups:
+        lowest = {row["policy"]: row["problems"] for row in winners.rows(named=True) if row["group"] == group}
+        problems = sum(lowest.values())
+        table = Table(
+            box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=escape(group), title_justify="left"
+        )
+        table.add_column("policy")
+        table.add_column("against")
+        for column in ("lower on", "surely", "surely higher", "mean difference", "95 % interval"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for row in pairs.rows(named=True):
+            if row["group"] == group:
+                table.add_row(
+                    label(row["first"]),
+                    label(row["second"]),
+                    f"{row['lower']} of {row['problems']}",
+                    str(row["wins"]),
+                    str(row["losses"]),
+                    number(row["difference"]),
+                    f"[{number(row['low'])}, {number(row['high'])}]",
+                )
+        Console().print(table)
+        best = ", ".join(f"{label(policy)} {count}" for policy, count in lowest.items() if count)
+        if problems > 1:
+            Console().print(f"lowest mean on how many of {problems} problems: {escape(best)}\n", highlight=False)
+        else:
+            Console().print(f"lowest mean: {escape(best.rsplit(' ', 1)[0])}\n", highlight=False)
+
+
+def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
+    from budgetbandits.experiments.runner import Workers
+
+    if count < 0:
+        raise BadParameter(f"--workers is {count}; use 0 for one a core, or a positive number")
+    if cluster is not None and ray:
+        raise BadParameter("--cluster and --ray are both given; choose one")
+    if cluster is not None:
+        return Workers("dask", count or -1, None if cluster == "local" else cluster)
+    return Workers("ray" if ray else "processes", count or -1)
+
+
+def _show_report(folder: Path) -> None:
+    from budgetbandits.report import write_report
+
+    page = write_report(folder)
+    Console().print(f"The report is {page}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Tell]:
+    """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs  {task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, rate="")
+
+        def tell(doing: str, done: int, total: int) -> None:
+            if bar.tasks[0].total != total:
+                bar.reset(task, total=total, completed=done)  # the next study; what was there before is no speed
+            speed = bar.tasks[0].speed
+            bar.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield tell
+
+
+def _lines() -> Tell:
+    said: dict[str, object] = {}
+
+    def tell(doing: str, done: int, total: int) -> None:
+        tenth = (doing, total, 10 * done // total)
+        if said.get("last") != tenth:
+            said["last"] = tenth
+            print(f"{doing}: {done:,} of {total:,} runs", file=sys.stderr, flush=True)
+
+    return tell

@@ -1,0 +1,207 @@
+"""Run the cells of an experiment that are not done yet: on this machine, on a Dask cluster or on Ray.
+
+One path for all of them: joblib hands cells to workers, a worker sends back a part as bytes, and this process alone
+writes files. So workers need no disk of ours, and a part is written once, whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import polars as pl
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
+from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.experiments.study import Study
+from budgetbandits.simulation import simulate
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how many runs are done and how many there are."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes: processes here, or a cluster named by its address ("dask" and "ray" only)."""
+
+    kind: str = "processes"
+    count: int = -1
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("processes", "dask", "ray"):
+            raise BadParameter(f"workers of kind {self.kind!r}; choose processes, dask or ray")
+        if self.count == 0 or self.count < -1:
+            raise BadParameter(f"{self.count} workers; use a positive number, or -1 for one a core")
+
+
+def run(
+    experiment: Experiment,
+    out: str | Path,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> Study:
+    """Compute what ``out`` does not hold yet. Stopped at any moment, the same call goes on from there."""
+    tell = progress or (lambda doing, done, total: None)
+    study = Study(Path(out))
+    cells = experiment.cells()
+    study.begin(experiment, cells, command)
+    missing = study.missing(cells)
+    total = sum(cell.runs for cell in cells)
+    done = total - sum(cell.runs for cell in missing)
+    tell("playing" if missing else "nothing to do", done, total)
+    if not missing:
+        return study
+    with _parallel(workers or Workers()) as map_over:
+        tell("compiling (once on a machine)", done, total)
+        for _ in map_over(_warm_up, _kinds(missing)):
+            pass
+        tell("playing", done, total)
+        # Long cells first, so that no worker is left alone with one at the end.
+        for key, part, runs in map_over(_play, sorted(missing, key=_effort, reverse=True)):
+            study.write(study.part(key), part)
+            done += runs
+            tell("playing", done, total)
+    return study
+
+
+def _kinds(cells: Sequence[Cell]) -> list[Cell]:
+    """One cell for each policy: what the workers have to compile before they start, each something else."""
+    return list({type(cell.policy): cell for cell in cells}.values())
+
+
+def _effort(cell: Cell) -> float:
+    """Roughly how long a cell takes, to order them by."""
+    budgets = sum(cell.budgets) if "budget" in cell.policy.needs else max(cell.budgets)
+    rounds = budgets / float(cell.problem.problem.cost_means.min())
+    return cell.runs * rounds * math.sqrt(len(cell.problem.problem))
+
+
+def _warm_up(cell: Cell) -> None:
+    simulate(cell.problem.problem, cell.policy, [2.0], 1, engine=cell.engine)
+
+
+def _play(cell: Cell) -> tuple[str, bytes, int]:
+    try:
+        outcome = simulate(
+            cell.problem.problem, cell.policy, cell.budgets, cell.runs, cell.seed, first_run=cell.first_run,
+            engine=cell.engine, max_rounds=cell.max_rounds,
+        )  # fmt: skip
+    except BudgetBanditsError as error:
+        raise StudyError(f"{cell.policy.spec} on {cell.problem.name!r}: {error}") from None
+    games, budgets = outcome.reward.shape
+    numbers = range(cell.first_run, cell.first_run + cell.runs)
+    table = pl.DataFrame(
+        {
+            "run": [number for number in numbers for _ in range(budgets)],
+            "budget": list(cell.budgets) * games,
+            "regret": outcome.regret.ravel(),
+            "pseudo_regret": outcome.pseudo_regret.ravel(),
+            "reward": outcome.reward.ravel(),
+            "spend": outcome.spend.ravel(),
+            "rounds": outcome.rounds.ravel(),
+            "identified": outcome.best_arm_identified.ravel(),
+        },
+        schema_overrides={"run": pl.Int64, "rounds": pl.Int64},
+    )
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, compression="zstd")
+    return cell.key, buffer.getvalue(), cell.runs
+
+
+# --- joblib, wherever it computes ----------------------------------------------------------------------------------
+
+MapOver = Callable[[Callable[[Cell], Any], Iterable[Cell]], Iterator[Any]]
+
+
+@contextlib.contextmanager
+def _parallel(workers: Workers) -> Iterator[MapOver]:
+    with contextlib.ExitStack() as stack:
+        backend = "loky"
+        if workers.kind == "dask":
+            stack.enter_context(_dask_client(workers))
+            backend = "dask"
+        elif workers.kind == "ray":
+            stack.enter_context(_ray_session(workers))
+            backend = "ray"
+        parallel = stack.enter_context(
+            joblib.Parallel(
+                n_jobs=workers.count, backend=backend, batch_size=1,
+                return_as="list" if workers.kind == "ray" else "generator_unordered",
+            )
+        )  # fmt: skip
+
+        def map_over(function: Callable[[Cell], Any], cells: Iterable[Cell]) -> Iterator[Any]:
+            if workers.kind != "ray":
+                yield from parallel(joblib.delayed(function)(cell) for cell in cells)
+                return
+            # joblib cannot stream results from Ray: some at a time, so that they are written down as they come
+            waiting = list(cells)
+            size = 4 * max(1, joblib.effective_n_jobs(workers.count))
+            for start in range(0, len(waiting), size):
+                yield from parallel(joblib.delayed(function)(cell) for cell in waiting[start : start + size])
+
+        yield map_over
+
+
+@contextlib.contextmanager
+def _dask_client(workers: Workers) -> Iterator[None]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise BadParameter("a Dask cluster needs the extra: pip install 'budgetbandits[lab,dask]'") from None
+    with contextlib.ExitStack() as stack:
+        address: Any = workers.address
+        if address is None:
+            count = workers.count if workers.count > 0 else os.cpu_count()
+            address = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
+        try:
+            stack.enter_context(Client(address, timeout="20s"))
+        except (OSError, ValueError) as error:
+            raise StudyError(
+                f"no Dask scheduler answers at {workers.address}: {error}; start one with 'dask scheduler' and name "
+                f"its address, such as --cluster tcp://host:8786"
+            ) from None
+        yield
+
+
+@contextlib.contextmanager
+def _ray_session(workers: Workers) -> Iterator[None]:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise BadParameter("Ray needs the extra: pip install 'budgetbandits[lab,ray]'") from None
+    ours = not ray.is_initialized()
+    if ours:
+        options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
+        if workers.address is not None:
+            options = {"address": workers.address, "log_to_driver": False}
+        elif workers.count > 0:
+            options["num_cpus"] = workers.count
+        try:
+            ray.init(**options)
+        except ConnectionError as error:
+            raise StudyError(
+                f"no Ray cluster answers at {workers.address}: {error}; start one with 'ray start --head'"
+            ) from None
+    register_ray()
+    try:
+        yield
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def command_line() -> str:
+    """How this process was called, for the record."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,121 @@
+"""The folder of a study: what was asked (study.json) and what is done (parts/HASH.parquet).
+
+A part is written under another name, flushed to disk and renamed, so it is either there and whole or not there. What
+was asked is written in the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import budgetbandits
+from budgetbandits.errors import StudyError
+from budgetbandits.experiments.plan import Cell, Experiment
+
+LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A folder that holds, or will hold, a study."""
+
+    folder: Path
+
+    @property
+    def record(self) -> Path:
+        return self.folder / "study.json"
+
+    @property
+    def parts(self) -> Path:
+        return self.folder / "parts"
+
+    def part(self, key: str) -> Path:
+        return self.parts / f"{key}.parquet"
+
+    def begin(self, experiment: Experiment, cells: Sequence[Cell], command: str) -> None:
+        """Write down what is asked and remove what a killed writer left behind."""
+        with self.writing():
+            self.parts.mkdir(parents=True, exist_ok=True)
+            for leftover in self.parts.glob("*.tmp"):
+                leftover.unlink(missing_ok=True)
+        self.write(self.record, json.dumps(_record(experiment, cells, command), indent=1).encode())
+
+    def asked(self) -> dict[str, Any]:
+        """What begin wrote."""
+        try:
+            record: dict[str, Any] = json.loads(self.record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise StudyError(
+                f"{self.folder} holds no study; run 'budgetbandits run EXPERIMENT.toml --out {self.folder}' first"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise StudyError(
+                f"cannot read {self.record}: {error}; run the experiment again, its parts are kept"
+            ) from None
+        return record
+
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Those that have no part yet."""
+        there = {path.stem for path in self.parts.glob("*.parquet")}
+        return [cell for cell in cells if cell.key not in there]
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a whole file or none."""
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        with self.writing():
+            try:
+                with temporary.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+
+    @contextlib.contextmanager
+    def writing(self) -> Any:
+        try:
+            yield
+        except OSError as error:
+            raise StudyError(
+                f"cannot write into {self.folder}: {error.strerror or error}; make room or choose another --out, then "
+                f"give the same command: what is done is kept"
+            ) from None
+
+
+def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "command": command,
+        "seed": experiment.seed,
+        "runs": experiment.runs,
+        "budgets": experiment.budgets,
+        "policies": [policy.spec for policy in experiment.policies],
+        "engine": experiment.engine,
+        "problems": [
+            {"name": named.name, "group": named.group, "arms": len(named.problem), "toml": named.problem.to_toml()}
+            for named in experiment.problems
+        ],
+        "cells": [
+            {"key": cell.key, "problem": cell.problem.name, "policy": cell.policy.spec, "runs": cell.runs}
+            for cell in cells
+        ],
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {"budgetbandits": budgetbandits.__version__, "python": platform.python_version()}
+    for library in LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found

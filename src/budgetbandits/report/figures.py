@@ -1,0 +1,162 @@
+"""Figures from results: regret against budget, and who wins on which random problem."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from budgetbandits.experiments import paper
+from budgetbandits.experiments.results import Results
+
+# Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "budgetbandits",  # the same figure is the same file
+}
+MANY = 12
+"""Panels in one figure; further groups are left to the tables."""
+
+
+def label(policy: str) -> str:
+    return paper.NAMES.get(policy, policy)
+
+
+def regret_against_budget(results: Results) -> Figure:
+    """A panel for each group: mean regret over problems and runs; standard-deviation bars where it is one problem."""
+    groups = results.groups[:MANY]
+    columns = 1 if len(groups) == 1 else 2
+    rows = math.ceil(len(groups) / columns)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows + 0.5), squeeze=False)
+        summary = results.summary(by=("group", "policy", "budget"))
+        for place, axis in enumerate(axes.flat):
+            if place >= len(groups):
+                axis.set_visible(False)
+                continue
+            _regret_panel(axis, summary.filter(pl.col("group") == groups[place]), results, groups[place])
+            if place % columns == 0:
+                axis.set_ylabel("regret")
+            if place + columns >= len(groups):
+                axis.set_xlabel("budget")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper center", ncols=min(len(labels), 5), frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_size_inches()[1]))
+    return figure
+
+
+def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: str) -> None:
+    single = sum(problem["group"] == group for problem in results.record["problems"]) == 1
+    budgets = results.budgets
+    width = max(budgets) - min(budgets)
+    for place, policy in enumerate(results.policies):
+        rows = summary.filter(pl.col("policy") == policy).sort("budget")
+        # a little to the side of each other, or the bars hide one another
+        shift = (place - (len(results.policies) - 1) / 2) * 0.004 * width
+        axis.errorbar(
+            rows["budget"].to_numpy() + shift,
+            rows["mean"].to_numpy(),
+            yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
+            label=label(policy),
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            markersize=3.5,
+            linewidth=1.4,
+            elinewidth=0.9,
+            capsize=1.8,
+            zorder=3 if place == 0 else 2,
+        )
+    axis.set_title(group)
+    axis.set_ylim(bottom=0)
+    axis.set_xlim(left=0)
+    axis.xaxis.set_major_formatter(FuncFormatter(_short))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _short(value: float, _: int) -> str:
+    return f"{value / 1000:g}K" if value >= 1000 else f"{value:g}"
+
+
+def who_wins(ensemble: Results) -> Figure:
+    """A point for each random problem: the regret of BTS against that of the best other policy."""
+    means = paper.per_problem(ensemble)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, len(ensemble.groups), figsize=(9.6, 3.1), squeeze=False)
+        for axis, group in zip(axes.flat, ensemble.groups, strict=True):
+            rows = means.filter(pl.col("group") == group)
+            ours = rows.filter(pl.col("policy") == paper.BTS).sort("problem")
+            others = rows.filter(pl.col("policy") != paper.BTS).sort("mean").group_by("problem").first().sort("problem")
+            x, y = ours["mean"].to_numpy(), others["mean"].to_numpy()
+            for place, policy in enumerate(ensemble.policies):
+                best = others["policy"].to_numpy() == policy
+                axis.scatter(
+                    x[best], y[best], s=11, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
+                    label=label(policy), linewidths=0,
+                )  # fmt: skip
+            ends = [min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25]
+            axis.plot(ends, ends, color="#555555", linewidth=0.8, zorder=1)
+            axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+            axis.set_title(f"{group}\nBTS lowest on {(x < y).sum()} of {len(x)}", fontsize=8.5)
+            axis.set_xlabel("regret of BTS")
+            axis.set_box_aspect(1)
+        axes[0, 0].set_ylabel("regret of the best other")
+        handles = {}
+        for axis in axes.flat:
+            for handle, text in zip(*axis.get_legend_handles_labels(), strict=True):
+                if text != label(paper.BTS):
+                    handles[text] = handle
+        figure.legend(
+            handles.values(),
+            [f"{text} is the best other" for text in handles],
+            loc="lower center",
+            ncols=4,
+            frameon=False,
+        )
+        figure.tight_layout(rect=(0, 0.09, 1, 1))
+    return figure
+
+
+def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg", "pdf")) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        # without dates in them, the same figure is the same file
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+        figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=metadata)
+
+
+def as_svg(figure: Figure) -> str:
+    """The figure as an element to put into a page."""
+    buffer = io.StringIO()
+    with plt.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def close(figure: Figure) -> None:
+    plt.close(figure)

@@ -1,0 +1,171 @@
+"""One self-contained HTML page: figures, tables, claims, versions, seeds and the command that made it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from budgetbandits.experiments import paper
+from budgetbandits.experiments.results import Results
+from budgetbandits.report import figures
+
+SHOWN = 20
+"""Rows of a long table that the page shows; the whole is in the CSV beside it."""
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two."""
+    folder = Path(folder)
+    if paper.is_paper(folder):
+        found = paper.load(folder)
+        content = _paper_content(found[paper.CALIBRATED], found[paper.ENSEMBLE], folder)
+    else:
+        content = _study_content(Results.load(folder), folder)
+    page = folder / "report.html"
+    page.write_text(_template().render(content), encoding="utf-8")
+    return page
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("budgetbandits.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["number"] = number
+    environment.filters["policy"] = figures.label
+    return environment.get_template("report.html")
+
+
+def number(value: float | None) -> str:
+    """Three digits or so, thousands set off."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 1 else f"{value:,.3g}"
+
+
+def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict[str, Any]:
+    claims = paper.claims(calibrated, ensemble)
+    _write_tables(calibrated, folder / paper.CALIBRATED)
+    _write_tables(ensemble, folder / paper.ENSEMBLE)
+    full = calibrated.record["runs"] >= 500
+    return {
+        "title": "Thompson Sampling for Budgeted Multi-armed Bandits, reproduced",
+        "lead": "The simulations of Xia, Li, Qin, Yu and Liu (IJCAI 2015): four panels, five policies, "
+        f"{calibrated.record['runs']} runs; and {len(ensemble.record['problems'])} random problems at "
+        f"{ensemble.record['runs']} runs.",
+        "warning": None
+        if full
+        else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
+        "claims": claims,
+        "figures": [
+            (
+                "Figure 1",
+                _figure(figures.regret_against_budget(calibrated), folder, "figure-1"),
+                "Mean pseudo-regret against budget; bars are one standard deviation over the runs. The problem of "
+                "panel (a) was searched for until ε-first agreed with the three numbers the paper gives; the other panels "
+                "are the same seed.",
+            ),
+            (
+                "Random problems",
+                _figure(figures.who_wins(ensemble), folder, "figure-2"),
+                f"Each point is a random problem at B = {ensemble.largest():,.0f}. Above the diagonal BTS has the "
+                "lowest regret, below it another policy has; colour and shape say which of the others is the best.",
+            ),
+        ],
+        "tables": _tables(calibrated),
+        "winners": _winners(ensemble),
+        "exceptions": _exceptions(ensemble),
+        "comparison": [],
+        "records": [calibrated.record, ensemble.record],
+    }
+
+
+def _study_content(results: Results, folder: Path) -> dict[str, Any]:
+    _write_tables(results, folder)
+    problems = len(results.record["problems"])
+    return {
+        "title": results.record["name"],
+        "lead": f"{problems} problem{'s' * (problems > 1)}, {len(results.policies)} policies, "
+        f"{results.record['runs']} runs, budgets up to {results.largest():,.0f}.",
+        "warning": None,
+        "claims": [],
+        "figures": [
+            (
+                "Regret against budget",
+                _figure(figures.regret_against_budget(results), folder, "regret"),
+                "Mean pseudo-regret; bars are one standard deviation over the runs, left out where a panel averages "
+                "several problems."
+                + (
+                    f" The first {figures.MANY} groups of {len(results.groups)}."
+                    if len(results.groups) > figures.MANY
+                    else ""
+                ),
+            )
+        ],
+        "tables": _tables(results),
+        "winners": _winners(results) if problems > len(results.groups) else None,
+        "exceptions": None,
+        "comparison": results.compare().rows(named=True) if len(results.policies) > 1 else [],
+        "records": [results.record],
+    }
+
+
+def _figure(figure: Any, folder: Path, name: str) -> Markup:
+    figures.save(figure, folder / "figures", name)
+    svg = Markup(figures.as_svg(figure))
+    figures.close(figure)
+    return svg
+
+
+def _write_tables(results: Results, folder: Path) -> None:
+    results.summary().write_csv(folder / "summary.csv")
+    if len(results.policies) > 1:
+        results.compare().write_csv(folder / "comparison.csv")
+    results.write_parquet(folder / "results.parquet")
+
+
+def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """(group, best policy, rows) at the largest budget."""
+    pseudo = paper.at_largest(results)
+    plain = results.summary("regret", by=("group", "policy", "budget")).select(
+        "group", "policy", "budget", "mean", "std"
+    )
+    both = pseudo.join(plain, on=["group", "policy", "budget"], suffix="_plain", maintain_order="left")
+    tables = []
+    for group in results.groups:
+        rows = both.filter(pl.col("group") == group).sort("mean")
+        tables.append((group, f"B = {results.largest():,.0f}", rows.rows(named=True)))
+    return tables
+
+
+def _winners(results: Results) -> dict[str, Any]:
+    wide = results.winners().pivot("policy", index="group", values="problems")
+    return {"policies": results.policies, "rows": wide.rows(named=True), "budget": results.largest()}
+
+
+def _exceptions(ensemble: Results) -> dict[str, Any]:
+    """Problems on which some policy is better than BTS beyond doubt, the worst for BTS first."""
+    frames = [
+        ensemble.differences(paper.BTS, policy).with_columns(pl.lit(policy).alias("policy"))
+        for policy in ensemble.policies
+        if policy != paper.BTS
+    ]
+    beaten = (
+        pl.concat(frames).filter(pl.col("low") > 0.0).with_columns((pl.col("first") / pl.col("second")).alias("times"))
+    )
+    worst = beaten.sort("times", descending=True).group_by("problem", maintain_order=True).first()
+    counts = [(group, worst.filter(pl.col("group") == group).height) for group in ensemble.groups]
+    totals = [sum(problem["group"] == group for problem in ensemble.record["problems"]) for group in ensemble.groups]
+    return {
+        "counts": [(group, count, total) for (group, count), total in zip(counts, totals, strict=True)],
+        "rows": worst.head(SHOWN).rows(named=True),
+        "total": worst.height,
+    }
