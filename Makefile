@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint deep mutants benchmark clean
+.PHONY: help paper demo test clusters lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,11 +15,20 @@ help:  ## this list
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test]'
 	@touch $@
 
+OUT ?= out/paper
+OPTIONS ?=
+paper: .venv/ready  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 5 minutes)
+	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
+
 demo: .venv/ready  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## everything: ruff, mypy, import-linter, doctests, tests
 	$(BIN)/python -m pytest -n auto
+
+clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test,dask,ray]'
+	$(BIN)/python -m pytest tests/clusters
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

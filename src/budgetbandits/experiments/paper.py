@@ -119,7 +119,7 @@ def _lowest(calibrated: Results, ensemble: Results) -> Claim:
     best = per_problem(ensemble).sort("mean").group_by("problem", maintain_order=True).first()
     return _claim(
         "BTS has the lowest regret in all four panels.",
-        f"At B = {calibrated.largest():,.0f} the best other policy minus BTS has a 95 % interval above 0.",
+        f"At B = {calibrated.largest():,.0f} BTS minus the best other policy has a 95 % interval below 0.",
         measured,
         holds,
         (best["policy"] == BTS).to_numpy(),

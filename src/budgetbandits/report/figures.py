@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
 from budgetbandits.experiments.results import Results
@@ -99,7 +99,14 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
 
 
 def _short(value: float, _: int) -> str:
-    return f"{value / 1000:g}K" if value >= 1000 else f"{value:g}"
+    return f"{value / 1000:.3g}K" if value >= 1000 else f"{value:.3g}"
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, ... between the two; without the 2 and 5 where there are many."""
+    digits = (1, 2, 5) if high / low < 50 else (1,)
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    return [number for ten in tens for digit in digits if low <= (number := digit * 10.0**ten) <= high]
 
 
 def who_wins(ensemble: Results) -> Figure:
@@ -114,6 +121,8 @@ def who_wins(ensemble: Results) -> Figure:
             x, y = ours["mean"].to_numpy(), others["mean"].to_numpy()
             for place, policy in enumerate(ensemble.policies):
                 best = others["policy"].to_numpy() == policy
+                if not best.any():
+                    continue
                 axis.scatter(
                     x[best], y[best], s=11, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
                     label=label(policy), linewidths=0,
@@ -121,6 +130,10 @@ def who_wins(ensemble: Results) -> Figure:
             ends = [min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25]
             axis.plot(ends, ends, color="#555555", linewidth=0.8, zorder=1)
             axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+            for scale in (axis.xaxis, axis.yaxis):
+                scale.set_major_locator(FixedLocator(_round_numbers(*ends)))
+                scale.set_major_formatter(FuncFormatter(_short))
+                scale.set_minor_formatter(NullFormatter())
             axis.set_title(f"{group}\nBTS lowest on {(x < y).sum()} of {len(x)}", fontsize=8.5)
             axis.set_xlabel("regret of BTS")
             axis.set_box_aspect(1)
@@ -128,8 +141,7 @@ def who_wins(ensemble: Results) -> Figure:
         handles = {}
         for axis in axes.flat:
             for handle, text in zip(*axis.get_legend_handles_labels(), strict=True):
-                if text != label(paper.BTS):
-                    handles[text] = handle
+                handles[text] = handle
         figure.legend(
             handles.values(),
             [f"{text} is the best other" for text in handles],

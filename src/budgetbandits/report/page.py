@@ -70,8 +70,8 @@ def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict
                 "Figure 1",
                 _figure(figures.regret_against_budget(calibrated), folder, "figure-1"),
                 "Mean pseudo-regret against budget; bars are one standard deviation over the runs. The problem of "
-                "panel (a) was searched for until ε-first agreed with the three numbers the paper gives; the other panels "
-                "are the same seed.",
+                "panel (a) was searched for until ε-first agreed with the three numbers the paper gives; the other "
+                "panels are the same seed.",
             ),
             (
                 "Random problems",

@@ -3,7 +3,7 @@
 The leader is the arm pulled last; all others stand in groups of equal state, each with a bound on its index that holds
 for some rounds (`groups`). While the leader's index lies above the largest bound, nobody else is looked at. Where the
 rule is monotone in everything, the leader's own index is bounded from below over a whole region of outcomes, and the
-pulls inside it are drawn in blocks. NOTES.md holds the proofs.
+pulls inside it are drawn in blocks. docs/engine.md, section 8, says why that is exact.
 """
 
 from __future__ import annotations

@@ -1,0 +1,159 @@
+"""The paper: the calibrated problem, how its claims are judged, and the whole of it in small."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from budgetbandits.experiments import Experiment, calibration, paper
+from budgetbandits.launcher import main
+from budgetbandits.problem import family
+
+COMMAND = str(Path(sys.executable).with_name("budgetbandits"))
+
+
+def test_the_shipped_problem_agrees_with_the_papers_three_numbers():
+    """Within 2.5 of the paper's standard errors, at a seed of games that the search did not see."""
+    problem = Experiment.load("paper").problems[0].problem
+    agreement = calibration.measure(problem, 2_000, seed=99)
+    assert agreement.worst < 2.5, agreement
+
+
+def test_most_problems_do_not_agree():
+    strangers = [family("uniform-bernoulli", 10, seed, 0.75, 1.0) for seed in range(40)]
+    assert sum(calibration.looks_right(problem) for problem in strangers) <= 2
+    assert calibration.measure(strangers[0], 500).worst > 3.0
+
+
+def test_the_search_finds_the_shipped_seed_from_just_before_it():
+    seed, agreement = calibration.search(first=9640, last=9650, runs=5_000)
+    assert seed == 9643
+    assert agreement.worst < 1.0
+
+
+def test_the_prediction_is_close_to_the_measurement():
+    problem = Experiment.load("paper").problems[0].problem
+    missed, regret_missed, regret_identified = calibration.predict(problem.reward_means, problem.cost_means)
+    measured = calibration.measure(problem, 4_000)
+    assert missed == pytest.approx(measured.miss_rate, rel=0.35)
+    assert regret_missed == pytest.approx(measured.regret_missed, rel=0.05)
+    assert regret_identified == pytest.approx(measured.regret_identified, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("growth", "expected"),
+    [(np.log, 1.0), (np.sqrt, math.sqrt(5.0)), (lambda b: np.asarray(b, dtype=float), 5.0)],
+)
+def test_slope_ratio_tells_growth_apart(growth, expected):
+    budgets = (2_000.0, 10_000.0, 50_000.0)
+    rng = np.random.default_rng(5)
+    values = 3.0 * growth(np.array(budgets)) * rng.normal(1.0, 0.05, (400, 1))
+    ratio, low, high = paper.slope_ratio(values, *budgets)
+    assert low <= expected <= high or math.isclose(ratio, expected, rel_tol=1e-9)
+    assert paper.root_growth(*budgets) == pytest.approx(math.sqrt(5.0))
+
+
+def test_slope_ratio_covers_the_truth():
+    """95 % intervals: of 400, between 366 and 393 hold with a false alarm in a thousand (normal bound)."""
+    budgets = (2_000.0, 10_000.0, 50_000.0)
+    rng = np.random.default_rng(6)
+    held = 0
+    for _ in range(400):
+        steps = rng.normal([10.0, 4.0, 5.0], [1.0, 2.0, 3.0], (100, 3))
+        _, low, high = paper.slope_ratio(steps.cumsum(axis=1), *budgets)
+        held += low <= 5.0 / 4.0 <= high
+    assert 364 <= held <= 394
+
+
+def test_growth_budgets_are_factors_of_five_apart_where_possible():
+    assert paper.growth_budgets(Experiment.load("paper").budgets) == (2_000, 10_000, 50_000)
+    assert paper.growth_budgets((100.0, 500.0, 2_000.0, 10_000.0)) == (500, 2_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("holds", "share", "verdict"),
+    [
+        ((True, True), 0.95, "borne out"),
+        ((True, True), 0.5, "depends"),
+        ((True, False), 0.95, "depends"),
+        ((False, False), 0.5, "depends"),
+        ((False, False), 0.05, "not borne out"),
+    ],
+)
+def test_verdicts(holds, share, verdict):
+    assert paper.Claim("", "", (), holds, share, 0.0, 1.0, 100).verdict == verdict
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    done = subprocess.run(
+        [COMMAND, "paper", "--quick", "--out", str(folder)], capture_output=True, text=True, check=True
+    )
+    return folder, done.stdout, done.stderr
+
+
+def test_quick_paper_says_where_its_report_is_and_that_it_is_quick(reproduced):
+    folder, out, err = reproduced
+    assert str(folder / "report.html") in out.replace("\n", "")
+    assert "playing: " in err
+    assert len(re.findall("borne out|depends", out)) == 5
+    page = (folder / "report.html").read_text()
+    assert "This is a quick look" in page
+    for panel in ("(a) Bernoulli, 10 arms", "(d) Multinomial, 100 arms"):
+        assert panel in page
+    for kind in ("png", "svg", "pdf"):
+        assert (folder / "figures" / f"figure-1.{kind}").stat().st_size > 5_000
+
+
+def test_the_report_needs_no_network(reproduced):
+    page = (reproduced[0] / "report.html").read_text()
+    for address in re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page):
+        assert address.startswith(("#", "data:")), address
+    assert "<script" not in page
+
+
+def test_the_second_time_nothing_is_played(reproduced):
+    folder, out, _ = reproduced
+    again = subprocess.run(
+        [COMMAND, "paper", "--quick", "--out", str(folder)], capture_output=True, text=True, check=True
+    )
+    assert again.stdout == out
+    assert "nothing to do" in again.stderr
+    assert "playing" not in again.stderr
+
+
+def test_compare_prints_both_studies(reproduced):
+    done = subprocess.run([COMMAND, "compare", str(reproduced[0])], capture_output=True, text=True, check=True)
+    assert "The paper's simulations: pseudo regret at B = 10,000" in done.stdout
+    assert "A hundred random problems a panel" in done.stdout
+    assert "lowest mean on how many of 4 problems" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["paper", "--out", "x", "--runs", "1"], "runs is 1; use at least 2"),
+        (["run", "none.toml", "--out", "x"], "cannot read 'none.toml'"),
+        (["run", "paper", "--out", "x", "--workers", "-3"], "--workers is -3"),
+        (["run", "paper", "--out", "x", "--cluster", "local", "--ray"], "both given; choose one"),
+        (["report", "nowhere"], "nowhere holds no study"),
+        (["compare", "nowhere"], "nowhere holds no study"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,139 @@
+"""Experiment files: what they mean, and what a mistake in one is answered with."""
+
+from __future__ import annotations
+
+import pytest
+
+from budgetbandits.errors import ExperimentError
+from budgetbandits.experiments import Experiment
+from budgetbandits.experiments.plan import CHUNK, shipped, sweep
+from budgetbandits.problem import Problem
+from studies import SMALL, small
+
+OWN = """\
+name = "shops"
+seed = 1
+runs = 40
+budgets = [200, 1_000]
+policies = ["bts", "kube", "ucb-bv1", "epsilon-first:epsilon=[0.05, 0.1, 0.2]"]
+
+[[problems]]
+file = "shop.toml"
+
+[[problems]]
+name = "two offers"
+rewards = [0.3, 0.6]
+costs = [0.2, 0.8]
+
+[[problems]]
+family = "uniform-multinomial"
+arms = 5
+seed = 4
+"""
+
+
+def test_a_study_of_ones_own_is_a_short_file(tmp_path):
+    (tmp_path / "shop.toml").write_text(Problem.bernoulli([0.5, 0.4], [0.3, 0.2]).to_toml())
+    (tmp_path / "study.toml").write_text(OWN)
+    experiment = Experiment.load(tmp_path / "study.toml")
+    assert len(OWN.splitlines()) < 30
+    assert [problem.name for problem in experiment.problems] == [
+        "shop", "two offers", "uniform-multinomial, 5 arms, seed 4",
+    ]  # fmt: skip
+    assert [policy.spec for policy in experiment.policies] == [
+        "bts", "kube", "ucb-bv1", "epsilon-first:epsilon=0.05", "epsilon-first", "epsilon-first:epsilon=0.2",
+    ]  # fmt: skip
+    assert len(experiment.cells()) == 3 * 6
+
+
+def test_groups_of_problems():
+    experiment = small()
+    assert [(p.group, p.name) for p in experiment.problems] == [
+        ("inline", "inline"), ("random", "random / seed 7"), ("random", "random / seed 8"),
+    ]  # fmt: skip
+
+
+def test_a_sweep_over_two_parameters():
+    assert sweep("omega:rho=[0.25, 1],z=[1,2]") == [
+        "omega:rho=0.25,z=1", "omega:rho=0.25,z=2", "omega:rho=1,z=1", "omega:rho=1,z=2",
+    ]  # fmt: skip
+    assert sweep("bts") == ["bts"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("runs = 6", "runs = 0", "runs is 0; write a whole number from 1"),
+        ("runs = 6", "runs = true", "runs is True"),
+        ("runs = 6", "", "runs is None"),
+        ("runs = 6", "ruins = 6", "unknown key 'ruins'; an experiment has name"),
+        ("seed = 3", "seed = -1", "seed is -1"),
+        ("budgets = [5, 20]", "budgets = [5, -20]", "budgets holds -20; a budget is a positive number"),
+        ("budgets = [5, 20]", "budgets = [5, 5]", "the same budget twice"),
+        ("budgets = [5, 20]", "budgets = []", "budgets is \\[\\]; write a list"),
+        ("budgets = [5, 20]", "budgets = [nan]", "budgets is nan; write a number"),
+        ('"kube"', '"cube"', "policies: unknown policy 'cube'; choose one of"),
+        ('"kube"', '"bts"', "policies names bts twice"),
+        ('"kube"', '"epsilon-first:epsilon=[0.3"', "opens a list and does not close it; add a \\]"),
+        ('"kube"', '"epsilon-first:epsilon=[0.3,]"', "empty value"),
+        ('"kube"', "7", "policies holds 7; write each policy as text"),
+        ('engine = "reference"', 'engine = "warp"', "engine is 'warp'; choose one of auto"),
+        ('name = "small"', "name = 3", "name is 3; write name = "),
+        ("arms = 3", "arms = 1", "problems, number 2: arms is 1"),
+        ("arms = 3", 'arms = "three"', "problems, number 2: arms is 'three'; write a whole number"),
+        ("low = 0.2", "low = 1.2", "problems, number 2: the range \\[1.2, 1\\]"),
+        ("low = 0.2", "lowest = 0.2", "problems, number 2: unknown key 'lowest'; a problem with family has"),
+        ('family = "uniform-bernoulli"', 'family = "uniform"', "unknown family 'uniform'; choose one of"),
+        ("rewards = [0.9, 0.2, 0.5]", "rewards = [0.9, 0.2]", "2 mean rewards but 3 mean costs"),
+        ("rewards = [0.9, 0.2, 0.5]", 'file = "x.toml"', "unknown key 'costs'; a problem with file has name, file"),
+        ("count = 2", 'file = "x.toml"', "give exactly one"),
+        ('name = "random"', 'name = "inline"\ncount = 1\nseed = 9', "not TOML|twice|called"),
+    ],
+)
+def test_mistakes_are_named_with_their_key(old, new, message):
+    assert old in SMALL
+    with pytest.raises(ExperimentError, match=message):
+        Experiment.from_toml(SMALL.replace(old, new, 1))
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(ExperimentError, match=r"cannot read .*ships: paper, uniform-ensemble, worst-case"):
+        Experiment.load(tmp_path / "none.toml")
+    path = tmp_path / "study.toml"
+    path.write_text(OWN)
+    with pytest.raises(ExperimentError, match=r"study.toml: problems, number 1: cannot read '.*shop.toml'"):
+        Experiment.load(path)
+
+
+def test_cells_are_named_by_what_they_compute():
+    keys = {cell.key for cell in small().cells()}
+    assert len(keys) == 3 * 4
+    # a name is not what is computed
+    renamed = Experiment.from_toml(SMALL.replace('name = "inline"', 'name = "mine"'))
+    assert {cell.key for cell in renamed.cells()} == keys
+    for change in ({"budgets": (5.0,)}, {"seed": 4}, {"runs": 5}, {"engine": "auto"}, {"max_rounds": 7}):
+        assert keys.isdisjoint(cell.key for cell in small(**change).cells())
+
+
+def test_more_runs_keep_the_chunks_that_are_there():
+    few = {cell.key for cell in small(runs=2 * CHUNK).cells()}
+    more = {cell.key for cell in small(runs=2 * CHUNK + 1).cells()}
+    assert few < more
+
+
+@pytest.mark.parametrize("name", ["paper", "uniform-ensemble", "worst-case"])
+def test_what_ships_can_be_read(name):
+    assert name in shipped()
+    experiment = Experiment.load(name)
+    assert len(experiment.problems) >= 4
+    assert len(experiment.policies) >= 4
+
+
+def test_the_paper_as_it_describes_itself():
+    experiment = Experiment.load("paper")
+    assert experiment.runs == 500
+    assert len(experiment.budgets) == 15
+    assert experiment.budgets[0] == 100
+    assert experiment.budgets[-1] == 50_000
+    assert [len(problem.problem) for problem in experiment.problems] == [10, 100, 10, 100]
+    assert len(Experiment.load("uniform-ensemble").problems) == 400

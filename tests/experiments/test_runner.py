@@ -1,0 +1,165 @@
+"""Running a study: any number of workers, stopped anywhere, changed later: the same bits and no work twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments import Results, run
+from budgetbandits.experiments.runner import Workers
+from budgetbandits.simulation import simulate
+from studies import SMALL, small
+
+ONE = Workers(count=1)
+
+
+def stamps(study) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in study.parts.iterdir()}
+
+
+def contents(study) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in study.parts.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return run(small(), tmp_path_factory.mktemp("undisturbed"), ONE)
+
+
+def test_parts_hold_what_simulate_returns(undisturbed):
+    table = Results.load(undisturbed.folder).table
+    experiment = small()
+    for named in experiment.problems:
+        for policy in experiment.policies:
+            outcome = simulate(named.problem, policy, experiment.budgets, 6, seed=3, engine="reference")
+            rows = table.filter((pl.col("problem") == named.name) & (pl.col("policy") == policy.spec))
+            assert rows["run"].to_list() == [run for run in range(6) for _ in range(2)]
+            assert rows["regret"].to_list() == outcome.regret.ravel().tolist()
+            assert rows["pseudo_regret"].to_list() == outcome.pseudo_regret.ravel().tolist()
+            assert rows["rounds"].to_list() == outcome.rounds.ravel().tolist()
+            assert rows["identified"].to_list() == outcome.best_arm_identified.ravel().tolist()
+
+
+def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
+    assert contents(run(small(), tmp_path, Workers(count=2))) == contents(undisturbed)
+
+
+def test_a_second_time_nothing_is_computed(tmp_path):
+    study = run(small(), tmp_path, ONE)
+    before = stamps(study)
+    said = []
+    run(small(), tmp_path, ONE, progress=lambda *what: said.append(what))
+    assert stamps(study) == before
+    assert said == [("nothing to do", 72, 72)]
+
+
+def test_only_what_changed_is_computed(tmp_path):
+    study = run(small(), tmp_path, ONE)
+    before = stamps(study)
+    changed = small(policies=small().policies[1:])
+    more = changed.changed(problems=changed.problems[:2])
+    run(more, tmp_path, ONE)
+    assert stamps(study) == before
+    run(small(seed=4), tmp_path, ONE)
+    after = stamps(study)
+    assert {name: after[name] for name in before} == before
+    assert len(after) == 2 * len(before)
+    # the table is that of the experiment asked for last, whatever else lies there
+    assert len(Results.load(tmp_path).table) == 12 * 6 * 2
+
+
+def test_a_lost_part_comes_back_the_same(undisturbed, tmp_path):
+    study = run(small(), tmp_path, ONE)
+    lost = sorted(study.parts.iterdir())[3]
+    lost.unlink()
+    with pytest.raises(StudyError, match="is not finished: 11 of 12 parts are there; run the experiment again"):
+        Results.load(tmp_path)
+    (study.parts / "half.parquet.1.tmp").write_bytes(b"half")
+    run(small(), tmp_path, ONE)
+    assert contents(study) == contents(undisturbed)
+
+
+def test_a_damaged_part_is_named(tmp_path):
+    study = run(small(), tmp_path, ONE)
+    damaged = sorted(study.parts.iterdir())[0]
+    damaged.write_bytes(b"PAR1 no more")
+    with pytest.raises(StudyError, match=f"cannot read .*{damaged.name}.*delete it and run the experiment again"):
+        Results.load(tmp_path)
+
+
+def test_a_full_disk_leaves_whole_parts_only(undisturbed, tmp_path, monkeypatch):
+    flush, calls = os.fsync, []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) > 5:
+            raise OSError(28, "No space left on device")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match=r"cannot write into .*No space left on device; make room"):
+        run(small(), tmp_path, ONE)
+    monkeypatch.undo()
+    left = [path.name for path in (tmp_path / "parts").iterdir()]
+    assert len(left) == 4  # the fifth write that went well was study.json
+    assert all(name.endswith(".parquet") for name in left)
+    assert contents(run(small(), tmp_path, ONE)) == contents(undisturbed)
+
+
+def test_a_game_that_cannot_be_played_is_named(tmp_path):
+    with pytest.raises(StudyError, match=r"bts on 'inline': .*more than 3 rounds|bts on 'inline': .*max_rounds"):
+        run(small(max_rounds=3, policies=small().policies[:1]), tmp_path, ONE)
+
+
+def test_workers_that_make_no_sense():
+    with pytest.raises(BadParameter, match="choose processes, dask or ray"):
+        Workers("threads")
+    with pytest.raises(BadParameter, match="0 workers"):
+        Workers(count=0)
+
+
+def test_killed_ten_times_it_ends_with_the_same_bits(tmp_path):
+    """SIGKILL at random moments, whatever it is doing then; the last start is left alone."""
+    (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 500"))
+    command = [str(Path(sys.executable).with_name("budgetbandits")), "run", "study.toml", "--workers", "2", "--out"]
+    subprocess.run([*command, "calm"], cwd=tmp_path, check=True, capture_output=True)
+    calm, stormy = tmp_path / "calm", tmp_path / "stormy"
+    rng = random.Random(11)
+    done = [0]
+
+    def parts() -> int:
+        return len(list(stormy.glob("parts/*.parquet")))
+
+    for _ in range(10):
+        process = subprocess.Popen(
+            [*command, "stormy"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        if rng.random() < 0.3:
+            time.sleep(rng.uniform(0.1, 1.5))  # before there is anything
+        else:
+            enough = done[-1] + rng.randrange(1, 10)
+            while parts() < enough and process.poll() is None:
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0.0, 0.05))
+        assert process.poll() is None, "it came to an end before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        done.append(parts())
+    assert 5 < done[-1] < 120
+    subprocess.run([*command, "stormy"], cwd=tmp_path, check=True, capture_output=True)
+    assert {p.name: p.read_bytes() for p in (calm / "parts").iterdir()} == {
+        p.name: p.read_bytes() for p in (stormy / "parts").iterdir()
+    }
+    assert len(list((calm / "parts").iterdir())) == 120
+    assert (calm / "results.parquet").read_bytes() == (stormy / "results.parquet").read_bytes()
+    assert (calm / "summary.csv").read_text() == (stormy / "summary.csv").read_text()
