@@ -32,9 +32,10 @@ def test_most_problems_do_not_agree():
 
 
 def test_the_search_finds_the_shipped_seed_from_just_before_it():
-    seed, agreement = calibration.search(first=9640, last=9650, runs=5_000)
+    """With a tenth of the runs, and so with more patience, than the search that found it."""
+    seed, agreement = calibration.search(first=9600, last=9650, within=2.5, runs=2_000)
     assert seed == 9643
-    assert agreement.worst < 1.0
+    assert agreement.worst < 2.5
 
 
 def test_the_prediction_is_close_to_the_measurement():

@@ -133,12 +133,9 @@ def _parallel(workers: Workers) -> Iterator[MapOver]:
         elif workers.kind == "ray":
             stack.enter_context(_ray_session(workers))
             backend = "ray"
-        parallel = stack.enter_context(
-            joblib.Parallel(
-                n_jobs=workers.count, backend=backend, batch_size=1,
-                return_as="list" if workers.kind == "ray" else "generator_unordered",
-            )
-        )  # fmt: skip
+        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.count))
+        return_as = "list" if workers.kind == "ray" else "generator_unordered"
+        parallel = stack.enter_context(joblib.Parallel(batch_size=1, return_as=return_as))
 
         def map_over(function: Callable[[Cell], Any], cells: Iterable[Cell]) -> Iterator[Any]:
             if workers.kind != "ray":
