@@ -8,19 +8,23 @@ BIN := .venv/bin
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: pyproject.toml
+.venv/lab: pyproject.toml
 	@echo "Setting up .venv (about a minute, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "budgetbandits needs Python 3.11 or newer; say which one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab]'
+	@touch $@
+
+.venv/ready: .venv/lab
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test]'
 	@touch $@
 
 OUT ?= out/paper
 OPTIONS ?=
-paper: .venv/ready  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 5 minutes)
+paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 5 minutes)
 	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
 
-demo: .venv/ready  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
+demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## everything: ruff, mypy, import-linter, doctests, tests

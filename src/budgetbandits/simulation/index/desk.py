@@ -13,7 +13,7 @@ from numba import njit
 
 from budgetbandits.simulation.index.pointers import float_pointer, whole_pointer
 
-ARM_FLOATS = ("reward", "square", "cost", "own", "price", "reward_floor", "cost_top", "luck")
+ARM_FLOATS = ("reward", "square", "cost", "own", "price", "reward_floor", "cost_top", "luck", "rate")
 GROUP_FLOATS = ("bound", "cap", "bound_key", "expiry_key", "value")
 FLOAT_ROWS = ARM_FLOATS + GROUP_FLOATS
 
@@ -26,11 +26,11 @@ WHOLE_ROWS = ARM_WHOLES + GROUP_WHOLES
 
 NUMBERS = ("rounds", "leader", "stage", "opened", "checkpoint", "pool_size", "groups", "frees", "evaluations",
            "waste", "since")  # fmt: skip
-AMOUNTS = ("reward_sum", "spent", "fraction", "rate", "stride", "floor", "floor_low", "floor_high", "window",
+AMOUNTS = ("reward_sum", "spent", "fraction", "stride", "floor", "floor_low", "floor_high", "window",
            "turn", "price_paid")  # fmt: skip
 
 ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE = range(len(NUMBERS))
-(REWARD_SUM, SPENT, FRACTION, RATE, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
+(REWARD_SUM, SPENT, FRACTION, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
  TURN, PRICE_PAID) = range(len(AMOUNTS))  # fmt: skip
 
 OPENING, CHOOSING, PULLING = 0, 1, 2
@@ -79,6 +79,7 @@ def open_desk(floats, wholes, number, amount, table, tree, stream):
         float_pointer(f + 4 * step), float_pointer(f + 5 * step), float_pointer(f + 6 * step),
         float_pointer(f + 7 * step), float_pointer(f + 8 * step), float_pointer(f + 9 * step),
         float_pointer(f + 10 * step), float_pointer(f + 11 * step), float_pointer(f + 12 * step),
+        float_pointer(f + 13 * step),
         whole_pointer(w), whole_pointer(w + step), whole_pointer(w + 2 * step), whole_pointer(w + 3 * step),
         whole_pointer(w + 4 * step), whole_pointer(w + 5 * step), whole_pointer(w + 6 * step),
         whole_pointer(w + 7 * step), whole_pointer(w + 8 * step), whole_pointer(w + 9 * step),
@@ -131,7 +132,7 @@ class Memory:
         return self.wholes[WHOLE_ROWS.index(name)]
 
     def clear(self, words: np.ndarray) -> None:
-        for name in ("reward", "square", "cost", "luck"):
+        for name in ("reward", "square", "cost", "luck", "rate"):
             self.row(name)[:] = 0.0
         for name in ("pulls", "used", "filled"):
             self.row(name)[:] = 0

@@ -24,7 +24,6 @@ from budgetbandits.simulation.index.desk import (
     GROUPS,
     OWN,
     POOL_SIZE,
-    RATE,
     VARIANCE,
 )
 from budgetbandits.simulation.index.heaps import drop, meld, rekey, rise
@@ -175,7 +174,7 @@ def bound(index, rule, desk, group, value, level, rounds, wish, new):
             shorter = np.int64(0.9 * float(horizon) * allowed / growth)
         horizon = max(np.int64(1), min(shorter, horizon >> 1))
     if growth < np.inf:
-        desk.amount[RATE] = growth / float(horizon)
+        desk.rate[arm] = growth / float(horizon)
     desk.bound[group] = highest
     expiry = float(rounds + horizon)
     size = desk.number[GROUPS]
@@ -189,13 +188,13 @@ def bound(index, rule, desk, group, value, level, rounds, wish, new):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def wished_horizon(desk, gap, rounds):
-    """How long a new bound should hold, going by how fast indices rose lately."""
+def wished_horizon(desk, arm, gap, rounds):
+    """How long a new bound should hold, going by how fast the arm's index rose lately."""
     if not gap > 0.0:
         return np.int64(1)
     longest = max(np.int64(16), rounds)
-    if desk.amount[RATE] > 0.0:
-        wish = desk.amount[FRACTION] * gap / desk.amount[RATE]
+    if desk.rate[arm] > 0.0:
+        wish = desk.amount[FRACTION] * gap / desk.rate[arm]
         if wish < float(longest):
             return np.int64(wish)
     return longest

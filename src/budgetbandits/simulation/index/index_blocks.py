@@ -90,7 +90,7 @@ def shelve(index, rule, desk, arm, value, level):
         return
     group, new = join(desk, rule, arm)
     if new:
-        wish = wished_horizon(desk, level - value, desk.number[ROUNDS])
+        wish = wished_horizon(desk, arm, level - value, desk.number[ROUNDS])
         renew(index, rule, desk, group, value, level, wish, True)
 
 
@@ -167,7 +167,7 @@ def renew_expired(index, rule, desk, level):
         group = desk.expiry_order[0]
         # a bound is the index in the round of its expiry: no need to evaluate it again
         value = desk.bound[group]
-        wish = wished_horizon(desk, level - value, desk.number[ROUNDS])
+        wish = wished_horizon(desk, desk.root[group], level - value, desk.number[ROUNDS])
         if rule.kind == FLOOR_SEEN:
             wish = max(np.int64(16), desk.number[ROUNDS] >> 6)
         bound(index, rule, desk, group, value, level, desk.number[ROUNDS], wish, False)
@@ -263,7 +263,7 @@ def elect(index, rule, desk, ends, leader, lead):
         if group != gone and (rule.kind != FLOOR_SEEN or desk.bound[group] == np.inf):
             gap = best - desk.value[group]
             rise = desk.bound[group] - desk.value[group]
-            wish = wished_horizon(desk, gap, number[ROUNDS])
+            wish = wished_horizon(desk, desk.root[group], gap, number[ROUNDS])
             if best == np.inf:
                 # only an infinite bound brought it here: it has to end before the index becomes infinite
                 wish = (np.int64(desk.expiry_key[desk.expiry_place[group]]) - number[ROUNDS]) >> 1
