@@ -197,8 +197,8 @@ def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law
 
 def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
     support = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    for _ in range(1_000):
-        weights = rng.dirichlet(np.ones(5), size=1_000)
+    for _ in range(100_000):
+        weights = rng.dirichlet(np.ones(5), size=8)
         fitting = np.flatnonzero((weights @ support >= low) & (weights @ support <= high))
         if len(fitting):
             return Lattice(support.tolist(), weights[fitting[0]].tolist())

@@ -33,8 +33,8 @@ def test_most_problems_do_not_agree():
 
 def test_the_search_finds_the_shipped_seed_from_just_before_it():
     """With a tenth of the runs, and so with more patience, than the search that found it."""
-    seed, agreement = calibration.search(first=9600, last=9650, within=2.5, runs=2_000)
-    assert seed == 9643
+    seed, agreement = calibration.search(first=32350, last=32380, within=2.5, runs=2_000)
+    assert seed == 32377
     assert agreement.worst < 2.5
 
 

@@ -73,7 +73,7 @@ def paper_command(
     for claim in paper.claims(found[paper.CALIBRATED], found[paper.ENSEMBLE]):
         table.add_row(claim.says, f"{claim.share:.0%} of {claim.problems}", claim.verdict)
     Console().print(table)
-    _show_report(out)
+    _show_report(out, found)
 
 
 def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")]) -> None:
@@ -145,10 +145,10 @@ def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
     return Workers("ray" if ray else "processes", count or -1)
 
 
-def _show_report(folder: Path) -> None:
+def _show_report(folder: Path, found: dict[str, Results] | None = None) -> None:
     from budgetbandits.report import write_report
 
-    page = write_report(folder)
+    page = write_report(folder, found)
     Console().print(f"The report is {page}", highlight=False, soft_wrap=True)
 
 

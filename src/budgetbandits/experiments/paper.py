@@ -60,7 +60,7 @@ def experiments(runs: int | None = None, quick: bool = False) -> dict[str, Exper
     calibrated, ensemble = Experiment.load("paper"), Experiment.load("uniform-ensemble")
     if quick:
         few = [problem for place, problem in enumerate(ensemble.problems) if place % 100 < 4]
-        ensemble = ensemble.changed(problems=tuple(few), runs=4, budgets=(400.0, 2_000.0, 10_000.0))
+        ensemble = ensemble.changed(problems=tuple(few), runs=4)
         calibrated = calibrated.changed(runs=20, budgets=tuple(b for b in calibrated.budgets if b <= 10_000))
     if runs is not None:
         calibrated = calibrated.changed(runs=runs)

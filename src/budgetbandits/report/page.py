@@ -18,11 +18,14 @@ SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two."""
+def write_report(folder: str | Path, found: dict[str, Results] | None = None) -> Path:
+    """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two.
+
+    ``found`` saves reading the paper's two again.
+    """
     folder = Path(folder)
     if paper.is_paper(folder):
-        found = paper.load(folder)
+        found = found or paper.load(folder)
         content = _paper_content(found[paper.CALIBRATED], found[paper.ENSEMBLE], folder)
     else:
         content = _study_content(Results.load(folder), folder)
@@ -60,11 +63,12 @@ def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict
         "title": "Thompson Sampling for Budgeted Multi-armed Bandits, reproduced",
         "lead": "The simulations of Xia, Li, Qin, Yu and Liu (IJCAI 2015): four panels, five policies, "
         f"{calibrated.record['runs']} runs; and {len(ensemble.record['problems'])} random problems at "
-        f"{ensemble.record['runs']} runs.",
+        f"{ensemble.record['runs']} runs and budgets up to {ensemble.largest():,.0f}.",
         "warning": None
         if full
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
         "claims": claims,
+        "random_budget": ensemble.largest(),
         "figures": [
             (
                 "Figure 1",
@@ -97,6 +101,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
         f"{results.record['runs']} runs, budgets up to {results.largest():,.0f}.",
         "warning": None,
         "claims": [],
+        "random_budget": None,
         "figures": [
             (
                 "Regret against budget",

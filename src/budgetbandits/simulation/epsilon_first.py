@@ -1,10 +1,13 @@
 """ε-first and ε-first-greedy in a few draws: exact in distribution, no engine needed.
 
+ε-first on finite laws is compiled (`exploring`). Here are the rest: ε-first-greedy, laws without atoms, and games of
+tiny budgets, which are played pull by pull.
+
 Exploration pulls the arms in turn while less than εB is spent, which is looked at before every pull. So many whole
 turns as cannot reach εB whatever they cost are one multinomial draw for each arm; the last turns are drawn one at a
 time and cut where εB is reached (what is cut off was never looked at). Exploitation pulls one arm: for costs that
 take two values, 0 and another, a negative binomial says how often; else blocks that cannot end the game, then
-stretches that are cut where it ends. Only the games of tiny budgets are played pull by pull.
+stretches that are cut where it ends.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.draws import new_stream
+from budgetbandits.simulation.exploring import explore_then_exploit
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
 from budgetbandits.simulation.tables import Array, Tables, padded
 
@@ -41,10 +46,27 @@ class EpsilonFirstGames:
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a game for each budget, because the policy must know it."""
-        return [
-            _Game(self, budget, np.random.default_rng(own_seed(seed, budget)), max_rounds).play()
-            for budget in self._budgets
-        ]
+        return [self._play_at(budget, own_seed(seed, budget), max_rounds) for budget in self._budgets]
+
+    def _play_at(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
+        tables = self._tables
+        left_over = (1.0 - self._policy.epsilon) * budget * tables.cost_scale
+        tolerance = TOLERANCE * tables.cost_scale
+        roomy = left_over > float(tables.cost_top.max()) + 2.0 * tolerance
+        if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy:
+            return _Game(self, budget, np.random.default_rng(seed), max_rounds).play()
+        arms = len(tables.laws)
+        pulls = np.zeros(arms, dtype=np.int64)
+        stream = new_stream(seed.generate_state(4, np.uint64))
+        reward, spent = explore_then_exploit(
+            stream.ctypes.data, budget * tables.cost_scale, self._policy.epsilon * budget * tables.cost_scale,
+            tolerance, float(tables.reward_scale), float(tables.cost_scale), tables.reward_value, tables.reward_chance,
+            tables.reward_first, tables.reward_atoms, tables.cost_value, tables.cost_chance, tables.cost_first,
+            tables.cost_atoms, tables.cost_top, pulls, np.zeros(arms), np.zeros(arms),
+        )  # fmt: skip
+        rounds = int(pulls.sum())
+        check_rounds(self._policy.spec, rounds, max_rounds)
+        return reward / tables.reward_scale, spent / tables.cost_scale, rounds, pulls
 
     def sums(self, rng: np.random.Generator, arms: NDArray[np.int64], pulls: NDArray[np.int64]) -> tuple[Array, Array]:
         """Total reward and cost of so many pulls of each of these arms with finite laws, in units."""
@@ -72,6 +94,11 @@ class EpsilonFirstGames:
         if tables.cost_scale > 1:
             costs = np.rint(costs * tables.cost_scale)
         return rewards, costs
+
+
+def check_rounds(policy: str, rounds: int, max_rounds: int) -> None:
+    if rounds > max_rounds:
+        raise RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
 
 
 class _Game:
@@ -233,10 +260,7 @@ class _Game:
         self._check(0)
 
     def _check(self, coming: int) -> None:
-        if self._pulls.sum() + coming > self._max_rounds:
-            raise RoundLimit(
-                f"{self._games._policy.spec} needs over {self._max_rounds:,} rounds; raise max_rounds (--max-rounds)"
-            )
+        check_rounds(self._games._policy.spec, int(self._pulls.sum()) + coming, self._max_rounds)
 
     def _stretch(self, arm: int, price: float, size: int = STRETCH) -> None:
         """Pull an arm until the game ends, less than its price is left, or the stretch is through."""

@@ -161,7 +161,9 @@ def bound(index, rule, desk, group, value, level, rounds, wish, new):
     allowed = desk.amount[FRACTION] * gap
     arm = desk.root[group]
     floor = desk.amount[FLOOR_LOW]
-    while True:
+    growth = 0.0
+    highest = value
+    while rule.rounds_matter or rule.kind == FLOOR_SEEN:
         desk.number[EVALUATIONS] += 1
         highest = max(score(index, rule, desk, arm, rounds + horizon, floor), value)
         growth = highest - value

@@ -198,7 +198,9 @@ def elect(index, rule, desk, ends, leader, lead):
             group = desk.bound_order[spot]
             desk.value[group] = -np.inf
             if can_pay(desk, ends, desk.root[group]):
-                desk.value[group] = now(index, rule, desk, desk.root[group])
+                # where rounds do not matter a bound is the index itself, until the arm is pulled
+                exact = not rule.rounds_matter and rule.kind != FLOOR_SEEN
+                desk.value[group] = desk.bound[group] if exact else now(index, rule, desk, desk.root[group])
                 best = max(best, desk.value[group])
             desk.candidate[found] = group
             found += 1
