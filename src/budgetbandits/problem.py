@@ -141,6 +141,10 @@ class Problem:
         >>> print(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).to_toml().splitlines()[2])
         reward = { law = "bernoulli", mean = 0.3 }
         """
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:  # studies ask for it several times, and for many problems
         return "\n".join(_write_arm(arm) for arm in self.arms)
 
 

@@ -261,8 +261,9 @@ def elect(index, rule, desk, ends, leader, lead):
         chosen = give(desk, rule, source)
     for spot in range(kept):
         group = desk.candidate[spot]
-        # with a moving floor a bound is as good as its window: renewing it would not make it tighter
-        if group != gone and (rule.kind != FLOOR_SEEN or desk.bound[group] == np.inf):
+        # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
+        loose = rule.rounds_matter if rule.kind != FLOOR_SEEN else desk.bound[group] == np.inf
+        if group != gone and loose:
             gap = best - desk.value[group]
             rise = desk.bound[group] - desk.value[group]
             wish = wished_horizon(desk, desk.root[group], gap, number[ROUNDS])
@@ -293,6 +294,10 @@ def region(index, rule, desk, ends, leader, lead, rival):
     rounds = number[ROUNDS]
     longest = min(np.int64(desk.expiry_key[0]) if number[GROUPS] > 0 else ends.max_rounds, ends.max_rounds) - rounds
     if longest < 4 or not lead < np.inf:
+        return np.int64(0), 0.0, 0.0
+    if amount[STRIDE] < SHORTEST:
+        # the last try showed that there is none; look again after a few rounds
+        amount[STRIDE] *= 1.1
         return np.int64(0), 0.0, 0.0
     pulls = float(desk.pulls[leader])
     mean_reward = desk.reward[leader] * rule.reward_unit / pulls
