@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.results import wilson
 from budgetbandits.experiments.runner import Workers
+from budgetbandits.report import write_report
 from studies import small
 
 
@@ -112,3 +115,14 @@ def test_what_is_not_there_is_named(results, tmp_path):
         results.compare(budget=7.0)
     with pytest.raises(BadParameter, match="unknown metric 'joy'"):
         results.summary("joy")
+
+
+def test_names_are_text_in_every_output(tmp_path):
+    """Marks of HTML, of templates and of mathematics in names stay what they are."""
+    name = "<b>a</b> & {{ 7 * 7 }} $\\frac{$ %s"
+    named = [dataclasses.replace(problem, name=name, group=name) for problem in small().problems[:1]]
+    run(small(runs=2, name="<script>1</script>", problems=tuple(named)), tmp_path, Workers(count=1))
+    page = write_report(tmp_path).read_text()
+    assert "<script>" not in page
+    assert "<b>a</b>" not in page
+    assert "{{ 7 * 7 }}" in page

@@ -110,9 +110,9 @@ def _show_comparison(results: Results, budget: float | None, metric: str) -> Non
         table = Table(
             box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=escape(group), title_justify="left"
         )
-        table.add_column("policy")
-        table.add_column("against")
-        for column in ("lower on", "surely", "surely higher", "mean difference", "95 % interval"):
+        table.add_column("policy", overflow="fold")
+        table.add_column("against", overflow="fold")
+        for column in ("lower on", "surely", "surely not", "difference", "95 % interval"):
             table.add_column(column, justify="right", no_wrap=True)
         for row in pairs.rows(named=True):
             if row["group"] == group:

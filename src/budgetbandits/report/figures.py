@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ STYLE: Any = {
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "text.parse_math": False,  # names of problems are text, whatever signs are in them
     "svg.fonttype": "none",
     "svg.hashsalt": "budgetbandits",  # the same figure is the same file
 }
@@ -155,18 +155,16 @@ def who_wins(ensemble: Results) -> Figure:
 
 def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg", "pdf")) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for kind in kinds:
-        # without dates in them, the same figure is the same file
-        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-        figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=metadata)
-
-
-def as_svg(figure: Figure) -> str:
-    """The figure as an element to put into a page."""
-    buffer = io.StringIO()
     with plt.rc_context(STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
+        for kind in kinds:
+            # without dates in them, the same figure is the same file
+            metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+            figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=metadata)
+
+
+def as_element(folder: Path, name: str) -> str:
+    """A saved figure as an element to put into a page."""
+    text = (folder / f"{name}.svg").read_text(encoding="utf-8")
     return text[text.index("<svg") :]
 
 

@@ -125,7 +125,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
 
 def _figure(figure: Any, folder: Path, name: str) -> Markup:
     figures.save(figure, folder / "figures", name)
-    svg = Markup(figures.as_svg(figure))
+    svg = Markup(figures.as_element(folder / "figures", name))
     figures.close(figure)
     return svg
 
