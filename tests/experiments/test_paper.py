@@ -137,6 +137,13 @@ def test_compare_prints_both_studies(reproduced):
     assert "lowest mean on how many of 4 problems" in done.stdout
 
 
+def test_a_study_and_the_paper_do_not_share_a_folder(reproduced, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", "run", "worst-case", "--out", str(reproduced[0])])
+    with pytest.raises(SystemExit):
+        main()
+    assert "holds the paper's studies; choose another --out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

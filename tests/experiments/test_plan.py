@@ -87,7 +87,8 @@ def test_a_sweep_over_two_parameters():
         ("rewards = [0.9, 0.2, 0.5]", "rewards = [0.9, 0.2]", "2 mean rewards but 3 mean costs"),
         ("rewards = [0.9, 0.2, 0.5]", 'file = "x.toml"', "unknown key 'costs'; a problem with file has name, file"),
         ("count = 2", 'file = "x.toml"', "give exactly one"),
-        ('name = "random"', 'name = "inline"\ncount = 1\nseed = 9', "not TOML|twice|called"),
+        ('name = "random"', 'name = "inline"', "number 2: 'inline' is there already; give it a name"),
+        ("budgets = [5, 20]", "budgets = [1" + "0" * 400 + "]", "budgets holds a number too large"),
     ],
 )
 def test_mistakes_are_named_with_their_key(old, new, message):
@@ -137,3 +138,19 @@ def test_the_paper_as_it_describes_itself():
     assert experiment.budgets[-1] == 50_000
     assert [len(problem.problem) for problem in experiment.problems] == [10, 100, 10, 100]
     assert len(Experiment.load("uniform-ensemble").problems) == 400
+
+
+def test_a_group_without_a_name_says_what_it_is():
+    experiment = Experiment.from_toml(SMALL.replace('name = "random"\n', ""))
+    assert [p.name for p in experiment.problems[1:]] == [
+        "uniform-bernoulli, 3 arms / seed 7", "uniform-bernoulli, 3 arms / seed 8",
+    ]  # fmt: skip
+
+
+def test_a_folder_called_like_a_shipped_experiment_is_not_in_its_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paper").mkdir()
+    assert Experiment.load("paper").runs == 500
+    (tmp_path / "paper").rmdir()
+    (tmp_path / "paper").write_text("nonsense")
+    assert Experiment.load_shipped("paper").runs == 500

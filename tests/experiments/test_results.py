@@ -14,6 +14,7 @@ from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.results import wilson
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.report import write_report
+from budgetbandits.report.page import _by_group
 from studies import small
 
 
@@ -115,6 +116,16 @@ def test_what_is_not_there_is_named(results, tmp_path):
         results.compare(budget=7.0)
     with pytest.raises(BadParameter, match="unknown metric 'joy'"):
         results.summary("joy")
+
+
+def test_groups_of_several_problems_are_summed_up_over_problems(results):
+    rows = _by_group(results, "pseudo_regret")
+    random = rows.filter((pl.col("group") == "random") & (pl.col("policy") == "kube"))
+    means = [values(results, f"random / seed {seed}", "kube").mean() for seed in (7, 8)]
+    assert random["mean"].item() == pytest.approx(np.mean(means))
+    assert random["sem"].item() == pytest.approx(np.std(means, ddof=1) / np.sqrt(2))
+    alone = rows.filter((pl.col("group") == "inline") & (pl.col("policy") == "kube"))
+    assert alone["sem"].item() == pytest.approx(values(results, "inline", "kube").std(ddof=1) / np.sqrt(12))
 
 
 def test_names_are_text_in_every_output(tmp_path):

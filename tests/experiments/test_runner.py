@@ -127,6 +127,30 @@ def test_workers_that_make_no_sense():
         Workers(count=0)
 
 
+def test_interrupted_it_says_how_to_go_on(tmp_path):
+    (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 2000"))
+    command = [
+        str(Path(sys.executable).with_name("budgetbandits")),
+        "run",
+        "study.toml",
+        "--workers",
+        "1",
+        "--out",
+        "out",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while len(list(tmp_path.glob("out/parts/*.parquet"))) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "what is done is kept; give the same command to go on\nstopped\n" in err
+    assert "Traceback" not in err
+    assert "report" not in out
+    assert all(path.suffix == ".parquet" for path in (tmp_path / "out" / "parts").iterdir())
+
+
 def test_killed_ten_times_it_ends_with_the_same_bits(tmp_path):
     """SIGKILL at random moments, whatever it is doing then; the last start is left alone."""
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 500"))

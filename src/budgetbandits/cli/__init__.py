@@ -39,14 +39,17 @@ app.command("compare")(studies.compare_command)
 def main() -> None:
     """Run the command line; what the user can mend is one line on stderr and exit code 2."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        if code == 130:  # how Typer answers Ctrl-C
+            _stopped()
+        elif code:
+            sys.exit(code)
     except BudgetBanditsError as error:
         _fail(str(error))
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
+        _stopped()
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.stderr.close()
     except OSError as error:
@@ -56,6 +59,11 @@ def main() -> None:
             raise
         message = error.format_message()
         _fail(message if message.startswith(("Invalid", "No such")) else f"{message} See budgetbandits --help.")
+
+
+def _stopped() -> None:
+    print("stopped", file=sys.stderr)
+    sys.exit(130)
 
 
 def _fail(message: str) -> None:

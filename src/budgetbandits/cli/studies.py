@@ -39,10 +39,12 @@ def run_command(
     ray: Ray = False,
 ) -> None:
     """Run an experiment and write its report; stopped, the same command goes on."""
-    from budgetbandits.experiments import Experiment, run
+    from budgetbandits.experiments import Experiment, paper, run
     from budgetbandits.experiments.runner import command_line
 
     asked = Experiment.load(experiment)
+    if paper.is_paper(out):
+        raise BadParameter(f"{out} holds the paper's studies; choose another --out")
     with _bar() as tell:
         run(asked, out, _workers(workers, cluster, ray), tell, command_line())
     _show_report(out)
@@ -64,6 +66,8 @@ def paper_command(
 
     if runs is not None and runs < 2:
         raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
+    if (out / "study.json").exists():
+        raise BadParameter(f"{out} holds a study of its own; choose another --out")
     with _bar() as tell:
         found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), tell, command_line())
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -112,7 +116,7 @@ def _show_comparison(results: Results, budget: float | None, metric: str) -> Non
         )
         table.add_column("policy", overflow="fold")
         table.add_column("against", overflow="fold")
-        for column in ("lower on", "surely", "surely not", "difference", "95 % interval"):
+        for column in ("lower on", "surely", "surely higher", "difference", "95 % interval"):
             table.add_column(column, justify="right", no_wrap=True)
         for row in pairs.rows(named=True):
             if row["group"] == group:
@@ -155,6 +159,16 @@ def _show_report(folder: Path, found: dict[str, Results] | None = None) -> None:
 @contextlib.contextmanager
 def _bar() -> Iterator[Tell]:
     """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
+    try:
+        with _bar_or_lines() as tell:
+            yield tell
+    except KeyboardInterrupt:
+        print("what is done is kept; give the same command to go on", file=sys.stderr)
+        raise
+
+
+@contextlib.contextmanager
+def _bar_or_lines() -> Iterator[Tell]:
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines()

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from budgetbandits.errors import StudyError
 from budgetbandits.experiments import calibration
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results, wilson
@@ -57,7 +58,7 @@ class Claim:
 
 def experiments(runs: int | None = None, quick: bool = False) -> dict[str, Experiment]:
     """The two studies; ``quick`` is for a look at the machinery, not at the paper."""
-    calibrated, ensemble = Experiment.load("paper"), Experiment.load("uniform-ensemble")
+    calibrated, ensemble = Experiment.load_shipped("paper"), Experiment.load_shipped("uniform-ensemble")
     if quick:
         few = [problem for place, problem in enumerate(ensemble.problems) if place % 100 < 4]
         ensemble = ensemble.changed(problems=tuple(few), runs=4)
@@ -82,7 +83,20 @@ def reproduce(
 
 
 def load(out: str | Path) -> dict[str, Results]:
-    return {name: Results.load(Path(out) / name) for name in (CALIBRATED, ENSEMBLE)}
+    try:
+        return {name: Results.load(Path(out) / name) for name in (CALIBRATED, ENSEMBLE)}
+    except StudyError as error:
+        raise StudyError(f"{error} (for the paper's two studies: budgetbandits paper --out {out})") from None
+
+
+def is_full(found: dict[str, Results]) -> bool:
+    """Whether these are the studies as shipped, and not a quick look."""
+    return all(
+        found[name].record["runs"] >= whole.runs
+        and found[name].budgets == list(whole.budgets)
+        and len(found[name].record["problems"]) == len(whole.problems)
+        for name, whole in experiments().items()
+    )
 
 
 def is_paper(folder: str | Path) -> bool:
@@ -236,9 +250,10 @@ def _logarithmic(calibrated: Results, ensemble: Results) -> Claim:
     slow = np.diff(values, axis=1) / np.diff(np.log([early_, middle_, late_]))
     slopes = slow[:, 1] / np.where(slow[:, 0] > 0, slow[:, 0], np.nan)
     return _claim(
-        "The regret of BTS grows like ln B (Theorem 1).",
+        "The regret of BTS grows like ln B (Theorem 1: it is O(ln B)).",
         f"The slope against ln B from {middle:,.0f} to {late:,.0f}, by that from {early:,.0f} to {middle:,.0f}: "
-        f"1 is logarithmic growth, {bar:.2f} is growth like √B. Holds if the interval lies below {bar:.2f}.",
+        f"1 is logarithmic growth, {bar:.2f} is growth like √B. Holds if the interval lies below {bar:.2f}: that "
+        "tells ln B from √B, not from a small power of B.",
         measured,
         holds,
         slopes < root_growth(early_, middle_, late_),

@@ -127,8 +127,8 @@ class Experiment:
     def load(cls, path: str | Path) -> Experiment:
         """Read an experiment file, or one of those that ship with the package, by its name (`shipped()`)."""
         path = Path(path)
-        if not path.exists() and str(path) in shipped():
-            return cls.from_toml((_shipped_folder() / f"{path}.toml").read_text(encoding="utf-8"))
+        if not path.is_file() and str(path) in shipped():
+            return cls.load_shipped(str(path))
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -140,6 +140,11 @@ class Experiment:
             return cls.from_toml(text, path.parent)
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from None
+
+    @classmethod
+    def load_shipped(cls, name: str) -> Experiment:
+        """One of `shipped()`, whatever files of that name lie about."""
+        return cls.from_toml((_shipped_folder() / f"{name}.toml").read_text(encoding="utf-8"))
 
     def cells(self) -> list[Cell]:
         """Everything to be computed, the large chunks of all problems before the rest of any."""
@@ -192,9 +197,17 @@ def _whole(table: dict[str, Any], key: str, smallest: int, default: int | None =
 
 
 def _number(value: Any, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or value != value
+        or value in (math.inf, -math.inf)
+    ):
         raise ExperimentError(f"{key} is {value!r}; write a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one") from None
 
 
 def _several(table: dict[str, Any], key: str, example: str) -> list[Any]:
@@ -272,14 +285,12 @@ def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...
     for place, entry in enumerate(entries, start=1):
         where = f"problems, number {place}"
         try:
-            named += _problem_entry(entry, folder)
+            entered = _problem_entry(entry, folder)
         except BudgetBanditsError as error:
             raise ExperimentError(f"{where}: {error}") from None
-    seen: set[str] = set()
-    for problem in named:
-        if problem.name in seen:
-            raise ExperimentError(f'two problems are called {problem.name!r}; give one of them another name = "..."')
-        seen.add(problem.name)
+        if any(problem.group == entered[0].group for problem in named):
+            raise ExperimentError(f'{where}: {entered[0].group!r} is there already; give it a name = "..." of its own')
+        named += entered
     return tuple(named)
 
 
@@ -298,9 +309,10 @@ def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
     allowed, make = kinds[given[0]]
     _no_others(entry, allowed, f"a problem with {given[0]}")
     made = make()
-    group = _text(entry, "name") if "name" in entry else made[0][0]
     if len(made) == 1:
-        return [NamedProblem(group, group, made[0][1])]
+        name = _text(entry, "name") if "name" in entry else made[0][0]
+        return [NamedProblem(name, name, made[0][1])]
+    group = _text(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
     return [NamedProblem(f"{group} / {suffix}", group, problem) for suffix, problem in made]
 
 

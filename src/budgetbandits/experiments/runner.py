@@ -55,7 +55,7 @@ def run(
     study = Study(Path(out))
     cells = experiment.cells()
     study.begin(experiment, cells, command)
-    missing = study.missing(cells)
+    missing = list({cell.key: cell for cell in study.missing(cells)}.values())  # equal problems are played once
     total = sum(cell.runs for cell in cells)
     done = total - sum(cell.runs for cell in missing)
     tell("playing" if missing else "nothing to do", done, total)
@@ -87,7 +87,12 @@ def _effort(cell: Cell) -> float:
 
 
 def _warm_up(cell: Cell) -> None:
-    simulate(cell.problem.problem, cell.policy, [2.0], 1, engine=cell.engine)
+    if cell.engine == "reference":
+        return
+    from budgetbandits.simulation import fast  # needs Numba, which compiled engines do anyway
+
+    if fast.plays(cell.policy):
+        fast.warm_up(cell.problem.problem, cell.policy)
 
 
 def _play(cell: Cell) -> tuple[str, bytes, int]:

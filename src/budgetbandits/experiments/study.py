@@ -44,7 +44,7 @@ class Study:
         """Write down what is asked and remove what a killed writer left behind."""
         with self.writing():
             self.parts.mkdir(parents=True, exist_ok=True)
-            for leftover in self.parts.glob("*.tmp"):
+            for leftover in [*self.parts.glob("*.tmp"), *self.folder.glob("study.json.*.tmp")]:
                 leftover.unlink(missing_ok=True)
         self.write(self.record, json.dumps(_record(experiment, cells, command), indent=1).encode())
 

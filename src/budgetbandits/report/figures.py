@@ -84,7 +84,7 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
             yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
             label=label(policy),
             color=COLOURS[place % len(COLOURS)],
-            marker=MARKERS[place % len(MARKERS)],
+            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
             markersize=3.5,
             linewidth=1.4,
             elinewidth=0.9,

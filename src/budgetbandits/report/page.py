@@ -58,7 +58,7 @@ def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict
     claims = paper.claims(calibrated, ensemble)
     _write_tables(calibrated, folder / paper.CALIBRATED)
     _write_tables(ensemble, folder / paper.ENSEMBLE)
-    full = calibrated.record["runs"] >= 500
+    full = paper.is_full({paper.CALIBRATED: calibrated, paper.ENSEMBLE: ensemble})
     return {
         "title": "Thompson Sampling for Budgeted Multi-armed Bandits, reproduced",
         "lead": "The simulations of Xia, Li, Qin, Yu and Liu (IJCAI 2015): four panels, five policies, "
@@ -139,16 +139,34 @@ def _write_tables(results: Results, folder: Path) -> None:
 
 def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
     """(group, best policy, rows) at the largest budget."""
-    pseudo = paper.at_largest(results)
-    plain = results.summary("regret", by=("group", "policy", "budget")).select(
-        "group", "policy", "budget", "mean", "std"
-    )
+    pseudo = _by_group(results, "pseudo_regret")
+    plain = _by_group(results, "regret").select("group", "policy", "budget", "mean", "std")
     both = pseudo.join(plain, on=["group", "policy", "budget"], suffix="_plain", maintain_order="left")
     tables = []
     for group in results.groups:
         rows = both.filter(pl.col("group") == group).sort("mean")
         tables.append((group, f"B = {results.largest():,.0f}", rows.rows(named=True)))
     return tables
+
+
+def _by_group(results: Results, metric: str) -> pl.DataFrame:
+    """A group of one problem: over its runs. A group of several: over the problems' means, which are independent."""
+    problems = pl.DataFrame(results.record["problems"]).group_by("group").len("problems")
+    at_largest = pl.col("budget") == results.largest()
+    runs = results.summary(metric, by=("group", "policy", "budget")).filter(at_largest)
+    value = pl.col("mean")
+    means = results.summary(metric).filter(at_largest).group_by("group", "policy", "budget", maintain_order=True)
+    over = means.agg(
+        value.std().alias("std"),
+        (value.std() / pl.len().sqrt()).alias("sem"),
+        *[value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in (0.05, 0.5, 0.95)],
+    )
+    both = runs.join(over, on=["group", "policy", "budget"], suffix="_over", maintain_order="left")
+    several = both.join(problems, on="group", maintain_order="left")
+    return several.with_columns(
+        pl.when(pl.col("problems") > 1).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name)
+        for name in ("std", "sem", "q05", "q50", "q95")
+    )
 
 
 def _winners(results: Results) -> dict[str, Any]:

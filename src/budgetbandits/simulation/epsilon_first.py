@@ -62,7 +62,7 @@ class EpsilonFirstGames:
             stream.ctypes.data, budget * tables.cost_scale, self._policy.epsilon * budget * tables.cost_scale,
             tolerance, float(tables.reward_scale), float(tables.cost_scale), tables.reward_value, tables.reward_chance,
             tables.reward_first, tables.reward_atoms, tables.cost_value, tables.cost_chance, tables.cost_first,
-            tables.cost_atoms, tables.cost_top, pulls, np.zeros(arms), np.zeros(arms),
+            tables.cost_atoms, tables.cost_top, pulls, np.zeros(arms), np.zeros(arms), max_rounds,
         )  # fmt: skip
         rounds = int(pulls.sum())
         check_rounds(self._policy.spec, rounds, max_rounds)

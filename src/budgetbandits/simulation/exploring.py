@@ -17,11 +17,12 @@ from budgetbandits.simulation.index.pulling import atom, block_sum
 @njit(cache=True, nogil=True, error_model="numpy")
 def explore_then_exploit(
     stream, budget, exploration, tolerance, reward_scale, cost_scale, reward_value, reward_chance, reward_first,
-    reward_atoms, cost_value, cost_chance, cost_first, cost_atoms, cost_top, pulls, reward, cost,
+    reward_atoms, cost_value, cost_chance, cost_first, cost_atoms, cost_top, pulls, reward, cost, max_rounds,
 ):  # fmt: skip
     """(total reward, spent) in units; fills pulls, reward and cost of the arms (zero at first).
 
-    The exploration must leave enough for any pull: budget - exploration > dearest pull + tolerance.
+    Breaks off after max_rounds. The exploration must leave enough for any pull:
+    budget - exploration > dearest pull + tolerance.
     """
     arms = pulls.shape[0]
     values, chances = pointer_to(reward_value), pointer_to(reward_chance)
@@ -29,7 +30,8 @@ def explore_then_exploit(
     spent = 0.0
     total = 0.0
     dearest = cost_top.sum()
-    while spent < exploration:
+    rounds = np.int64(0)
+    while spent < exploration and rounds <= max_rounds:
         turns = np.int64((exploration - spent) / dearest - 1e-9)
         for arm in range(arms):
             if turns >= 1:
@@ -42,6 +44,7 @@ def explore_then_exploit(
                 earned = values[atom(stream, chances, reward_first[arm], reward_atoms[arm])]
                 paid = prices[atom(stream, price_chances, cost_first[arm], cost_atoms[arm])]
                 pulls[arm] += 1
+            rounds += max(turns, 1)
             reward[arm] += earned
             cost[arm] += paid
             total += earned
@@ -62,8 +65,9 @@ def explore_then_exploit(
             if uniform(stream) * ties < 1.0:
                 chosen = arm
     top = cost_top[chosen]
-    while True:
+    while rounds <= max_rounds:
         count = np.int64((budget - spent - tolerance) / top) - 1
+        rounds += max(count, 1)
         if count >= 2:
             earned, _ = block_sum(stream, count, values, chances, reward_first[chosen], reward_atoms[chosen])
             paid, _ = block_sum(stream, count, prices, price_chances, cost_first[chosen], cost_atoms[chosen])
@@ -79,3 +83,4 @@ def explore_then_exploit(
                 return total, spent
         total += earned
         spent += paid
+    return total, spent
