@@ -14,7 +14,6 @@ from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.results import wilson
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.report import write_report
-from budgetbandits.report.page import _by_group
 from studies import small
 
 
@@ -119,7 +118,7 @@ def test_what_is_not_there_is_named(results, tmp_path):
 
 
 def test_groups_of_several_problems_are_summed_up_over_problems(results):
-    rows = _by_group(results, "pseudo_regret")
+    rows = results.summary_of_groups().filter(pl.col("budget") == 20)
     random = rows.filter((pl.col("group") == "random") & (pl.col("policy") == "kube"))
     means = [values(results, f"random / seed {seed}", "kube").mean() for seed in (7, 8)]
     assert random["mean"].item() == pytest.approx(np.mean(means))

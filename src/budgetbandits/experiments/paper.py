@@ -142,8 +142,9 @@ def _lowest(calibrated: Results, ensemble: Results) -> Claim:
 
 def _stable(calibrated: Results, ensemble: Results) -> Claim:
     measured, holds = [], []
+    summary = at_largest(calibrated)
     for panel in calibrated.groups:
-        rows = at_largest(calibrated).filter(pl.col("group") == panel)
+        rows = summary.filter(pl.col("group") == panel)
         spread = dict(zip(rows["policy"], rows["std"], strict=True))
         middle = float(np.median(list(spread.values())))
         others = ", ".join(f"{NAMES[policy]} {spread[policy]:,.0f}" for policy in calibrated.policies if policy != BTS)
@@ -195,8 +196,9 @@ def _more_arms(calibrated: Results, ensemble: Results) -> Claim:
 
 def _epsilon_first_scatters(calibrated: Results, ensemble: Results) -> Claim:
     measured, holds = [], []
+    summary = at_largest(calibrated)
     for panel in calibrated.groups:
-        rows = at_largest(calibrated).filter(pl.col("group") == panel).sort("std", descending=True)
+        rows = summary.filter(pl.col("group") == panel).sort("std", descending=True)
         first, second = rows.row(0, named=True), rows.row(1, named=True)
         measured.append(
             f"{panel}: largest {NAMES[first['policy']]} {first['std']:,.0f}, "

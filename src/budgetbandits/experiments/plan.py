@@ -23,10 +23,11 @@ import hashlib
 import itertools
 import json
 import math
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -142,12 +143,13 @@ class Experiment:
             raise ExperimentError(f"{path}: {error}") from None
 
     @classmethod
+    @cache
     def load_shipped(cls, name: str) -> Experiment:
-        """One of `shipped()`, whatever files of that name lie about."""
+        """One of `shipped()`, whatever files of that name lie about; its problems are made once a process."""
         return cls.from_toml((_shipped_folder() / f"{name}.toml").read_text(encoding="utf-8"))
 
     def cells(self) -> list[Cell]:
-        """Everything to be computed, the large chunks of all problems before the rest of any."""
+        """Everything to be computed."""
         starts = range(0, self.runs, CHUNK)
         return [
             Cell(
@@ -197,17 +199,11 @@ def _whole(table: dict[str, Any], key: str, smallest: int, default: int | None =
 
 
 def _number(value: Any, key: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or value != value
-        or value in (math.inf, -math.inf)
-    ):
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ExperimentError(f"{key} is {value!r}; write a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one") from None
+    return float(value)
 
 
 def _several(table: dict[str, Any], key: str, example: str) -> list[Any]:

@@ -78,14 +78,29 @@ class Results:
         frame = self.table.group_by(*by, maintain_order=True).agg(
             pl.len().alias("runs"),
             value.mean().alias("mean"),
-            value.std().alias("std"),
-            (value.std() / pl.len().sqrt()).alias("sem"),
-            *[value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in QUANTILES],
+            *_spread(value),
             (~pl.col("identified")).sum().alias("missed"),
             (~pl.col("identified")).mean().alias("miss_rate"),
         )
         low, high = wilson(frame["missed"].to_numpy(), frame["runs"].to_numpy())
         return frame.with_columns(pl.Series("miss_rate_low", low), pl.Series("miss_rate_high", high))
+
+    def summary_of_groups(self, metric: str = "pseudo_regret") -> pl.DataFrame:
+        """Like `summary`, group by group: over the runs of a single problem, over the means of several.
+
+        Runs of different problems are not draws from one law, so several problems are judged by their means.
+        """
+        where = ("group", "policy", "budget")
+        pooled = self.summary(metric, by=where)
+        means = self.summary(metric).group_by(*where, maintain_order=True).agg(
+            pl.len().alias("problems"), *_spread(pl.col("mean"))
+        )  # fmt: skip
+        both = pooled.join(means, on=where, suffix="_over", maintain_order="left")
+        several = pl.col("problems") > 1
+        spread = [name for name in means.columns if name in pooled.columns and name not in where]
+        return both.with_columns(
+            pl.when(several).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name) for name in spread
+        ).drop(f"{name}_over" for name in spread)
 
     def differences(
         self, first: str, second: str, budget: float | None = None, metric: str = "pseudo_regret", level: float = 0.95
@@ -175,6 +190,12 @@ class Results:
         except ImportError:
             raise BadParameter("to_pandas needs pandas; pip install pandas") from None
         return pd.DataFrame(self.table.to_dict(as_series=False))
+
+
+def _spread(value: pl.Expr) -> list[pl.Expr]:
+    """Standard deviation, standard error and quantiles of what is grouped."""
+    quantiles = [value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in QUANTILES]
+    return [value.std().alias("std"), (value.std() / pl.len().sqrt()).alias("sem"), *quantiles]
 
 
 def wilson(hits: Any, trials: Any, level: float = 0.95) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,12 @@ def label(policy: str) -> str:
     return paper.NAMES.get(policy, policy)
 
 
+def _look(place: int) -> dict[str, Any]:
+    """Colour and marker of a policy by its place in the study; the ninth differs from the first by its marker."""
+    marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+    return {"color": COLOURS[place % len(COLOURS)], "marker": marker}
+
+
 def regret_against_budget(results: Results) -> Figure:
     """A panel for each group: mean regret over problems and runs; standard-deviation bars where it is one problem."""
     groups = results.groups[:MANY]
@@ -83,8 +88,7 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
             rows["mean"].to_numpy(),
             yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
             label=label(policy),
-            color=COLOURS[place % len(COLOURS)],
-            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
+            **_look(place),
             markersize=3.5,
             linewidth=1.4,
             elinewidth=0.9,
@@ -124,8 +128,7 @@ def who_wins(ensemble: Results) -> Figure:
                 if not best.any():
                     continue
                 axis.scatter(
-                    x[best], y[best], s=11, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
-                    label=label(policy), linewidths=0,
+                    x[best], y[best], s=11, label=label(policy), linewidths=0, **_look(place)
                 )  # fmt: skip
             ends = [min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25]
             axis.plot(ends, ends, color="#555555", linewidth=0.8, zorder=1)
@@ -153,20 +156,14 @@ def who_wins(ensemble: Results) -> Figure:
     return figure
 
 
-def save(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg", "pdf")) -> None:
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Write the figure as PNG, SVG and PDF and close it; returns the SVG as an element to put into a page."""
     folder.mkdir(parents=True, exist_ok=True)
     with plt.rc_context(STYLE):
-        for kind in kinds:
-            # without dates in them, the same figure is the same file
-            metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-            figure.savefig(folder / f"{name}.{kind}", dpi=160, metadata=metadata)
-
-
-def as_element(folder: Path, name: str) -> str:
-    """A saved figure as an element to put into a page."""
+        # without dates in them, the same figure is the same file
+        figure.savefig(folder / f"{name}.png", dpi=160)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    plt.close(figure)
     text = (folder / f"{name}.svg").read_text(encoding="utf-8")
     return text[text.index("<svg") :]
-
-
-def close(figure: Figure) -> None:
-    plt.close(figure)

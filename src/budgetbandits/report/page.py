@@ -124,10 +124,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
 
 
 def _figure(figure: Any, folder: Path, name: str) -> Markup:
-    figures.save(figure, folder / "figures", name)
-    svg = Markup(figures.as_element(folder / "figures", name))
-    figures.close(figure)
-    return svg
+    return Markup(figures.save(figure, folder / "figures", name))
 
 
 def _write_tables(results: Results, folder: Path) -> None:
@@ -139,34 +136,18 @@ def _write_tables(results: Results, folder: Path) -> None:
 
 def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
     """(group, best policy, rows) at the largest budget."""
-    pseudo = _by_group(results, "pseudo_regret")
-    plain = _by_group(results, "regret").select("group", "policy", "budget", "mean", "std")
-    both = pseudo.join(plain, on=["group", "policy", "budget"], suffix="_plain", maintain_order="left")
+    largest = pl.col("budget") == results.largest()
+    plain = results.summary_of_groups("regret").select("group", "policy", "budget", "mean", "std")
+    both = (
+        results.summary_of_groups()
+        .filter(largest)
+        .join(plain, on=["group", "policy", "budget"], suffix="_plain", maintain_order="left")
+    )
     tables = []
     for group in results.groups:
         rows = both.filter(pl.col("group") == group).sort("mean")
         tables.append((group, f"B = {results.largest():,.0f}", rows.rows(named=True)))
     return tables
-
-
-def _by_group(results: Results, metric: str) -> pl.DataFrame:
-    """A group of one problem: over its runs. A group of several: over the problems' means, which are independent."""
-    problems = pl.DataFrame(results.record["problems"]).group_by("group").len("problems")
-    at_largest = pl.col("budget") == results.largest()
-    runs = results.summary(metric, by=("group", "policy", "budget")).filter(at_largest)
-    value = pl.col("mean")
-    means = results.summary(metric).filter(at_largest).group_by("group", "policy", "budget", maintain_order=True)
-    over = means.agg(
-        value.std().alias("std"),
-        (value.std() / pl.len().sqrt()).alias("sem"),
-        *[value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in (0.05, 0.5, 0.95)],
-    )
-    both = runs.join(over, on=["group", "policy", "budget"], suffix="_over", maintain_order="left")
-    several = both.join(problems, on="group", maintain_order="left")
-    return several.with_columns(
-        pl.when(pl.col("problems") > 1).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name)
-        for name in ("std", "sem", "q05", "q50", "q95")
-    )
 
 
 def _winners(results: Results) -> dict[str, Any]:

@@ -53,7 +53,9 @@ class EpsilonFirstGames:
         left_over = (1.0 - self._policy.epsilon) * budget * tables.cost_scale
         tolerance = TOLERANCE * tables.cost_scale
         roomy = left_over > float(tables.cost_top.max()) + 2.0 * tolerance
-        if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy:
+        # costs that hardly ever come make for many small blocks; _Game draws at once how long the last one takes
+        rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
+        if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
             return _Game(self, budget, np.random.default_rng(seed), max_rounds).play()
         arms = len(tables.laws)
         pulls = np.zeros(arms, dtype=np.int64)

@@ -17,7 +17,13 @@ from budgetbandits.simulation.draws import (
 )
 from budgetbandits.simulation.thompson.clocks import NEVER, rebuild
 from budgetbandits.simulation.thompson.envelope import (
+    KIND,
+    LOG_BOUND,
     NO_TANGENT,
+    RATE,
+    SLOPE,
+    X,
+    Y,
     accepts,
     draw_ratio,
     draw_shortfall,
@@ -26,7 +32,7 @@ from budgetbandits.simulation.thompson.envelope import (
     tangent,
 )
 from budgetbandits.simulation.thompson.hot import keep_constants
-from budgetbandits.simulation.thompson.planning import KIND, LOG_BOUND, PRICE_DIP, PRICE_WINDOW, RATE, SLOPE, X, Y
+from budgetbandits.simulation.thompson.planning import PRICE_DIP, PRICE_WINDOW
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -20,6 +20,9 @@ REWARD_TANGENT = 2
 CLASSICAL_TANGENT = 3
 BELOW_ONE = 1.0 - 2.0**-53
 
+# Columns of the table in which an arm's tangent is kept.
+LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def classical_tangent(a, b, level):

@@ -12,7 +12,9 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.thompson.envelope import (
+    LOG_BOUND,
     NO_TANGENT,
+    SLOPE,
     log_shortfall,
     log_unpulled_below,
     shortfall_tilt,
@@ -33,9 +35,6 @@ PRICE_DIP = 800.0
 PRICE_TANGENT = 180.0
 
 NEGLIGIBLE = -14.0  # log of a chance to ring that planning leaves out
-
-# Columns of an arm's tangent.
-LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 
 OFFSETS = np.array(
     [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]

@@ -21,7 +21,7 @@ from budgetbandits.simulation.thompson.contests import (
     search_below,
     take_tangent,
 )
-from budgetbandits.simulation.thompson.envelope import draw_best_unpulled, draw_shortfall, log_shortfall
+from budgetbandits.simulation.thompson.envelope import RATE, SLOPE, draw_best_unpulled, draw_shortfall, log_shortfall
 from budgetbandits.simulation.thompson.hot import can_sketch, draw_hot, keep_constants, resolve_hot, sketch_hot
 from budgetbandits.simulation.thompson.outcomes import FINISHED, SETTLED, settle_buffered, settle_finite, settle_one
 from budgetbandits.simulation.thompson.planning import (
@@ -34,8 +34,6 @@ from budgetbandits.simulation.thompson.planning import (
     PRICE_ROUND,
     PRICE_TANGENT,
     PRICE_WINDOW,
-    RATE,
-    SLOPE,
     choose_level,
 )
 
