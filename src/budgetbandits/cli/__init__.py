@@ -11,13 +11,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from budgetbandits.cli import studies
+from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import POLICIES, parse_policy
@@ -143,17 +141,8 @@ def _say_compiling() -> None:
 def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar on stderr; silent where stderr is not a terminal."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
+    with progress_bar(console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total, rate="")
         yield lambda done, name: bar.update(task, completed=done, description=name)
 
 
@@ -194,16 +183,13 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
 
 def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
     best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
-    table = Table(
+    table = plain_table(
         title=f"{escape(title)}\n{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost), "
         f"{outcomes[0].runs} runs",
         title_justify="left",
         caption="± is the standard error, std the standard deviation of the regret from run to run.\n"
         "pseudo: the same regret from the pull counts. best arm: runs that pulled it most.",
         caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
     )
     table.add_column("policy", overflow="fold")
     for column in ("budget", "regret", "std", "pseudo", "rounds", "best arm"):
@@ -238,7 +224,7 @@ def _estimate(record: dict[str, float | None]) -> str:
 @app.command("policies")
 def policies_command() -> None:
     """List the policies, their parameters and what each must know."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = plain_table()
     for column in ("name", "parameters", "must know", "what it is"):
         table.add_column(column, no_wrap=column != "what it is")
     for name, kind in POLICIES.items():

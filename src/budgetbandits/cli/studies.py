@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
+from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
@@ -70,7 +68,7 @@ def paper_command(
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     with _bar() as tell:
         found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), tell, command_line())
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = plain_table()
     table.add_column("the paper says")
     table.add_column("random problems", justify="right")
     table.add_column("verdict", no_wrap=True)
@@ -111,9 +109,7 @@ def _show_comparison(results: Results, budget: float | None, metric: str) -> Non
     for group in results.groups:
         lowest = {row["policy"]: row["problems"] for row in winners.rows(named=True) if row["group"] == group}
         problems = sum(lowest.values())
-        table = Table(
-            box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=escape(group), title_justify="left"
-        )
+        table = plain_table(title=escape(group), title_justify="left")
         table.add_column("policy", overflow="fold")
         table.add_column("against", overflow="fold")
         for column in ("lower on", "surely", "surely higher", "difference", "95 % interval"):
@@ -173,16 +169,7 @@ def _bar_or_lines() -> Iterator[Tell]:
     if not console.is_terminal:
         yield _lines()
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs  {task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with progress_bar(console) as bar:
         task = bar.add_task("", total=None, rate="")
 
         def tell(doing: str, done: int, total: int) -> None:
