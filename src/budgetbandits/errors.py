@@ -60,6 +60,10 @@ class NotALattice(BudgetBanditsError, ValueError):
     """The exact optimum needs costs that are multiples of one step."""
 
 
+class NotIndependent(BudgetBanditsError, ValueError):
+    """The bounds hold for arms whose reward and cost are independent."""
+
+
 class ExperimentError(BudgetBanditsError, ValueError):
     """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
 

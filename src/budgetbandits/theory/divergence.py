@@ -1,0 +1,43 @@
+"""The relative entropy of two Bernoulli laws, accurate also where the two are almost the same."""
+
+from __future__ import annotations
+
+import math
+
+SERIES_BELOW = 0.05
+"""Where ln(1 + x) − x would lose digits to cancellation, its power series is used."""
+
+
+def relative_entropy(p: float, q: float) -> float:
+    """kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q)), in nats; infinite where q is no probability or rules p out.
+
+    With d = q − p the first-order parts of the two logarithms cancel exactly, so they are left out:
+    kl = −p·g(d/p) − (1 − p)·g(−d/(1 − p)) where g(x) = ln(1 + x) − x is never positive.
+
+    >>> relative_entropy(0.5, 0.25)
+    0.14384103622589045
+    >>> f"{relative_entropy(0.5, 0.5 + 1e-9):.4g}"  # the plain formula gives 0 or noise
+    '2e-18'
+    >>> relative_entropy(0.5, 1.0)
+    inf
+    """
+    if p == q:
+        return 0.0
+    if q < 0.0 or q > 1.0 or (q == 0.0 and p > 0.0) or (q == 1.0 and p < 1.0):
+        return math.inf
+    if p == 0.0:
+        return -math.log1p(-q)
+    if p == 1.0:
+        return -math.log(q)
+    d = q - p
+    return -p * _log1p_minus(d / p) - (1.0 - p) * _log1p_minus(-d / (1.0 - p))
+
+
+def _log1p_minus(x: float) -> float:
+    """ln(1 + x) − x."""
+    if abs(x) >= SERIES_BELOW:
+        return math.log1p(x) - x
+    total = 0.0
+    for power in range(13, 1, -1):  # 0.05¹² is below the last digit of the first term
+        total = total * -x + 1.0 / power
+    return -x * x * total

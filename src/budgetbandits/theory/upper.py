@@ -1,0 +1,216 @@
+"""Theorem 1 as numbers: a bound on the regret of Budgeted Thompson Sampling at a given budget, with no O(·) left.
+
+The paper's chain, arm by arm, for any γ in (0, 1) and Lᵢ = 2 ln B / δᵢ(γ)²:
+
+    E[Tᵢ] ≤ ⌈Lᵢ⌉ + 35/(δᵢ² μc_min) + Σ_k (E[1/pʳ] E[1/pᶜ] − 1),      Regret ≤ Σ μcᵢ Δᵢ E[Tᵢ]   (Lemma 2);
+
+70 for 35, and 2ρ* more regret, unless outcomes are 0 or 1 and B is whole.
+
+``chain="sharp"`` replaces the first two terms by what the same argument gives when nothing is rounded up
+(docs/theory.md, "A sharper chain"): with q = exp(−δ²/2) and N = B/μc_min rounds (B + 1 under the same condition),
+
+    E[Tᵢ] ≤ min over whole L ≥ 1 of  L + 2 q^(L+1) N + 2 q^L/(1 − q)  + Σ_k (E[1/pʳ] E[1/pᶜ] − 1).
+
+Every γ gives a true bound; the best one is looked for, arm by arm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.oracle import best_ratio, gaps
+from budgetbandits.problem import Problem
+from budgetbandits.theory.gaps import (
+    check_budget,
+    check_gamma,
+    check_independent,
+    delta_gaps,
+    epsilon_gaps,
+    reference_arm,
+    worse_arms,
+)
+from budgetbandits.theory.waiting import EXACT_PULLS, Waiting, waiting
+
+Chain = Literal["paper", "sharp"]
+CHAINS: tuple[Chain, ...] = ("paper", "sharp")
+
+GRID = 2.0 ** (1.0 / 8.0)
+"""ε is looked for on a grid of this ratio, the same for all arms: they share the sums. The minimum is flat."""
+
+ROUGH_PULLS = 64
+"""Terms summed exactly while the place of the minimum is looked for."""
+
+SMALLEST_SHARE = 2.0**-8
+"""The smallest part of the way that arm 1 is given: ε(γ) ≥ ε(0)/256."""
+
+
+@dataclass(frozen=True)
+class ArmBound:
+    """A bound on how often one arm is pulled, term by term."""
+
+    arm: int
+    gap: float
+    gamma: float
+    delta: float
+    epsilon: float
+    first_pulls: float
+    """⌈L⌉: pulls after which the arm is known well enough."""
+    lucky_samples: float
+    """Pulls because the arm still looked better than it is, by δ."""
+    waiting: float
+    """Pulls while the best arm looked worse than it is, by ε."""
+    remainder: float
+    """The part of ``waiting`` that is a bound on the terms not summed."""
+    cost_mean: float
+
+    @property
+    def pulls(self) -> float:
+        return self.first_pulls + self.lucky_samples + self.waiting
+
+    @property
+    def regret(self) -> float:
+        return self.cost_mean * self.gap * self.pulls
+
+
+@dataclass(frozen=True)
+class UpperBound:
+    """The regret at most, and each arm's part in it. Best arms have none."""
+
+    budget: float
+    chain: Chain
+    arms: tuple[ArmBound, ...]
+    overdraft: float
+    """2ρ* where the last pull may cost more than is left, else 0."""
+    trivial: float
+    """What no policy exceeds: the whole budget on the worst arm."""
+
+    @property
+    def regret(self) -> float:
+        return sum(arm.regret for arm in self.arms) + self.overdraft
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the bound is below the trivial one."""
+        return self.regret < self.trivial
+
+
+def upper_bound(problem: Problem, budget: float, gamma: float | None = None, chain: Chain = "paper") -> UpperBound:
+    """The bound at one budget; ``gamma`` for all arms, or the best one for each.
+
+    >>> bound = upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000)
+    >>> arm = bound.arms[0]
+    >>> round(bound.regret), round(arm.gamma, 2), round(arm.pulls), round(arm.waiting)
+    (2937, 0.76, 7342, 1266)
+    >>> round(upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000, chain="sharp").regret)
+    478
+    """
+    return upper_bounds(problem, [budget], gamma, chain)[0]
+
+
+def upper_bounds(
+    problem: Problem, budgets: list[float], gamma: float | None = None, chain: Chain = "paper"
+) -> list[UpperBound]:
+    """`upper_bound` at several budgets, which share the sums that do not depend on the budget."""
+    check_independent(problem)
+    if chain not in CHAINS:
+        raise BadParameter(f"chain is {chain!r}; use {' or '.join(CHAINS)}")
+    for budget in budgets:
+        check_budget(budget)
+    if gamma is not None:
+        check_gamma(gamma)
+    best = reference_arm(problem)
+    sums = _Sums(float(problem.reward_means[best]), float(problem.cost_means[best]))
+    return [_at_budget(problem, budget, gamma, chain, sums) for budget in budgets]
+
+
+def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chain, sums: _Sums) -> UpperBound:
+    overdraws = not (problem.is_bernoulli and float(budget).is_integer())
+    counts = _Counts(budget, float(problem.cost_means.min()), overdraws, chain)
+    whole_delta, whole_epsilon = delta_gaps(problem, 1.0), epsilon_gaps(problem, 0.0)
+    gap, cost_means = gaps(problem), problem.cost_means
+    arms = []
+    for arm in worse_arms(problem):
+        delta, epsilon = float(whole_delta[arm]), float(whole_epsilon[arm])
+        chosen = _best_gamma(delta, epsilon, counts, sums) if gamma is None else gamma
+        first, lucky = counts.pulls(chosen * delta)
+        wait = sums((1.0 - chosen) * epsilon)
+        arms.append(
+            ArmBound(
+                arm=int(arm), gap=float(gap[arm]), gamma=chosen, delta=chosen * delta, epsilon=(1.0 - chosen) * epsilon,
+                first_pulls=first, lucky_samples=lucky, waiting=wait.total, remainder=wait.remainder,
+                cost_mean=float(cost_means[arm]),
+            )
+        )  # fmt: skip
+    return UpperBound(
+        budget=float(budget),
+        chain=chain,
+        arms=tuple(arms),
+        overdraft=2.0 * best_ratio(problem) if overdraws else 0.0,
+        trivial=float(gap.max()) * (budget + overdraws) + (2.0 * best_ratio(problem) if overdraws else 0.0),
+    )
+
+
+def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> float:
+    """The γ of the smallest bound among those that put ε on the grid: found roughly, then step by step."""
+    top = math.floor(math.log(epsilon) / math.log(GRID))  # ε(0) itself is γ = 0, where the bound is infinite
+    places = range(top, top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID)), -1)
+
+    def bound(place: int, exact_pulls: int) -> float:
+        share = GRID**place / epsilon
+        if share >= 1.0:
+            return math.inf
+        return sum(counts.pulls((1.0 - share) * delta)) + sums(GRID**place, exact_pulls).total
+
+    place = min(places, key=lambda each: bound(each, ROUGH_PULLS))
+    step = min((-1, 1), key=lambda side: bound(place + side, EXACT_PULLS))
+    while bound(place + step, EXACT_PULLS) < bound(place, EXACT_PULLS):
+        place += step
+    return 1.0 - GRID**place / epsilon
+
+
+class _Sums:
+    """`waiting` of the best arm by ε, each computed once."""
+
+    def __init__(self, reward_mean: float, cost_mean: float) -> None:
+        self.means = reward_mean, cost_mean
+        self.known: dict[tuple[float, int], Waiting] = {}
+
+    def __call__(self, epsilon: float, exact_pulls: int = EXACT_PULLS) -> Waiting:
+        # (1 − γ)·ε is the grid's own value up to rounding
+        key = float(np.format_float_scientific(epsilon, precision=12)), exact_pulls
+        if key not in self.known:
+            self.known[key] = waiting(*self.means, epsilon, exact_pulls)
+        return self.known[key]
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """The first two terms of the chain as a function of δ."""
+
+    budget: float
+    cost_floor: float
+    overdraws: bool
+    chain: Chain
+
+    def pulls(self, delta: float) -> tuple[float, float]:
+        """(pulls until the arm is known, pulls by lucky samples after that)."""
+        half_square = delta * delta / 2.0
+        if half_square == 0.0:
+            return math.inf, math.inf
+        if self.chain == "paper":
+            constant = 70.0 if self.overdraws else 35.0
+            return math.ceil(math.log(self.budget) / half_square), constant / (2.0 * half_square * self.cost_floor)
+        rounds = (self.budget + self.overdraws) / self.cost_floor
+        # q = exp(−δ²/2); luck(L) = c q^L, so L + luck(L) is least where q^L = 1/(c δ²/2)
+        constant = 2.0 * rounds * math.exp(-half_square) - 2.0 / math.expm1(-half_square)
+        least = math.log(max(constant * half_square, 1.0)) / half_square
+        first = min(
+            (max(math.floor(least), 1.0), max(math.ceil(least), 1.0)),
+            key=lambda pulls: pulls + constant * math.exp(-half_square * pulls),
+        )
+        return float(first), constant * math.exp(-half_square * first)

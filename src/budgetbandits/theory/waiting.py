@@ -1,0 +1,161 @@
+"""How long the best arm can look worse than it is: the sum over k of E[1/pʳ]·E[1/pᶜ] − 1.
+
+After k pulls of arm 1 its samples look good with probability pʳ = P(θʳ ≥ y) in reward, y = μr₁ − ε, and
+pᶜ = P(θᶜ ≤ z) in cost, z = μc₁ + ε. While they do not, other arms are pulled; E[1/p] − 1 bounds how often between
+the k-th and the next pull of arm 1. With S successes out of k, θ is Beta(S + 1, k − S + 1), so P(θ ≥ y | S) =
+P(Bin(k + 1, y) ≤ S) and
+
+    a_k = E[1/pʳ] − 1 = Σ_s P(Bin(k, μ) = s) · P(Bin(k + 1, y) > s) / P(Bin(k + 1, y) ≤ s).
+
+1 − θᶜ is to 1 − z what θʳ is to y, so the cost is the same function at (1 − μc₁, 1 − z); if z ≥ 1 it is 0.
+
+The first terms are summed exactly, in logarithms since the probabilities underflow. The rest is bounded by the
+terms of the paper's lemma with their constants worked out (docs/theory.md, "The remainder"), block of k by block of k.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.laws import Array
+from budgetbandits.theory.divergence import relative_entropy
+
+EXACT_PULLS = 512
+"""Terms summed exactly: a few hundredths of a second."""
+
+ROWS = 64
+"""Values of k at a time: the arrays fit into a cache, and few columns beyond s = k are computed for nothing."""
+
+BLOCK_GROWTH = 1.0 / 64.0
+"""The remainder is bounded on blocks [k, k + k/64): the terms hardly change inside one."""
+
+NEGLIGIBLE = 745.0
+"""e⁻⁷⁴⁵ is the smallest positive number there is."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An upper bound on the sum, and which part of it is the bound on the remainder."""
+
+    total: float
+    remainder: float
+
+
+def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: int = EXACT_PULLS) -> Waiting:
+    """Σ_k (E[1/pʳ] E[1/pᶜ] − 1) for a best arm with these means.
+
+    >>> wait = waiting(0.6, 0.5, epsilon=0.1)
+    >>> round(wait.total, 3), round(wait.remainder, 3)
+    (202.722, 2.024)
+    >>> waiting(0.6, 0.5, epsilon=0.0)  # it never stops looking worse half of the time
+    Waiting(total=inf, remainder=inf)
+    """
+    if not 0.0 <= epsilon <= reward_mean:
+        raise BadParameter(f"epsilon is {epsilon:g}; use a number from 0 to the reward's mean {reward_mean:g}")
+    sides = [(reward_mean, reward_mean - epsilon), (1.0 - cost_mean, 1.0 - cost_mean - epsilon)]
+    sides = [(mean, threshold) for mean, threshold in sides if threshold > 0.0]  # from a threshold of 0 nothing falls
+    if epsilon == 0.0 and sides:
+        return Waiting(math.inf, math.inf)
+    remainder = _remainder(sides, exact_pulls)
+    return Waiting(float(_both([excess(*side, exact_pulls) for side in sides]).sum()) + remainder, remainder)
+
+
+def excess(mean: float, threshold: float, pulls: int) -> Array:
+    """a_k for k = 0, …, pulls − 1, to about 12 digits.
+
+    >>> excess(0.5, 0.4, pulls=3)  # the first is 0.4/0.6: a uniform θ is below 0.4 that often
+    array([0.66666667, 0.98412698, 1.19610636])
+    """
+    values = np.empty(pulls)
+    for start in range(0, pulls, ROWS):
+        values[start : start + ROWS] = _excess_rows(mean, threshold, start, min(start + ROWS, pulls))
+    return values
+
+
+def _excess_rows(mean: float, threshold: float, start: int, stop: int) -> Array:
+    trials, successes, log_choose, inside = _log_choose(start, stop)
+    if mean == 1.0:  # every pull succeeds: s = k
+        below = threshold ** (trials[:, 0] + 1.0)
+        return np.asarray(below / (1.0 - below))
+    failures = np.where(inside, trials - successes, 0)
+    log_mean = log_choose + successes * math.log(mean) + failures * math.log1p(-mean)
+    # of k + 1 trials at the threshold: C(k + 1, s) = C(k, s)·(k + 1)/(k + 1 − s)
+    log_threshold = log_choose + np.log((trials + 1.0) / (failures + 1.0))
+    log_threshold += successes * math.log(threshold) + (failures + 1.0) * math.log1p(-threshold)
+    log_up_to = np.minimum(np.logaddexp.accumulate(np.where(inside, log_threshold, -np.inf), axis=1), 0.0)
+    terms = np.where(inside, np.exp(log_mean - log_up_to) * -np.expm1(log_up_to), 0.0)
+    return np.asarray(terms.sum(axis=1))
+
+
+@cache
+def _log_choose(start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.bool_]]:
+    """k, s, ln C(k, s) and where s ≤ k: the same for every threshold."""
+    trials, successes = np.arange(start, stop)[:, None], np.arange(stop)[None, :]
+    inside = successes <= trials
+    log_factorial = gammaln(np.arange(stop) + 1.0)
+    within = np.where(inside, successes, 0)
+    return trials, successes, log_factorial[trials] - log_factorial[within] - log_factorial[trials - within], inside
+
+
+def excess_bound(mean: float, threshold: float, first: Array, last: Array) -> Array:
+    """A bound on a_k for all k from ``first`` to ``last``, block by block.
+
+    Below the median of Bin(k + 1, y) the discrete Mills ratio of docs/theory.md gives, with n = k + 1, v = y(1 − y) and
+    R = μ(1 − y)/(y(1 − μ)), the terms Rʸ e^(−kD)/(n v) · Σ_j R⁻ʲ (j + y + √(n v)), j from 0 to at most n y; from the
+    median on they are at most 2 P(Bin(k + 1, y) > Bin(k, μ)) ≤ 2 ((1 − y)/√R + y)(1 − H)ᵏ.
+    """
+    y, variance, distance = threshold, threshold * (1.0 - threshold), mean - threshold
+    above = (1.0 - y) * math.sqrt(y * (1.0 - mean) / (mean * (1.0 - y))) + y
+    upper = 2.0 * above * np.exp(first * math.log1p(-_hellinger(mean, y)))
+    if mean == 1.0:  # every pull succeeds, and nothing lies below the median
+        return np.asarray(upper)
+    step = distance / (y * (1.0 - mean))  # R − 1
+    ratio = 1.0 + step
+    near, far = first + 1.0, last + 1.0
+    # the sum over j without an end falls with n, the one that is cut off at n y + 1 terms rises
+    endless = (y + np.sqrt(near * variance)) * ratio / step / (near * variance) + ratio / step**2 / (near * variance)
+    terms = y + 1.0 / near  # of the cut sum, by n
+    cut = (terms * (y + np.sqrt(far * variance)) + terms * (far * terms) / 2.0) / variance
+    exponent = y * math.log(ratio) - relative_entropy(y, mean) * first
+    return np.asarray(upper + np.exp(exponent) * np.minimum(endless, cut))
+
+
+def _remainder(sides: list[tuple[float, float]], start: int) -> float:
+    """A bound on the sum over all k ≥ start."""
+    if not sides:
+        return 0.0
+    slowest = min(_hellinger(*side) for side in sides)
+    if slowest == 0.0:
+        return math.inf
+    edges = _blocks(start, NEGLIGIBLE / slowest)
+    first, last = edges[:-1], edges[1:] - 1.0
+    return float((_both([excess_bound(*side, first, last) for side in sides]) * np.diff(edges)).sum())
+
+
+def _both(excesses: list[Array]) -> Array:
+    """(1 + a)(1 + b) − 1, or what there is of it, without taking 1 from a number close to it."""
+    if len(excesses) < 2:
+        return excesses[0] if excesses else np.zeros(1)
+    reward, cost = excesses
+    return np.asarray(reward + cost + reward * cost)
+
+
+def _hellinger(mean: float, threshold: float) -> float:
+    """H = (√(μ(1 − y)) − √(y(1 − μ)))², the slowest rate at which the bound falls with k."""
+    root = math.sqrt(mean * (1.0 - threshold)) + math.sqrt(threshold * (1.0 - mean))
+    return ((mean - threshold) / root) ** 2
+
+
+def _blocks(start: int, end: float) -> Array:
+    """Edges of blocks from ``start`` until nothing is left: single k first, then growing in proportion."""
+    single = np.arange(start, start + math.ceil(1.0 / BLOCK_GROWTH), dtype=float)
+    count = max(math.ceil(math.log(max(end / single[-1], 1.0)) / math.log1p(BLOCK_GROWTH)), 1)
+    growing = np.ceil(single[-1] * (1.0 + BLOCK_GROWTH) ** np.arange(1, count + 1))
+    return np.unique(np.concatenate([single, growing]))
