@@ -133,3 +133,40 @@ def test_the_core_imports_no_extra():
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+def test_bounds_as_json_and_as_a_table(problem):
+    done = run("bounds", problem, "--budget", 50_000, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads(done.stdout)
+    assert [arm["arm"] for arm in record["arms"]] == list(Problem.load(problem).names)
+    worse = [arm for arm in record["arms"] if not arm["best"]]
+    assert len(worse) == 3
+    for arm in worse:
+        assert arm["pulls"] == pytest.approx(arm["first_pulls"] + arm["lucky_samples"] + arm["waiting"])
+    assert record["upper"]["paper"] == pytest.approx(sum(arm["regret"] for arm in worse))
+    assert 0 < record["constants"]["lower"] < record["constants"]["bts"] < record["constants"]["ucb_bv1"]
+    assert record["optimum"]["low"] == record["optimum"]["high"] == pytest.approx(record["best_ratio"] * 50_000)
+    table = run("bounds", problem, "--budget", 50_000, "--chain", "sharp").stdout
+    assert "sharp chain" in table
+    assert f"{record['upper']['sharp']:,.0f}" in table
+
+
+def test_bounds_at_the_end_of_gamma_are_null(problem):
+    record = json.loads(run("bounds", problem, "--budget", 100, "--gamma", 1, "--json").stdout)
+    assert record["upper"] == {"paper": None, "sharp": None}
+    assert "∞" in run("bounds", problem, "--budget", 100, "--gamma", 0).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--budget", 0.5), "at least 1"),
+        (("--budget", 100, "--gamma", 2), "from 0 to 1"),
+        (("--budget", 100, "--chain", "best"), "paper or sharp"),
+    ],
+)
+def test_bounds_say_what_is_wrong(problem, options, remedy):
+    done = run("bounds", problem, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert remedy in done.stderr

@@ -1,4 +1,4 @@
-"""The command line: simulate, policies, problem, demo; and, in `studies`, run, paper, report, compare."""
+"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; and `bounds`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli import studies
+from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
@@ -32,6 +33,7 @@ app.command("paper")(studies.paper_command)
 app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)
 app.command("compare")(studies.compare_command)
+app.command("bounds")(bounds_command)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ The paper's chain, arm by arm, for any γ in (0, 1) and Lᵢ = 2 ln B / δᵢ(γ
 
     E[Tᵢ] ≤ min over whole L ≥ 1 of  L + 2 q^(L+1) N + 2 q^L/(1 − q)  + Σ_k (E[1/pʳ] E[1/pᶜ] − 1).
 
-Every γ gives a true bound; the best one is looked for, arm by arm.
+Every γ gives a true bound; one within a few percent of the best is found, arm by arm.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ CHAINS: tuple[Chain, ...] = ("paper", "sharp")
 GRID = 2.0 ** (1.0 / 8.0)
 """ε is looked for on a grid of this ratio, the same for all arms: they share the sums. The minimum is flat."""
 
-ROUGH_PULLS = 64
-"""Terms summed exactly while the place of the minimum is looked for."""
+ROUGH_PULLS = 128
+"""Terms summed exactly while the place of the minimum is looked for: a tenth of the time."""
 
 SMALLEST_SHARE = 2.0**-8
 """The smallest part of the way that arm 1 is given: ε(γ) ≥ ε(0)/256."""
@@ -105,9 +105,9 @@ def upper_bound(problem: Problem, budget: float, gamma: float | None = None, cha
     >>> bound = upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000)
     >>> arm = bound.arms[0]
     >>> round(bound.regret), round(arm.gamma, 2), round(arm.pulls), round(arm.waiting)
-    (2937, 0.76, 7342, 1266)
+    (2959, 0.74, 7397, 967)
     >>> round(upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000, chain="sharp").regret)
-    478
+    492
     """
     return upper_bounds(problem, [budget], gamma, chain)[0]
 
@@ -156,21 +156,21 @@ def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chai
 
 
 def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> float:
-    """The γ of the smallest bound among those that put ε on the grid: found roughly, then step by step."""
-    top = math.floor(math.log(epsilon) / math.log(GRID))  # ε(0) itself is γ = 0, where the bound is infinite
-    places = range(top, top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID)), -1)
+    """The γ of the smallest bound among those that put ε on the grid, by halving: the bound has one valley in ε."""
+    # a place on the grid is a power of GRID, counted down from the first one below ε(0), where γ = 0
+    top = math.ceil(math.log(epsilon) / math.log(GRID)) - 1
+    low, high = top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID)), top
 
-    def bound(place: int, exact_pulls: int) -> float:
-        share = GRID**place / epsilon
-        if share >= 1.0:
-            return math.inf
-        return sum(counts.pulls((1.0 - share) * delta)) + sums(GRID**place, exact_pulls).total
+    def bound(place: int) -> float:
+        return sum(counts.pulls((1.0 - GRID**place / epsilon) * delta)) + sums(GRID**place, ROUGH_PULLS).total
 
-    place = min(places, key=lambda each: bound(each, ROUGH_PULLS))
-    step = min((-1, 1), key=lambda side: bound(place + side, EXACT_PULLS))
-    while bound(place + step, EXACT_PULLS) < bound(place, EXACT_PULLS):
-        place += step
-    return 1.0 - GRID**place / epsilon
+    while low < high:
+        middle = (low + high) // 2
+        if bound(middle) < bound(middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    return 1.0 - GRID**low / epsilon
 
 
 class _Sums:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,7 @@ def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: i
 
 
 def excess(mean: float, threshold: float, pulls: int) -> Array:
-    """a_k for k = 0, …, pulls − 1, to about 12 digits.
+    """a_k for k = 0, …, pulls − 1, to about eleven digits.
 
     >>> excess(0.5, 0.4, pulls=3)  # the first is 0.4/0.6: a uniform θ is below 0.4 that often
     array([0.66666667, 0.98412698, 1.19610636])
@@ -80,28 +79,27 @@ def excess(mean: float, threshold: float, pulls: int) -> Array:
 
 
 def _excess_rows(mean: float, threshold: float, start: int, stop: int) -> Array:
-    trials, successes, log_choose, inside = _log_choose(start, stop)
     if mean == 1.0:  # every pull succeeds: s = k
-        below = threshold ** (trials[:, 0] + 1.0)
+        below = threshold ** np.arange(start + 1.0, stop + 1.0)
         return np.asarray(below / (1.0 - below))
-    failures = np.where(inside, trials - successes, 0)
-    log_mean = log_choose + successes * math.log(mean) + failures * math.log1p(-mean)
-    # of k + 1 trials at the threshold: C(k + 1, s) = C(k, s)·(k + 1)/(k + 1 − s)
-    log_threshold = log_choose + np.log((trials + 1.0) / (failures + 1.0))
-    log_threshold += successes * math.log(threshold) + (failures + 1.0) * math.log1p(-threshold)
-    log_up_to = np.minimum(np.logaddexp.accumulate(np.where(inside, log_threshold, -np.inf), axis=1), 0.0)
-    terms = np.where(inside, np.exp(log_mean - log_up_to) * -np.expm1(log_up_to), 0.0)
-    return np.asarray(terms.sum(axis=1))
+    trials = np.arange(start, stop)[:, None]
+    log_mean = _log_binomial(trials, stop, mean)
+    log_threshold = _log_binomial(trials + 1, stop + 1, threshold)
+    log_up_to = np.logaddexp.accumulate(log_threshold, axis=1)[:, :-1]
+    log_beyond = np.logaddexp.accumulate(log_threshold[:, :0:-1], axis=1)[:, ::-1]
+    # beyond s = k there is nothing to sum, and up_to would be a product of rounding errors
+    return np.asarray(np.exp(log_mean + np.where(np.isfinite(log_mean), log_beyond - log_up_to, 0.0)).sum(axis=1))
 
 
-@cache
-def _log_choose(start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.bool_]]:
-    """k, s, ln C(k, s) and where s ≤ k: the same for every threshold."""
-    trials, successes = np.arange(start, stop)[:, None], np.arange(stop)[None, :]
-    inside = successes <= trials
-    log_factorial = gammaln(np.arange(stop) + 1.0)
-    within = np.where(inside, successes, 0)
-    return trials, successes, log_factorial[trials] - log_factorial[within] - log_factorial[trials - within], inside
+def _log_binomial(trials: NDArray[np.int64], columns: int, chance: float) -> Array:
+    """ln P(Bin(n, p) = s), a row for each n and a column for each s below ``columns``; −∞ where s > n."""
+    successes = np.arange(columns)[None, :]
+    failures = trials - successes
+    inside = failures >= 0
+    failures = np.where(inside, failures, 0)
+    log_factorial = gammaln(np.arange(columns + 1) + 1.0)
+    log_choose = log_factorial[trials] - log_factorial[successes] - log_factorial[failures]
+    return np.where(inside, log_choose + successes * math.log(chance) + failures * math.log1p(-chance), -np.inf)
 
 
 def excess_bound(mean: float, threshold: float, first: Array, last: Array) -> Array:

@@ -1,0 +1,160 @@
+"""The command ``bounds``: what is proven about a problem, before anything is played."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.screen import plain_table
+from budgetbandits.errors import BadParameter
+from budgetbandits.oracle import best_arms, best_ratio, gaps, reward_bounds
+from budgetbandits.problem import Problem
+from budgetbandits.theory import (
+    UpperBound,
+    bts_constant,
+    distances,
+    lower_constant,
+    ucb_bv1_constant,
+    ucb_bv2_constant,
+    upper_bound,
+)
+from budgetbandits.theory.upper import CHAINS
+
+SHOWN = 20
+"""Arms in the table; --json has them all."""
+
+
+def bounds_command(
+    problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
+    budget: Annotated[float, typer.Option(help="The budget, at least 1.")],
+    gamma: Annotated[
+        float | None, typer.Option(help="The paper's γ for all arms, 0 to 1; the best for each arm if not given.")
+    ] = None,
+    chain: Annotated[str, typer.Option(help="Terms arm by arm: paper, as it stands there, or sharp.")] = "paper",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """What is proven of Budgeted Thompson Sampling on a problem: Theorem 1 evaluated, and the lower bound."""
+    if chain not in CHAINS:
+        raise BadParameter(f"--chain is {chain!r}; use {' or '.join(CHAINS)}")
+    arms = Problem.load(problem)
+    bounds = {each: upper_bound(arms, budget, gamma, each) for each in CHAINS}
+    if as_json:
+        print(json.dumps(_record(arms, budget, bounds, chain), allow_nan=False))
+    else:
+        _show(arms, budget, bounds, chain, title=str(problem))
+
+
+def _record(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain: str) -> dict[str, Any]:
+    distance, gap = distances(problem), gaps(problem)
+    terms = {arm.arm: arm for arm in bounds[chain].arms}
+    low, high = reward_bounds(problem, budget)
+    arms = []
+    for place, name in enumerate(problem.names):
+        record: dict[str, Any] = {"arm": name, "gap": float(gap[place]), "best": place not in terms}
+        if place in terms:
+            arm = terms[place]
+            record |= {
+                "gamma": arm.gamma, "delta": arm.delta, "epsilon": arm.epsilon, "first_pulls": _finite(arm.first_pulls),
+                "lucky_samples": _finite(arm.lucky_samples), "waiting": _finite(arm.waiting),
+                "remainder": _finite(arm.remainder), "pulls": _finite(arm.pulls), "regret": _finite(arm.regret),
+                "lower_pulls_per_log_budget": 1.0 / float(distance[place]),
+            }  # fmt: skip
+        arms.append(record)
+    return {
+        "budget": budget,
+        "best_ratio": best_ratio(problem),
+        "optimum": {"low": low, "high": high},
+        "chain": chain,
+        "arms": arms,
+        "upper": {each: _finite(bound.regret) for each, bound in bounds.items()},
+        "overdraft": bounds[chain].overdraft,
+        "trivial": bounds[chain].trivial,
+        "constants": {
+            "lower": lower_constant(problem),
+            "lower_known_costs": lower_constant(problem, known_costs=True),
+            "bts": bts_constant(problem),
+            "bts_gamma_1": bts_constant(problem, gamma=1.0),
+            "ucb_bv1": ucb_bv1_constant(problem),
+            "ucb_bv2": ucb_bv2_constant(problem),
+        },
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: null."""
+    return value if math.isfinite(value) else None
+
+
+def _show(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain: str, title: str) -> None:
+    best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
+    table = plain_table(
+        title=f"{escape(title)}: pulls at most at B = {budget:,g} ({chain} chain)\n"
+        f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost)",
+        title_justify="left",
+    )
+    table.add_column("arm", overflow="fold")
+    for column in ("Δ", "γ", "δ", "ε", "⌈L⌉", "lucky", "waiting", "pulls", "regret"):
+        table.add_column(column, justify="right", no_wrap=True)
+    arms = sorted(bounds[chain].arms, key=lambda arm: -arm.regret)
+    for arm in arms[:SHOWN]:
+        table.add_row(
+            escape(problem.names[arm.arm]),
+            *(f"{value:.2g}" for value in (arm.gap, arm.gamma, arm.delta, arm.epsilon)),
+            *(_short(value) for value in (arm.first_pulls, arm.lucky_samples, arm.waiting, arm.pulls, arm.regret)),
+        )
+    console = Console()
+    console.print(table)
+    if len(arms) > SHOWN:
+        console.print(f"The {SHOWN} arms that add the most of {len(arms)}; all are in --json.\n", highlight=False)
+    left_out = max(
+        (arm.remainder / arm.waiting for arm in arms if math.isfinite(arm.waiting) and arm.waiting), default=0
+    )
+    console.print(
+        "⌈L⌉: until the arm is known. lucky: it still looked better by δ. waiting: the\n"
+        f"best arm looked worse by ε (at most {left_out:.0%} of it is a bound on terms not summed).\n",
+        highlight=False,
+    )
+    low, high = reward_bounds(problem, budget)
+    lower, log = lower_constant(problem), math.log(budget)
+    lines = [
+        ("the optimum R*", _count(low) if low == high else f"{_count(low)} to {_count(high)}"),
+        ("regret at most, the paper's chain", _count(bounds["paper"].regret)),
+        ("regret at most, the sharper chain", _count(bounds["sharp"].regret)),
+        ("regret at most whatever is played", _count(bounds[chain].trivial)),
+        (
+            "Theorem 1's ln B term alone, γ = 1/√2",
+            f"{_count(bts_constant(problem) * log)} = {_count(bts_constant(problem))} ln B",
+        ),
+        (
+            "the same for UCB-BV1",
+            f"{_count(ucb_bv1_constant(problem) * log)} = {_count(ucb_bv1_constant(problem))} ln B",
+        ),
+        (
+            "the same for UCB-BV2",
+            f"{_count(ucb_bv2_constant(problem) * log)} = {_count(ucb_bv2_constant(problem))} ln B",
+        ),
+        ("no policy grows slower than, as B → ∞", f"{_count(lower * log)} = {_count(lower)} ln B"),
+    ]
+    for name, value in lines:
+        console.print(f"{name:40} {value}", highlight=False)
+
+
+def _short(value: float) -> str:
+    """Three digits and K, M or G: a table of 80 columns has no more room."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "K")):
+        if unit <= value < 1e12:
+            scale = 1e3 if letter == "K" else unit
+            return f"{value / scale:.3g}{letter}"
+    return _count(value)
+
+
+def _count(value: float) -> str:
+    if not math.isfinite(value):
+        return "∞"
+    return f"{value:.3g}" if abs(value) < 10 or abs(value) >= 1e7 else f"{value:,.0f}"

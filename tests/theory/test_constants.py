@@ -1,0 +1,65 @@
+"""Remark 1: the constants before ln B, against the indices of the policies themselves, and who is smaller."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from budgetbandits import Problem
+from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
+from budgetbandits.theory import (
+    bts_constant,
+    lower_constant,
+    ucb_bv1_constant,
+    ucb_bv1_constant_quoted,
+    ucb_bv2_constant,
+    upper_bound,
+)
+
+mean = st.floats(0.01, 1.0)
+two_arms = Problem.bernoulli([0.5, 0.3], [0.5, 0.4])  # ρ* = 1, Δ = 0.25, λ = 0.4
+
+
+@pytest.mark.parametrize(("index", "constant"), [(ucb_bv1, ucb_bv1_constant), (ucb_bv2, ucb_bv2_constant)])
+def test_at_the_constants_number_of_pulls_the_bonus_is_half_the_gap(index, constant):
+    """constant = μc Δ n/ln t with n the pulls at which the policy's own index exceeds the ratio by Δ/2."""
+    log_time = 50.0
+    pulls = constant(two_arms) / (0.4 * 0.25) * log_time
+    bonus = index(0.3, 0.4, pulls, np.exp(log_time) + 1.0, 0.4) - 0.75
+    assert bonus == pytest.approx(0.125, rel=1e-9)
+
+
+def test_remark_one_by_hand():
+    """w = (2 + 5 + ¼)/(¼ · 0.4) = 72.5."""
+    assert bts_constant(two_arms) == pytest.approx(4 * 4 / (0.4 * 0.25))
+    assert bts_constant(two_arms, gamma=1.0) == pytest.approx(80.0)
+    assert ucb_bv1_constant(two_arms) == pytest.approx(0.4 * 0.25 * 72.5**2)
+    assert ucb_bv1_constant_quoted(two_arms) == pytest.approx(1.0 * 72.5**2 + 0.2 * 72.5)
+
+
+@given(rewards=st.lists(mean, min_size=2, max_size=6), costs=st.lists(mean, min_size=6, max_size=6))
+@settings(max_examples=300)
+def test_remark_one_holds(rewards, costs):
+    """And by the sharper count of Lemma 2 as well, which makes the rivals' constants smaller."""
+    problem = Problem.bernoulli(rewards, costs[: len(rewards)])
+    ours = bts_constant(problem)
+    for theirs in (ucb_bv1_constant, ucb_bv2_constant, ucb_bv1_constant_quoted):
+        assert ours <= theirs(problem)
+    assert ours >= bts_constant(problem, gamma=1.0) >= lower_constant(problem)
+
+
+def test_the_bound_grows_by_the_constant():
+    """From B = 10¹⁰⁰ to 10²⁰⁰ at one γ; ⌈L⌉ adds less than a pull."""
+    problem = Problem.bernoulli([0.8, 0.4, 0.6], [0.5, 0.5, 0.9])
+    early, late = (upper_bound(problem, 10.0**power, gamma=0.5).regret for power in (100, 200))
+    assert (late - early) / (100 * math.log(10)) == pytest.approx(bts_constant(problem, gamma=0.5), rel=1e-4)
+
+
+def test_the_ends():
+    assert bts_constant(two_arms, gamma=0.0) == math.inf
+    tied = Problem.bernoulli([0.5, 0.25], [0.5, 0.25])
+    for constant in (bts_constant, ucb_bv1_constant, ucb_bv2_constant, ucb_bv1_constant_quoted):
+        assert constant(tied) == 0.0
+    assert bts_constant(tied, gamma=0.0) == 0.0

@@ -1,0 +1,127 @@
+"""The asymptotic lower bound: its one minimisation against a numerical one, and the classical limit."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from budgetbandits import Problem, best_ratio, family
+from budgetbandits.theory import distances, lower_constant
+from budgetbandits.theory.divergence import relative_entropy
+
+mean = st.floats(0.001, 1.0)
+
+
+def plain_kl(p, q):
+    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+
+
+@given(p=st.floats(0.001, 0.999), q=st.floats(0.001, 0.999))
+def test_relative_entropy(p, q):
+    assert relative_entropy(p, q) == pytest.approx(plain_kl(p, q), rel=1e-9, abs=1e-12)
+
+
+def test_relative_entropy_at_the_edges():
+    assert relative_entropy(0.0, 0.25) == pytest.approx(-math.log(0.75))
+    assert relative_entropy(1.0, 0.25) == pytest.approx(-math.log(0.25))
+    assert relative_entropy(0.0, 0.0) == relative_entropy(1.0, 1.0) == relative_entropy(0.3, 0.3) == 0.0
+    assert relative_entropy(0.5, 1.0) == relative_entropy(0.5, 0.0) == relative_entropy(1.0, 1.5) == math.inf
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-6, 1e-9])
+def test_relative_entropy_of_almost_equal_laws(step):
+    """d²/(2p(1−p)) and the next order, where the plain formula has lost its digits."""
+    p, q = 0.3, 0.3 + step
+    d = q - p
+    series = d * d / (2 * p * (1 - p)) * (1 - 2 * d * (1 - 2 * p) / (3 * p * (1 - p)))
+    assert relative_entropy(p, q) == pytest.approx(series, rel=max(20 * step**2, 1e-12))
+
+
+@given(reward=mean, cost=mean, best_reward=mean, best_cost=mean)
+def test_the_root_is_the_minimum(reward, cost, best_reward, best_cost):
+    ratio = best_reward / best_cost
+    assume(ratio > 1.001 * reward / cost)
+    found = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
+    low, high = reward / ratio, min(cost, 1 / ratio)
+    least = minimize_scalar(
+        lambda c: relative_entropy(reward, min(ratio * c, 1.0)) + relative_entropy(cost, c),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-12},
+    ).fun
+    assert found == pytest.approx(least, rel=1e-6)
+    assert found <= least * (1 + 1e-9)
+
+
+@given(reward=mean, cost=mean, best_reward=mean, best_cost=mean, x=st.floats(0, 1), y=st.floats(0, 1))
+def test_no_law_that_would_be_best_is_nearer(reward, cost, best_reward, best_cost, x, y):
+    """Off the line r = ρ*c as well, which the minimisation does not look at."""
+    ratio = best_reward / best_cost
+    assume(ratio > 1.001 * reward / cost)
+    c = x * min(1.0, 1.0 / ratio)
+    r = ratio * c + y * max(1.0 - ratio * c, 0.0)
+    found = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
+    assert found <= relative_entropy(reward, r) + relative_entropy(cost, c) + 1e-12
+
+
+@given(best=st.floats(0.05, 1.0), share=st.floats(0.01, 0.99))
+def test_known_costs_of_one_are_lai_and_robbins(best, share):
+    problem = Problem.bernoulli([best, best * share], [1.0, 1.0])
+    expected = (best - best * share) / relative_entropy(best * share, best)
+    assert lower_constant(problem, known_costs=True) == pytest.approx(expected)
+
+
+def test_costs_of_one_that_must_be_learned():
+    """An arm that has cost 1 so far may be cheaper: c = min(1, (1 + μr)/(2ρ*)) instead of 1, so it takes more pulls."""
+    problem = Problem.bernoulli([0.9, 0.3], [1.0, 1.0])
+    cheaper = 1.3 / 1.8
+    assert distances(problem)[1] == pytest.approx(plain_kl(0.3, 0.9 * cheaper) - math.log(cheaper))
+    assert lower_constant(problem) > 1.5 * lower_constant(problem, known_costs=True)
+    close = Problem.bernoulli([0.6, 0.5], [1.0, 1.0])  # (1 + μr)/(2ρ*) > 1: learning the costs is free
+    assert lower_constant(close) == pytest.approx(lower_constant(close, known_costs=True))
+
+
+def test_an_arm_too_dear_to_be_the_best_needs_no_pulls_when_costs_are_known():
+    """ρ* = 5 and a cost of ½: even a reward of 1 at every pull would not do."""
+    problem = Problem.bernoulli([0.5, 0.9], [0.1, 0.5])
+    assert lower_constant(problem, known_costs=True) == 0.0
+    assert lower_constant(problem) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("rewards", "costs"),
+    [
+        ([1, 0.5], [0.5, 0.5]),
+        ([0.5, 0], [0.5, 0.5]),
+        ([0.5, 1], [0.1, 1]),
+        ([1, 1], [0.1, 0.2]),
+        ([0.5, 0.5], [0.5, 0.5 + 1e-10]),
+    ],
+)
+def test_means_at_the_edge(rewards, costs):
+    assert 0 < lower_constant(Problem.bernoulli(rewards, costs)) < math.inf
+
+
+def test_ties_ask_for_nothing():
+    assert lower_constant(Problem.bernoulli([0.8, 0.4], [0.8, 0.4])) == 0.0
+    assert lower_constant(Problem.bernoulli([0.0, 0.0], [0.8, 0.4])) == 0.0
+
+
+def test_near_a_tie_the_distance_is_a_square():
+    """d ≈ (ρ*−ρᵢ)² μc²/(2(μr(1−μr) + ρ²μc(1−μc))): two normal laws, the usual limit."""
+    reward, cost, ratio = 0.3, 0.6, 0.5
+    for gap in (1e-3, 1e-5):
+        problem = Problem.bernoulli([(ratio + gap) * cost, reward], [cost, cost])
+        variance = reward * (1 - reward) + ratio**2 * cost * (1 - cost)
+        limit = (gap * cost) ** 2 / (2 * variance)
+        assert distances(problem)[1] == pytest.approx(limit, rel=20 * gap)
+
+
+def test_thousands_of_problems_have_a_bound():
+    constants = [lower_constant(family("uniform-bernoulli", 10, seed, low=0.001)) for seed in range(2000)]
+    assert np.isfinite(constants).all()
+    assert min(constants) > 0.0
+    assert best_ratio(family("uniform-bernoulli", 10, 0, low=0.001)) > 0.0
