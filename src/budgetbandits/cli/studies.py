@@ -17,6 +17,7 @@ from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments import Results
+    from budgetbandits.experiments.paper import Findings
     from budgetbandits.experiments.runner import Progress as Tell
     from budgetbandits.experiments.runner import Workers
 
@@ -72,7 +73,7 @@ def paper_command(
     table.add_column("the paper says")
     table.add_column("random problems", justify="right")
     table.add_column("verdict", no_wrap=True)
-    for claim in paper.claims(found[paper.CALIBRATED], found[paper.ENSEMBLE]):
+    for claim in found.claims:
         table.add_row(claim.says, f"{claim.share:.0%} of {claim.problems}", claim.verdict)
     Console().print(table)
     _show_report(out, found)
@@ -145,7 +146,7 @@ def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
     return Workers("ray" if ray else "processes", count or -1)
 
 
-def _show_report(folder: Path, found: dict[str, Results] | None = None) -> None:
+def _show_report(folder: Path, found: Findings | None = None) -> None:
     from budgetbandits.report import write_report
 
     page = write_report(folder, found)

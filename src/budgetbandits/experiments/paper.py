@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import polars as pl
 from scipy import stats
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import calibration
+from budgetbandits.experiments import calibration, proven
+from budgetbandits.experiments.claims import Claim, claim
 from budgetbandits.experiments.plan import Experiment
+from budgetbandits.experiments.proven import PanelBounds
 from budgetbandits.experiments.results import Results, wilson
 from budgetbandits.experiments.runner import Progress, Workers, run
 
@@ -28,32 +31,43 @@ BTS, EPSILON_FIRST = "bts", "epsilon-first"
 NAMES = {"bts": "BTS", "epsilon-first": "ε-first", "pd-bwk": "PD-BwK", "ucb-bv1": "UCB-BV1", "kube": "KUBE"}
 CALIBRATED, ENSEMBLE = "calibrated", "ensemble"
 
-BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
-MOST, HARDLY_ANY = 0.9, 0.1
-"""A claim holds in general if it does on this share of the random problems, and fails if on no more than that."""
-
 
 @dataclass(frozen=True)
-class Claim:
-    """Something the paper says of its simulations, what was measured, and the verdict."""
+class Findings:
+    """Both studies, and what follows from them; each is worked out once, when it is asked for."""
 
-    says: str
-    criterion: str
-    measured: tuple[str, ...]
-    holds: tuple[bool, ...]
-    share: float
-    share_low: float
-    share_high: float
-    problems: int
+    calibrated: Results
+    ensemble: Results
+
+    @cached_property
+    def bounds(self) -> list[PanelBounds]:
+        """What is proven of BTS on each of the four panels."""
+        return proven.panel_bounds(self.calibrated)
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """Everything the paper observes and proves, in its order."""
+        both = self.calibrated, self.ensemble
+        return [
+            _lowest(*both),
+            _stable(*both),
+            _more_arms(*both),
+            _epsilon_first_scatters(*both),
+            _logarithmic(*both),
+            proven.theorem_one(*both, self.bounds),
+            proven.remark_one(*both),
+        ]
 
     @property
-    def verdict(self) -> str:
-        """Borne out: on all panels and on most random problems. Not: on no panel and hardly any. Else it depends."""
-        if all(self.holds) and self.share >= MOST:
-            return BORNE_OUT
-        if not any(self.holds) and self.share <= HARDLY_ANY:
-            return NOT_BORNE_OUT
-        return DEPENDS
+    def is_full(self) -> bool:
+        """Whether these are the studies as shipped, and not a quick look."""
+        found = {CALIBRATED: self.calibrated, ENSEMBLE: self.ensemble}
+        return all(
+            found[name].record["runs"] >= whole.runs
+            and found[name].budgets == list(whole.budgets)
+            and len(found[name].record["problems"]) == len(whole.problems)
+            for name, whole in experiments().items()
+        )
 
 
 def experiments(runs: int | None = None, quick: bool = False) -> dict[str, Experiment]:
@@ -75,44 +89,23 @@ def reproduce(
     workers: Workers | None = None,
     progress: Progress | None = None,
     command: str = "",
-) -> dict[str, Results]:
+) -> Findings:
     """Run both studies into ``out``, as far as they are not there already."""
     for name, experiment in experiments(runs, quick).items():
         run(experiment, Path(out) / name, workers, progress, command)
     return load(out)
 
 
-def load(out: str | Path) -> dict[str, Results]:
+def load(out: str | Path) -> Findings:
     try:
-        return {name: Results.load(Path(out) / name) for name in (CALIBRATED, ENSEMBLE)}
+        return Findings(Results.load(Path(out) / CALIBRATED), Results.load(Path(out) / ENSEMBLE))
     except StudyError as error:
         raise StudyError(f"{error} (for the paper's two studies: budgetbandits paper --out {out})") from None
-
-
-def is_full(found: dict[str, Results]) -> bool:
-    """Whether these are the studies as shipped, and not a quick look."""
-    return all(
-        found[name].record["runs"] >= whole.runs
-        and found[name].budgets == list(whole.budgets)
-        and len(found[name].record["problems"]) == len(whole.problems)
-        for name, whole in experiments().items()
-    )
 
 
 def is_paper(folder: str | Path) -> bool:
     """Whether a folder holds the two studies of the paper."""
     return (Path(folder) / CALIBRATED / "study.json").exists()
-
-
-def claims(calibrated: Results, ensemble: Results) -> list[Claim]:
-    """Everything the paper observes, in its order."""
-    return [
-        _lowest(calibrated, ensemble),
-        _stable(calibrated, ensemble),
-        _more_arms(calibrated, ensemble),
-        _epsilon_first_scatters(calibrated, ensemble),
-        _logarithmic(calibrated, ensemble),
-    ]
 
 
 # --- the claims --------------------------------------------------------------------------------------------------
@@ -131,12 +124,13 @@ def _lowest(calibrated: Results, ensemble: Results) -> Claim:
         )
         holds.append(row["high"] < 0.0)
     best = per_problem(ensemble).sort("mean").group_by("problem", maintain_order=True).first()
-    return _claim(
+    return claim(
         "BTS has the lowest regret in all four panels.",
         f"At B = {calibrated.largest():,.0f} BTS minus the best other policy has a 95 % interval below 0.",
         measured,
         holds,
         (best["policy"] == BTS).to_numpy(),
+        _random_problems(ensemble),
     )
 
 
@@ -153,12 +147,13 @@ def _stable(calibrated: Results, ensemble: Results) -> Claim:
         holds.append(spread[BTS] < middle)
     wide = per_problem(ensemble).pivot("policy", index="problem", values="std")
     spreads = wide.select(ensemble.policies).to_numpy()
-    return _claim(
+    return claim(
         "The standard deviation of BTS over the runs is small.",
         "It is below the median of the five policies' standard deviations.",
         measured,
         holds,
         spreads[:, ensemble.policies.index(BTS)] < np.median(spreads, axis=1),
+        _random_problems(ensemble),
     )
 
 
@@ -184,13 +179,14 @@ def _more_arms(calibrated: Results, ensemble: Results) -> Claim:
         rises.append(
             (hundred.select(ensemble.policies).to_numpy() > ten.select(ensemble.policies).to_numpy()).all(axis=1)
         )
-    return _claim(
+    return claim(
         "From 10 to 100 arms the regret of every policy rises.",
         "At the largest budget, for every policy and both laws, by more than 1.96 standard errors. Random problems: "
         "pairs with the same seed, 10 and 100 arms, on which all five rise.",
         measured,
         holds,
         np.concatenate(rises),
+        _random_pairs(ensemble),
     )
 
 
@@ -207,13 +203,14 @@ def _epsilon_first_scatters(calibrated: Results, ensemble: Results) -> Claim:
         holds.append(first["policy"] == EPSILON_FIRST)
     measured.append(misses(calibrated)["text"])
     widest = per_problem(ensemble).sort("std", descending=True).group_by("problem", maintain_order=True).first()
-    return _claim(
+    return claim(
         "ε-first has by far the largest standard deviation, because it settles on a wrong arm now and then "
         "(in 13 of 500 runs).",
         "Its standard deviation is the largest of the five.",
         measured,
         holds,
         (widest["policy"] == EPSILON_FIRST).to_numpy(),
+        _random_problems(ensemble),
     )
 
 
@@ -251,7 +248,7 @@ def _logarithmic(calibrated: Results, ensemble: Results) -> Claim:
     values = wide.select([str(b) for b in (early_, middle_, late_)]).to_numpy()
     slow = np.diff(values, axis=1) / np.diff(np.log([early_, middle_, late_]))
     slopes = slow[:, 1] / np.where(slow[:, 0] > 0, slow[:, 0], np.nan)
-    return _claim(
+    return claim(
         "The regret of BTS grows like ln B (Theorem 1: it is O(ln B)).",
         f"The slope against ln B from {middle:,.0f} to {late:,.0f}, by that from {early:,.0f} to {middle:,.0f}: "
         f"1 is logarithmic growth, {bar:.2f} is growth like √B. Holds if the interval lies below {bar:.2f}: that "
@@ -259,6 +256,7 @@ def _logarithmic(calibrated: Results, ensemble: Results) -> Claim:
         measured,
         holds,
         slopes < root_growth(early_, middle_, late_),
+        _random_problems(ensemble),
     )
 
 
@@ -303,16 +301,16 @@ def _by_run(results: Results, panel: str, budgets: Sequence[float]) -> np.ndarra
     return wide.select([str(budget) for budget in budgets]).to_numpy()
 
 
+def _random_problems(ensemble: Results) -> str:
+    return f"random problems at B = {ensemble.largest():,.0f}"
+
+
+def _random_pairs(ensemble: Results) -> str:
+    return f"random pairs at B = {ensemble.largest():,.0f}"
+
+
 def _pairs(groups: Sequence[str]) -> list[tuple[str, str]]:
     return [(groups[0], groups[1]), (groups[2], groups[3])]
-
-
-def _claim(
-    says: str, criterion: str, measured: list[str], holds: list[bool], on_problems: np.ndarray[Any, Any]
-) -> Claim:
-    hits, trials = int(on_problems.sum()), len(on_problems)
-    low, high = wilson(hits, trials)
-    return Claim(says, criterion, tuple(measured), tuple(holds), hits / trials, float(low), float(high), trials)
 
 
 def _mean(values: pl.Series) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
+from budgetbandits.experiments.proven import PanelBounds
 from budgetbandits.experiments.results import Results
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
@@ -77,14 +80,15 @@ def regret_against_budget(results: Results) -> Figure:
 
 def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: str) -> None:
     single = sum(problem["group"] == group for problem in results.record["problems"]) == 1
-    budgets = results.budgets
-    width = max(budgets) - min(budgets)
+    low, high = min(results.budgets), max(results.budgets)
+    decades = high >= 1000 * low  # on a straight axis all but the largest would be one point
     for place, policy in enumerate(results.policies):
         rows = summary.filter(pl.col("policy") == policy).sort("budget")
         # a little to the side of each other, or the bars hide one another
-        shift = (place - (len(results.policies) - 1) / 2) * 0.004 * width
+        side = place - (len(results.policies) - 1) / 2
+        budgets = rows["budget"].to_numpy()
         axis.errorbar(
-            rows["budget"].to_numpy() + shift,
+            budgets * (1.0 + 0.03 * side) if decades else budgets + side * 0.004 * (high - low),
             rows["mean"].to_numpy(),
             yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
             label=label(policy),
@@ -97,13 +101,21 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
         )
     axis.set_title(group)
     axis.set_ylim(bottom=0)
-    axis.set_xlim(left=0)
-    axis.xaxis.set_major_formatter(FuncFormatter(_short))
+    if decades:
+        axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_xlim(left=0)
+    axis.xaxis.set_major_formatter(FuncFormatter(short))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def _short(value: float, _: int) -> str:
-    return f"{value / 1000:.3g}K" if value >= 1000 else f"{value:.3g}"
+def short(value: float, _: int = 0) -> str:
+    """200, 5K, 1M: a number on an axis."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if value >= unit:
+            return f"{value / unit:.3g}{letter}"
+    return f"{value:.3g}"
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
@@ -135,7 +147,7 @@ def who_wins(ensemble: Results) -> Figure:
             axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
             for scale in (axis.xaxis, axis.yaxis):
                 scale.set_major_locator(FixedLocator(_round_numbers(*ends)))
-                scale.set_major_formatter(FuncFormatter(_short))
+                scale.set_major_formatter(FuncFormatter(short))
                 scale.set_minor_formatter(NullFormatter())
             axis.set_title(f"{group}\nBTS lowest on {(x < y).sum()} of {len(x)}", fontsize=8.5)
             axis.set_xlabel("regret of BTS")
@@ -153,6 +165,72 @@ def who_wins(ensemble: Results) -> Figure:
             frameon=False,
         )
         figure.tight_layout(rect=(0, 0.09, 1, 1))
+    return figure
+
+
+def bounds_over_regret(calibrated: Results, panels: Sequence[PanelBounds]) -> Figure:
+    """The paper's figure with what is proven drawn over it: BTS between the lower bound and Theorem 1."""
+    measured = calibrated.summary().filter(pl.col("policy") == paper.BTS)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(2, 2, figsize=(9.2, 7.1), squeeze=False)
+        for axis, panel in zip(axes.flat, panels, strict=True):
+            rows = measured.filter(pl.col("group") == panel.group).sort("budget")
+            budgets = np.array(panel.budgets)
+            late = rows.filter(pl.col("budget") >= paper.growth_budgets(panel.budgets)[1])
+            since, regret = late["budget"].to_numpy(), late["mean"].to_numpy()
+            axis.plot(budgets, panel.paper, color="#555555", linestyle="--", label="Theorem 1 as the paper rounds it")
+            axis.plot(budgets, panel.sharp, color="#555555", label="Theorem 1, sharper chain")
+            axis.plot(budgets, panel.trivial, color="#555555", linestyle=":", label="whatever is played")
+            axis.plot(rows["budget"], rows["mean"], **_look(0), markersize=3.5, label="BTS, measured")
+            # a bound on the growth, not on the regret: it starts where the measurements are
+            growth = regret[0] + panel.lower * np.log(since / since[0])
+            axis.plot(
+                since, growth, color=COLOURS[1], linewidth=2.2, label="slowest growth in the long run (lower bound)"
+            )
+            axis.set(xscale="log", yscale="log", xlim=(budgets[0] * 0.9, budgets[-1] * 1.1))
+            axis.set_title(panel.group)
+            axis.xaxis.set_major_locator(FixedLocator(_round_numbers(budgets[0], budgets[-1])))
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            for scale in (axis.xaxis, axis.yaxis):
+                scale.set_major_formatter(FuncFormatter(short))
+        for axis in axes[:, 0]:
+            axis.set_ylabel("regret")
+        for axis in axes[-1]:
+            axis.set_xlabel("budget")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 0.9))
+    return figure
+
+
+def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:
+    """A panel for each group: the slope of BTS against ln B by the lower bound's constant, from budget to budget."""
+    groups = slopes["group"].unique(maintain_order=True).to_list()
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            1, len(groups), figsize=(max(3.2 * len(groups), 4.6), 3.2), squeeze=False, sharey=True
+        )  # fmt: skip
+        for axis, group in zip(axes.flat, groups, strict=True):
+            of_group = slopes.filter(pl.col("group") == group)
+            for place, problem in enumerate(of_group["problem"].unique(maintain_order=True)):
+                rows = of_group.filter(pl.col("problem") == problem)
+                share, low, high = (
+                    rows[name].to_numpy() / rows["lower"].to_numpy() for name in ("slope", "low", "high")
+                )
+                middle = np.sqrt(rows["from"].to_numpy() * rows["to"].to_numpy())
+                axis.errorbar(
+                    middle * (1 + 0.12 * place), share, yerr=[share - low, high - share], **_look(place),
+                    label=problem.removeprefix(group).strip(" /"),
+                    markersize=4, linewidth=1.2, elinewidth=0.9, capsize=2,
+                )  # fmt: skip
+            axis.axhline(1.0, color="#555555", linewidth=0.9, linestyle="--")
+            axis.set(xscale="log", xlabel="budget")
+            axis.set_title(group)
+            axis.xaxis.set_major_formatter(FuncFormatter(short))
+            axis.legend(frameon=False, fontsize=7.5, loc="lower right")
+        axes[0, 0].set_ylabel("slope / lower bound's constant")
+        axes[0, 0].set_ylim(bottom=0)
+        figure.tight_layout()
     return figure
 
 

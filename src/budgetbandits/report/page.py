@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgetbandits.experiments import paper
+from budgetbandits.experiments.growth import BTS, growth
 from budgetbandits.experiments.results import Results
 from budgetbandits.report import figures
 
@@ -18,15 +20,14 @@ SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
 
 
-def write_report(folder: str | Path, found: dict[str, Results] | None = None) -> Path:
+def write_report(folder: str | Path, found: paper.Findings | None = None) -> Path:
     """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two.
 
     ``found`` saves reading the paper's two again.
     """
     folder = Path(folder)
     if paper.is_paper(folder):
-        found = found or paper.load(folder)
-        content = _paper_content(found[paper.CALIBRATED], found[paper.ENSEMBLE], folder)
+        content = _paper_content(found or paper.load(folder), folder)
     else:
         content = _study_content(Results.load(folder), folder)
     page = folder / "report.html"
@@ -43,6 +44,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
     )
     environment.filters["number"] = number
+    environment.filters["short"] = figures.short
     environment.filters["policy"] = figures.label
     return environment.get_template("report.html")
 
@@ -54,21 +56,19 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 1 else f"{value:,.3g}"
 
 
-def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict[str, Any]:
-    claims = paper.claims(calibrated, ensemble)
+def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
+    calibrated, ensemble = found.calibrated, found.ensemble
     _write_tables(calibrated, folder / paper.CALIBRATED)
     _write_tables(ensemble, folder / paper.ENSEMBLE)
-    full = paper.is_full({paper.CALIBRATED: calibrated, paper.ENSEMBLE: ensemble})
     return {
         "title": "Thompson Sampling for Budgeted Multi-armed Bandits, reproduced",
         "lead": "The simulations of Xia, Li, Qin, Yu and Liu (IJCAI 2015): four panels, five policies, "
         f"{calibrated.record['runs']} runs; and {len(ensemble.record['problems'])} random problems at "
         f"{ensemble.record['runs']} runs and budgets up to {ensemble.largest():,.0f}.",
         "warning": None
-        if full
+        if found.is_full
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
-        "claims": claims,
-        "random_budget": ensemble.largest(),
+        "claims": found.claims,
         "figures": [
             (
                 "Figure 1",
@@ -83,10 +83,18 @@ def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict
                 f"Each point is a random problem at B = {ensemble.largest():,.0f}. Above the diagonal BTS has the "
                 "lowest regret, below it another policy has; colour and shape say which of the others is the best.",
             ),
+            (
+                "What is proven",
+                _figure(figures.bounds_over_regret(calibrated, found.bounds), folder, "figure-3"),
+                "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, "
+                "γ optimised for each arm; a bound above the dotted line says nothing. The lower bound is one on the "
+                "growth: in the long run no good policy's regret rises more slowly than the thick line.",
+            ),
         ],
         "tables": _tables(calibrated),
         "winners": _winners(ensemble),
         "exceptions": _exceptions(ensemble),
+        "growth": None,
         "comparison": [],
         "records": [calibrated.record, ensemble.record],
     }
@@ -97,11 +105,10 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
     problems = len(results.record["problems"])
     return {
         "title": results.record["name"],
-        "lead": f"{problems} problem{'s' * (problems > 1)}, {len(results.policies)} policies, "
+        "lead": f"{problems} problem{'s' * (problems > 1)}, {', '.join(map(figures.label, results.policies))}; "
         f"{results.record['runs']} runs, budgets up to {results.largest():,.0f}.",
         "warning": None,
         "claims": [],
-        "random_budget": None,
         "figures": [
             (
                 "Regret against budget",
@@ -116,11 +123,30 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
             )
         ],
         "tables": _tables(results),
-        "winners": _winners(results) if problems > len(results.groups) else None,
+        "winners": _winners(results) if problems > len(results.groups) and len(results.policies) > 1 else None,
         "exceptions": None,
+        "growth": _growth(results, folder),
         "comparison": results.compare().rows(named=True) if len(results.policies) > 1 else [],
         "records": [results.record],
     }
+
+
+def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
+    """BTS's slopes against ln B, where there are budgets enough to speak of growth and few enough to show."""
+    budgets, problems = results.budgets, results.record["problems"]
+    if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
+        return None
+    slopes = growth(results)
+    if len(problems) > SHOWN or slopes["lower"].is_null().any() or not (slopes["lower"] > 0.0).all():
+        return None
+    slopes.write_csv(folder / "growth.csv")
+    steps = list(pairwise(budgets))
+    rows = [
+        {"problem": name, "lower": frame["lower"][0], "slopes": frame.rows(named=True)}
+        for (name,), frame in slopes.group_by("problem", maintain_order=True)
+    ]
+    figure = _figure(figures.growth_beside_the_bound(slopes), folder, "growth")
+    return {"steps": steps, "rows": rows, "figure": figure}
 
 
 def _figure(figure: Any, folder: Path, name: str) -> Markup:
