@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from budgetbandits.experiments import Experiment, calibration, paper
+from budgetbandits.experiments.claims import Claim
 from budgetbandits.launcher import main
 from budgetbandits.problem import family
 
@@ -88,7 +89,7 @@ def test_growth_budgets_are_factors_of_five_apart_where_possible():
     ],
 )
 def test_verdicts(holds, share, verdict):
-    assert paper.Claim("", "", (), holds, share, 0.0, 1.0, 100).verdict == verdict
+    assert Claim("", "", (), holds, share, 0.0, 1.0, 100, "").verdict == verdict
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +105,14 @@ def test_quick_paper_says_where_its_report_is_and_that_it_is_quick(reproduced):
     folder, out, err = reproduced
     assert str(folder / "report.html") in out.replace("\n", "")
     assert "playing: " in err
-    assert len(re.findall("borne out|depends", out)) == 5
+    assert len(re.findall("borne out|depends", out)) == 7
     page = (folder / "report.html").read_text()
     assert "This is a quick look" in page
     for panel in ("(a) Bernoulli, 10 arms", "(d) Multinomial, 100 arms"):
         assert panel in page
     for kind in ("png", "svg", "pdf"):
         assert (folder / "figures" / f"figure-1.{kind}").stat().st_size > 5_000
+        assert (folder / "figures" / f"figure-3.{kind}").stat().st_size > 5_000
 
 
 def test_the_report_needs_no_network(reproduced):
@@ -118,6 +120,19 @@ def test_the_report_needs_no_network(reproduced):
     for address in re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page):
         assert address.startswith(("#", "data:")), address
     assert "<script" not in page
+
+
+def test_the_theorems_are_judged(reproduced):
+    """Both are proven, so anything but 'borne out' is a mistake of ours."""
+    found = paper.load(reproduced[0])
+    theorem, remark = found.claims[-2:]
+    assert theorem.verdict == remark.verdict == "borne out"
+    assert (len(theorem.holds), theorem.problems) == (4, 16)  # four random problems a group in a quick look
+    assert (len(remark.holds), remark.problems) == (4, 16)
+    for panel, rows in zip(found.bounds, theorem.measured, strict=True):
+        assert panel.group in rows
+        assert all(sharp < rounded for sharp, rounded in zip(panel.sharp, panel.paper, strict=True))
+        assert list(panel.sharp) == sorted(panel.sharp)
 
 
 def test_the_second_time_nothing_is_played(reproduced):

@@ -23,7 +23,7 @@ def growth(results: Results, level: float = 0.95) -> pl.DataFrame:
     is the lower bound's constant, null where it does not apply (arms whose reward and cost are correlated).
     """
     rows = []
-    games = results.table.filter(pl.col("policy") == BTS)
+    games = results.table.filter(pl.col("policy") == BTS).with_columns(pl.col("budget").cast(pl.Float64))
     for record in results.record["problems"]:
         lower = _lower(record["toml"])
         wide = games.filter(pl.col("problem") == record["name"]).pivot("budget", index="run", values="pseudo_regret")

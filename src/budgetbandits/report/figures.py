@@ -212,22 +212,28 @@ def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:
         )  # fmt: skip
         for axis, group in zip(axes.flat, groups, strict=True):
             of_group = slopes.filter(pl.col("group") == group)
-            for place, problem in enumerate(of_group["problem"].unique(maintain_order=True)):
+            problems = of_group["problem"].unique(maintain_order=True).to_list()
+            lines = []
+            for place, problem in enumerate(problems):
                 rows = of_group.filter(pl.col("problem") == problem)
                 share, low, high = (
                     rows[name].to_numpy() / rows["lower"].to_numpy() for name in ("slope", "low", "high")
                 )
                 middle = np.sqrt(rows["from"].to_numpy() * rows["to"].to_numpy())
-                axis.errorbar(
-                    middle * (1 + 0.12 * place), share, yerr=[share - low, high - share], **_look(place),
-                    label=problem.removeprefix(group).strip(" /"),
-                    markersize=4, linewidth=1.2, elinewidth=0.9, capsize=2,
+                lines.append(
+                    axis.errorbar(
+                        middle * (1 + 0.12 * place), share, yerr=[share - low, high - share], **_look(place),
+                        markersize=4, linewidth=1.2, elinewidth=0.9, capsize=2,
+                    )
                 )  # fmt: skip
             axis.axhline(1.0, color="#555555", linewidth=0.9, linestyle="--")
             axis.set(xscale="log", xlabel="budget")
             axis.set_title(group)
             axis.xaxis.set_major_formatter(FuncFormatter(short))
-            axis.legend(frameon=False, fontsize=7.5, loc="lower right")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            if len(problems) > 1:
+                names = [problem.removeprefix(group).strip(" /") for problem in problems]
+                axis.legend(lines, names, frameon=False, fontsize=7.5, loc="lower right")
         axes[0, 0].set_ylabel("slope / lower bound's constant")
         axes[0, 0].set_ylim(bottom=0)
         figure.tight_layout()
