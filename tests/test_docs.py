@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from budgetbandits import POLICIES, errors
+from budgetbandits import POLICIES, errors, theory
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
 
@@ -34,6 +34,19 @@ def test_every_dependency_has_its_reason():
     for name in re.findall(r'"([a-z-]+)(?:\[[a-z,]+\])?>=', project):
         if name not in ("hatchling",) and not name.endswith("-stubs"):
             assert name in table, name
+
+
+def test_every_shipped_experiment_is_described():
+    page = (ROOT / "docs/experiments.md").read_text()
+    for path in (ROOT / "experiments").glob("*.toml"):
+        assert f"`{path.stem}`" in page, path.stem
+
+
+def test_every_theory_function_stands_beside_its_formula():
+    page = (ROOT / "docs/theory.md").read_text()
+    for name in theory.__all__:
+        if name[0].islower():
+            assert f"`{name}`" in page, name
 
 
 def test_links_lead_somewhere():
