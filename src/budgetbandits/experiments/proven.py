@@ -81,7 +81,7 @@ def theorem_one(calibrated: Results, ensemble: Results, panels: Sequence[PanelBo
         since = f"below the trivial bound from B = {useful[0]:,.0f} on" if useful else "nowhere below the trivial bound"
         measured.append(
             f"{panel.group}: measured {mean[-1]:,.0f} at B = {panel.budgets[-1]:,.0f}; bound {panel.sharp[-1]:,.0f} "
-            f"(as the paper rounds it {panel.paper[-1]:,.0f}, no policy exceeds {panel.trivial[-1]:,.0f}), {since}"
+            f"(by the paper's own chain {panel.paper[-1]:,.0f}, no policy exceeds {panel.trivial[-1]:,.0f}), {since}"
         )
     largest = ensemble.largest()
     means = ensemble.summary().filter((pl.col("policy") == BTS) & (pl.col("budget") == largest))

@@ -178,8 +178,8 @@ def bounds_over_regret(calibrated: Results, panels: Sequence[PanelBounds]) -> Fi
             budgets = np.array(panel.budgets)
             late = rows.filter(pl.col("budget") >= paper.growth_budgets(panel.budgets)[1])
             since, regret = late["budget"].to_numpy(), late["mean"].to_numpy()
-            axis.plot(budgets, panel.paper, color="#555555", linestyle="--", label="Theorem 1 as the paper rounds it")
-            axis.plot(budgets, panel.sharp, color="#555555", label="Theorem 1, sharper chain")
+            axis.plot(budgets, panel.paper, color="#555555", linestyle="--", label="Theorem 1, the paper's chain")
+            axis.plot(budgets, panel.sharp, color="#555555", label="Theorem 1, a sharper chain")
             axis.plot(budgets, panel.trivial, color="#555555", linestyle=":", label="whatever is played")
             axis.plot(rows["budget"], rows["mean"], **_look(0), markersize=3.5, label="BTS, measured")
             # a bound on the growth, not on the regret: it starts where the measurements are
