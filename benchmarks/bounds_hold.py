@@ -2,8 +2,8 @@
 
     python benchmarks/bounds_hold.py [--problems 30] [--runs 200]
 
-Plays BTS on random problems of several kinds and sizes at B = 50,000 and prints, for each kind, how many arms there are, whether
-any mean (with four standard errors) exceeds its bound, and how far the bounds lie above.
+Plays BTS on random problems of several kinds and sizes at B = 50,000 and prints, for each kind, how many arms there
+are, whether any mean (with four standard errors) exceeds its bound, and how far the bounds lie above.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     options = parser.parse_args()
     policy = parse_policy("bts")
-    print(f"{'kind':20} {'arms':>5} {'chain':6} {'pulls bounded':>14} {'exceeded':>9} {'bound / mean: least':>20} {'median':>8}")
+    print(f"{'kind':20} {'arms':>5} {'chain':6} {'bounds':>9} {'exceeded':>9} {'bound/mean: least':>18} {'median':>8}")
     for kind in ("uniform-bernoulli", "uniform-multinomial", "uniform-beta"):
         for arms in (2, 10, 100):
             count = options.problems if arms < 100 else max(options.problems // 6, 1)
@@ -44,7 +44,7 @@ def main() -> None:
             for chain in CHAINS:
                 ratio = np.array(ratios[chain])
                 print(
-                    f"{kind:20} {arms:5} {chain:6} {len(ratio):14,} {exceeded[chain]:9} {ratio.min():20,.1f} "
+                    f"{kind:20} {arms:5} {chain:6} {len(ratio):9,} {exceeded[chain]:9} {ratio.min():18,.1f} "
                     f"{np.median(ratio):8,.0f}",
                     flush=True,
                 )
