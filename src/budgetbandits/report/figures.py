@@ -1,8 +1,9 @@
-"""Figures from results: regret against budget, and who wins on which random problem."""
+"""Figures from results: regret against budget, who wins on which random problem, and the worst there is."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,6 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
 from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.worst_case import Exponent, Growth
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
@@ -154,6 +157,60 @@ def who_wins(ensemble: Results) -> Figure:
         )
         figure.tight_layout(rect=(0, 0.09, 1, 1))
     return figure
+
+
+def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth]) -> Figure:
+    """A panel for each policy: the worst regret against budget, a line for each number of arms; hollow at the edge."""
+    columns = min(len(fitted), 3)
+    rows = math.ceil(len(fitted) / columns)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            rows, columns, figsize=(max(3.2 * columns, 4.6), 3.5 * rows + 0.5), squeeze=False, sharex=True, sharey=True
+        )
+        for axis in axes.flat[len(fitted) :]:
+            axis.set_visible(False)
+        for place, growth in enumerate(fitted):
+            _worst_panel(axes.flat[place], hardest.filter(pl.col("policy") == growth.policy), growth)
+            if place + columns >= len(fitted):
+                axes.flat[place].set_xlabel("budget B")
+                axes.flat[place].tick_params(labelbottom=True)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("regret on the hardest problem")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper center", ncols=min(len(labels), 8), frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_size_inches()[1]))
+    return figure
+
+
+def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth) -> None:
+    for place, arms in enumerate(rows["arms"].unique(maintain_order=True)):
+        line = rows.filter(pl.col("arms") == arms)
+        budgets, worst, edge = (line[name].to_numpy() for name in ("budget", "crossed", "edge"))
+        fit = math.exp(growth.constant) * budgets**growth.in_budget.value * float(arms) ** growth.in_arms.value
+        look = _look(place)
+        axis.plot(budgets, fit, color=look["color"], linewidth=1.0, zorder=2)
+        axis.plot(budgets, worst, linestyle="", markersize=4.5, label=f"K = {arms}", zorder=3, **look)
+        axis.plot(
+            budgets[edge], worst[edge], linestyle="", markersize=4.5, markerfacecolor="white", zorder=4, **look
+        )  # fmt: skip
+    axis.set(xscale="log", yscale="log")
+    powers = f"B to the power {interval(growth.in_budget)}\nK to the power {interval(growth.in_arms)}"
+    axis.set_title(f"{label(growth.policy)}\n{powers}", fontsize=8.5)
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(FixedLocator(_round_numbers(low, high)))
+    axis.xaxis.set_major_locator(FixedLocator(_spread_out(rows["budget"].unique().sort().to_numpy())))
+    for scale in (axis.xaxis, axis.yaxis):
+        scale.set_major_formatter(FuncFormatter(_short))
+        scale.set_minor_formatter(NullFormatter())
+
+
+def _spread_out(budgets: np.ndarray[Any, Any]) -> list[float]:
+    """Every budget, or as many of them as leave room for their names."""
+    return [float(budget) for budget in budgets[:: math.ceil(len(budgets) / 6)]]
+
+
+def interval(exponent: Exponent) -> str:
+    return f"{exponent.value:.2f} [{exponent.low:.2f}, {exponent.high:.2f}]"
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:

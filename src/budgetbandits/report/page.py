@@ -10,7 +10,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgetbandits.experiments import paper
+from budgetbandits.experiments import paper, worst_case
 from budgetbandits.experiments.results import Results
 from budgetbandits.report import figures
 
@@ -44,6 +44,7 @@ def _template() -> Any:
     )
     environment.filters["number"] = number
     environment.filters["policy"] = figures.label
+    environment.filters["interval"] = figures.interval
     return environment.get_template("report.html")
 
 
@@ -87,6 +88,7 @@ def _paper_content(calibrated: Results, ensemble: Results, folder: Path) -> dict
         "tables": _tables(calibrated),
         "winners": _winners(ensemble),
         "exceptions": _exceptions(ensemble),
+        "worst": None,
         "comparison": [],
         "records": [calibrated.record, ensemble.record],
     }
@@ -118,6 +120,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
         "tables": _tables(results),
         "winners": _winners(results) if problems > len(results.groups) else None,
         "exceptions": None,
+        "worst": _worst(results, folder) if worst_case.is_two_gap(results) else None,
         "comparison": results.compare().rows(named=True) if len(results.policies) > 1 else [],
         "records": [results.record],
     }
@@ -153,6 +156,26 @@ def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
 def _winners(results: Results) -> dict[str, Any]:
     wide = results.winners().pivot("policy", index="group", values="problems")
     return {"policies": results.policies, "rows": wide.rows(named=True), "budget": results.largest()}
+
+
+def _worst(results: Results, folder: Path) -> dict[str, Any]:
+    """The hardest problem of each number of arms and budget, and the growth of its regret if there is enough to fit."""
+    hardest = worst_case.hardest(results)
+    hardest.write_csv(folder / "hardest.csv")
+    enough = worst_case.can_grow(results)
+    fitted = [worst_case.growth(results, policy) for policy in results.policies] if enough else []
+    tables = []
+    for policy in results.policies:
+        rows = hardest.filter(pl.col("policy") == policy).partition_by("arms", maintain_order=True)
+        tables.append((policy, [(part["arms"][0], part.rows(named=True)) for part in rows]))
+    return {
+        "figure": _figure(figures.worst_regret(hardest, fitted), folder, "worst-case") if fitted else None,
+        "fitted": fitted,
+        "budgets": sorted(results.budgets),
+        "tables": tables,
+        "at_edge": int(hardest["edge"].sum()),
+        "cells": hardest.height,
+    }
 
 
 def _exceptions(ensemble: Results) -> dict[str, Any]:
