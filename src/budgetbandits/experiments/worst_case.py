@@ -19,8 +19,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.results import Results
 
 RESAMPLES = 1_000
-SEED = 20150725
-"""Of the bootstrap, so that the same study has the same intervals."""
+SEED = 20150725  # of the bootstrap, so that the same study has the same intervals
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -74,16 +73,15 @@ def hardest(results: Results) -> pl.DataFrame:
     ``crossed`` is its regret as the fit of `growth` sees it, a little less than ``mean`` (null with a single run).
     ``edge`` says that no smaller or no larger gap of the same direction was played, so that the worst may lie beyond.
     """
-    _only_two_gap(results)
+    if not is_two_gap(results):
+        raise BadParameter('not every problem of the study is of family = "two-gap"; the hardest is sought among those')
     where = ("policy", "arms", "budget")
     means = results.summary(by=("policy", "arms", "budget", "problem")).select(*where, "problem", "mean", "sem")
     largest = means.sort("mean", descending=True).group_by(*where, maintain_order=True).first()
-    order = pl.DataFrame({"policy": results.policies, "place": range(len(results.policies))})
     return (
         largest.join(_gaps(results), on="problem", how="left")
         .join(_crossed_table(results), on=where, how="left")
-        .join(order, on="policy")
-        .sort("place", "arms", "budget")
+        .sort(pl.col("policy").cast(pl.Enum(results.policies)), "arms", "budget")
         .select(*where, "problem", "reward_gap", "cost_gap", "mean", "sem", "crossed", "edge")
     )
 
@@ -93,12 +91,11 @@ def growth(results: Results, policy: str) -> Growth:
 
     The intervals are of a bootstrap over runs: in every problem the runs of each half are drawn again (a run with all
     its budgets, which are one game), the hardest problem is chosen again, the line fitted again. They cover the
-    scatter of the games. They do not cover the grid: a gap between two that were played may be a little harder. Nor
-    do they say anything of other families, or of larger B and K: these are local exponents of a finite range, and the
-    steps show whether they have settled. Cells at the edge of the gaps count like all others; ``at_edge`` says how
-    many there are.
+    scatter of the games, not the grid: a gap between two that were played may be a little harder. Nor do they speak of
+    other families or of larger B and K: these are local exponents, and the steps show whether they have settled. Cells
+    at the edge of the gaps count like all others; ``at_edge`` says how many.
     """
-    _only_two_gap(results)
+    at_edge = int(hardest(results).filter(pl.col("policy") == policy)["edge"].sum())
     if not can_grow(results):
         raise BadParameter("growth needs two budgets, two numbers of arms and four runs; play more")
     played = _played(results, policy)
@@ -106,19 +103,17 @@ def growth(results: Results, policy: str) -> Growth:
     rng = np.random.default_rng(SEED)
     found = _log(np.stack([_crossed(*_halves(games)) for games in played.values()]))
     again = _log(np.stack([_crossed(*_resampled(games, rng)) for games in played.values()], axis=1))
+    fit, fits = _fit(found, arms, budgets), _fit(again, arms, budgets)
     return Growth(
         policy=policy,
-        constant=float(_fit(found, arms, budgets)[0]),
-        in_budget=_exponent(_fit(found, arms, budgets)[1], _fit(again, arms, budgets)[:, 1]),
-        in_arms=_exponent(_fit(found, arms, budgets)[2], _fit(again, arms, budgets)[:, 2]),
+        constant=float(fit[0]),
+        in_budget=_exponent(fit[1], fits[:, 1]),
+        in_arms=_exponent(fit[2], fits[:, 2]),
         budget_steps=_steps(budgets, found.mean(axis=0), again.mean(axis=1)),
         arms_steps=_steps(arms, found.mean(axis=1), again.mean(axis=2)),
         cells=found.size,
-        at_edge=int(hardest(results).filter(pl.col("policy") == policy)["edge"].sum()),
+        at_edge=at_edge,
     )
-
-
-# --- the gaps ----------------------------------------------------------------------------------------------------
 
 
 def _gaps(results: Results) -> pl.DataFrame:
@@ -128,14 +123,6 @@ def _gaps(results: Results) -> pl.DataFrame:
     size = pl.col("reward_gap") + pl.col("cost_gap")
     line = ["of_arms", (pl.col("reward_gap") / size).round(3)]
     return frame.with_columns(((size == size.min().over(line)) | (size == size.max().over(line))).alias("edge"))
-
-
-def _only_two_gap(results: Results) -> None:
-    if not is_two_gap(results):
-        raise BadParameter('not every problem of the study is of family = "two-gap"; the hardest is sought among those')
-
-
-# --- the worst, and its scatter ----------------------------------------------------------------------------------
 
 
 def _played(results: Results, policy: str) -> dict[int, Array]:
