@@ -54,11 +54,12 @@ INLINE_KEYS = ("name", "rewards", "costs")
 
 @dataclass(frozen=True)
 class NamedProblem:
-    """A problem, its name in the study and the group it is averaged with."""
+    """A problem, its name in the study and the group it is averaged with; of the two-gap family also its gaps."""
 
     name: str
     group: str
     problem: Problem
+    gaps: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -305,11 +306,15 @@ def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
     allowed, make = kinds[given[0]]
     _no_others(entry, allowed, f"a problem with {given[0]}")
     made = make()
+    gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
     if len(made) == 1:
         name = _text(entry, "name") if "name" in entry else made[0][0]
-        return [NamedProblem(name, name, made[0][1])]
+        return [NamedProblem(name, name, made[0][1], gaps[0])]
     group = _text(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
-    return [NamedProblem(f"{group} / {suffix}", group, problem) for suffix, problem in made]
+    return [
+        NamedProblem(f"{group} / {suffix}", group, problem, pair)
+        for (suffix, problem), pair in zip(made, gaps, strict=True)
+    ]
 
 
 def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Problem]]:
@@ -341,15 +346,17 @@ def _family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
 
 def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
     arms = _whole(entry, "arms", smallest=2)
-
-    def gaps(key: str) -> list[float]:
-        value = entry.get(key, 0.0)
-        return [_number(item, key) for item in (value if isinstance(value, list) else [value])]
-
-    made = [
-        (f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost))
-        for reward, cost in itertools.product(gaps("reward_gap"), gaps("cost_gap"))
-    ]
+    made = [(f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost)) for reward, cost in _gaps(entry)]
     if not made:
         raise ExperimentError("reward_gap or cost_gap is an empty list; write at least one number")
     return made if len(made) > 1 else [(f"two-gap, {arms} arms, {made[0][0]}", made[0][1])]
+
+
+def _gaps(entry: dict[str, Any]) -> list[tuple[float, float]]:
+    """Every reward gap with every cost gap."""
+
+    def listed(key: str) -> list[float]:
+        value = entry.get(key, 0.0)
+        return [_number(item, key) for item in (value if isinstance(value, list) else [value])]
+
+    return list(itertools.product(listed("reward_gap"), listed("cost_gap")))

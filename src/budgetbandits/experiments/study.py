@@ -102,7 +102,13 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "policies": [policy.spec for policy in experiment.policies],
         "engine": experiment.engine,
         "problems": [
-            {"name": named.name, "group": named.group, "arms": len(named.problem), "toml": named.problem.to_toml()}
+            {
+                "name": named.name,
+                "group": named.group,
+                "arms": len(named.problem),
+                "gaps": named.gaps,
+                "toml": named.problem.to_toml(),
+            }
             for named in experiment.problems
         ],
         "cells": [

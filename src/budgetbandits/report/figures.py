@@ -1,9 +1,8 @@
-"""Figures from results: regret against budget, and who wins on which random problem."""
+"""Figures from results: regret against budget, who wins on which random problem, and the worst there is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
-from budgetbandits.experiments.proven import PanelBounds
 from budgetbandits.experiments.results import Results
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
@@ -49,7 +46,7 @@ def label(policy: str) -> str:
     return paper.NAMES.get(policy, policy)
 
 
-def _look(place: int) -> dict[str, Any]:
+def look(place: int) -> dict[str, Any]:
     """Colour and marker of a policy by its place in the study; the ninth differs from the first by its marker."""
     marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
     return {"color": COLOURS[place % len(COLOURS)], "marker": marker}
@@ -92,7 +89,7 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
             rows["mean"].to_numpy(),
             yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
             label=label(policy),
-            **_look(place),
+            **look(place),
             markersize=3.5,
             linewidth=1.4,
             elinewidth=0.9,
@@ -118,7 +115,7 @@ def short(value: float, _: int = 0) -> str:
     return f"{value:.3g}"
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
+def round_numbers(low: float, high: float) -> list[float]:
     """1, 2, 5, 10, ... between the two; without the 2 and 5 where there are many."""
     digits = (1, 2, 5) if high / low < 50 else (1,)
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
@@ -140,13 +137,13 @@ def who_wins(ensemble: Results) -> Figure:
                 if not best.any():
                     continue
                 axis.scatter(
-                    x[best], y[best], s=11, label=label(policy), linewidths=0, **_look(place)
+                    x[best], y[best], s=11, label=label(policy), linewidths=0, **look(place)
                 )  # fmt: skip
             ends = [min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25]
             axis.plot(ends, ends, color="#555555", linewidth=0.8, zorder=1)
             axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
             for scale in (axis.xaxis, axis.yaxis):
-                scale.set_major_locator(FixedLocator(_round_numbers(*ends)))
+                scale.set_major_locator(FixedLocator(round_numbers(*ends)))
                 scale.set_major_formatter(FuncFormatter(short))
                 scale.set_minor_formatter(NullFormatter())
             axis.set_title(f"{group}\nBTS lowest on {(x < y).sum()} of {len(x)}", fontsize=8.5)
@@ -165,78 +162,6 @@ def who_wins(ensemble: Results) -> Figure:
             frameon=False,
         )
         figure.tight_layout(rect=(0, 0.09, 1, 1))
-    return figure
-
-
-def bounds_over_regret(calibrated: Results, panels: Sequence[PanelBounds]) -> Figure:
-    """The paper's figure with what is proven drawn over it: BTS between the lower bound and Theorem 1."""
-    measured = calibrated.summary().filter(pl.col("policy") == paper.BTS)
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(2, 2, figsize=(9.2, 7.1), squeeze=False)
-        for axis, panel in zip(axes.flat, panels, strict=True):
-            rows = measured.filter(pl.col("group") == panel.group).sort("budget")
-            budgets = np.array(panel.budgets)
-            late = rows.filter(pl.col("budget") >= paper.growth_budgets(panel.budgets)[1])
-            since, regret = late["budget"].to_numpy(), late["mean"].to_numpy()
-            axis.plot(budgets, panel.paper, color="#555555", linestyle="--", label="Theorem 1, the paper's chain")
-            axis.plot(budgets, panel.sharp, color="#555555", label="Theorem 1, a sharper chain")
-            axis.plot(budgets, panel.trivial, color="#555555", linestyle=":", label="whatever is played")
-            axis.plot(rows["budget"], rows["mean"], **_look(0), markersize=3.5, label="BTS, measured")
-            # a bound on the growth, not on the regret: it starts where the measurements are
-            growth = regret[0] + panel.lower * np.log(since / since[0])
-            axis.plot(
-                since, growth, color=COLOURS[1], linewidth=2.2, label="slowest growth in the long run (lower bound)"
-            )
-            axis.set(xscale="log", yscale="log", xlim=(budgets[0] * 0.9, budgets[-1] * 1.1))
-            axis.set_title(panel.group)
-            axis.xaxis.set_major_locator(FixedLocator(_round_numbers(budgets[0], budgets[-1])))
-            axis.xaxis.set_minor_formatter(NullFormatter())
-            for scale in (axis.xaxis, axis.yaxis):
-                scale.set_major_formatter(FuncFormatter(short))
-        for axis in axes[:, 0]:
-            axis.set_ylabel("regret")
-        for axis in axes[-1]:
-            axis.set_xlabel("budget")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 0.9))
-    return figure
-
-
-def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:
-    """A panel for each group: the slope of BTS against ln B by the lower bound's constant, from budget to budget."""
-    groups = slopes["group"].unique(maintain_order=True).to_list()
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(
-            1, len(groups), figsize=(max(3.2 * len(groups), 4.6), 3.2), squeeze=False, sharey=True
-        )  # fmt: skip
-        for axis, group in zip(axes.flat, groups, strict=True):
-            of_group = slopes.filter(pl.col("group") == group)
-            problems = of_group["problem"].unique(maintain_order=True).to_list()
-            lines = []
-            for place, problem in enumerate(problems):
-                rows = of_group.filter(pl.col("problem") == problem)
-                share, low, high = (
-                    rows[name].to_numpy() / rows["lower"].to_numpy() for name in ("slope", "low", "high")
-                )
-                middle = np.sqrt(rows["from"].to_numpy() * rows["to"].to_numpy())
-                lines.append(
-                    axis.errorbar(
-                        middle * (1 + 0.12 * place), share, yerr=[share - low, high - share], **_look(place),
-                        markersize=4, linewidth=1.2, elinewidth=0.9, capsize=2,
-                    )
-                )  # fmt: skip
-            axis.axhline(1.0, color="#555555", linewidth=0.9, linestyle="--")
-            axis.set(xscale="log", xlabel="budget")
-            axis.set_title(group)
-            axis.xaxis.set_major_formatter(FuncFormatter(short))
-            axis.xaxis.set_minor_formatter(NullFormatter())
-            if len(problems) > 1:
-                names = [problem.removeprefix(group).strip(" /") for problem in problems]
-                axis.legend(lines, names, frameon=False, fontsize=7.5, loc="lower right")
-        axes[0, 0].set_ylabel("slope / lower bound's constant")
-        axes[0, 0].set_ylim(bottom=0)
-        figure.tight_layout()
     return figure
 
 

@@ -11,10 +11,10 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgetbandits.experiments import paper
-from budgetbandits.experiments.growth import BTS, growth
+from budgetbandits.experiments import paper, worst_case
 from budgetbandits.experiments.results import Results
-from budgetbandits.report import figures
+from budgetbandits.experiments.slopes import BTS, slopes
+from budgetbandits.report import figures, theory_figures
 
 SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
@@ -46,6 +46,7 @@ def _template() -> Any:
     environment.filters["number"] = number
     environment.filters["short"] = figures.short
     environment.filters["policy"] = figures.label
+    environment.filters["interval"] = theory_figures.interval
     return environment.get_template("report.html")
 
 
@@ -85,7 +86,7 @@ def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
             ),
             (
                 "What is proven",
-                _figure(figures.bounds_over_regret(calibrated, found.bounds), folder, "figure-3"),
+                _figure(theory_figures.bounds_over_regret(calibrated, found.bounds), folder, "figure-3"),
                 "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, "
                 "γ optimised for each arm; a bound above the dotted line says nothing. The lower bound is one on the "
                 "growth: in the long run no good policy's regret rises more slowly than the thick line.",
@@ -95,6 +96,7 @@ def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
         "winners": _winners(ensemble),
         "exceptions": _exceptions(ensemble),
         "growth": None,
+        "worst": None,
         "comparison": [],
         "records": [calibrated.record, ensemble.record],
     }
@@ -126,6 +128,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
         "winners": _winners(results) if problems > len(results.groups) and len(results.policies) > 1 else None,
         "exceptions": None,
         "growth": _growth(results, folder),
+        "worst": _worst(results, folder) if worst_case.is_two_gap(results) else None,
         "comparison": results.compare().rows(named=True) if len(results.policies) > 1 else [],
         "records": [results.record],
     }
@@ -136,16 +139,16 @@ def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
     budgets, problems = results.budgets, results.record["problems"]
     if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
         return None
-    slopes = growth(results)
-    if len(problems) > SHOWN or slopes["lower"].is_null().any() or not (slopes["lower"] > 0.0).all():
+    found = slopes(results)
+    if len(problems) > SHOWN or found["lower"].is_null().any() or not (found["lower"] > 0.0).all():
         return None
-    slopes.write_csv(folder / "growth.csv")
+    found.write_csv(folder / "growth.csv")
     steps = list(pairwise(budgets))
     rows = [
         {"problem": name, "lower": frame["lower"][0], "slopes": frame.rows(named=True)}
-        for (name,), frame in slopes.group_by("problem", maintain_order=True)
+        for (name,), frame in found.group_by("problem", maintain_order=True)
     ]
-    figure = _figure(figures.growth_beside_the_bound(slopes), folder, "growth")
+    figure = _figure(theory_figures.growth_beside_the_bound(found), folder, "growth")
     return {"steps": steps, "rows": rows, "figure": figure}
 
 
@@ -179,6 +182,26 @@ def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
 def _winners(results: Results) -> dict[str, Any]:
     wide = results.winners().pivot("policy", index="group", values="problems")
     return {"policies": results.policies, "rows": wide.rows(named=True), "budget": results.largest()}
+
+
+def _worst(results: Results, folder: Path) -> dict[str, Any]:
+    """The hardest problem of each number of arms and budget, and the growth of its regret if there is enough to fit."""
+    hardest = worst_case.hardest(results)
+    hardest.write_csv(folder / "hardest.csv")
+    enough = worst_case.can_grow(results)
+    fitted = [worst_case.growth(results, policy) for policy in results.policies] if enough else []
+    tables = []
+    for policy in results.policies:
+        rows = hardest.filter(pl.col("policy") == policy).partition_by("arms", maintain_order=True)
+        tables.append((policy, [(part["arms"][0], part.rows(named=True)) for part in rows]))
+    return {
+        "figure": _figure(theory_figures.worst_regret(hardest, fitted), folder, "worst-case") if fitted else None,
+        "fitted": fitted,
+        "budgets": sorted(results.budgets),
+        "tables": tables,
+        "at_edge": int(hardest["edge"].sum()),
+        "cells": hardest.height,
+    }
 
 
 def _exceptions(ensemble: Results) -> dict[str, Any]:

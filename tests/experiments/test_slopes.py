@@ -8,7 +8,7 @@ import pytest
 
 from budgetbandits import Problem
 from budgetbandits.experiments import Results, run
-from budgetbandits.experiments.growth import growth
+from budgetbandits.experiments.slopes import slopes
 from budgetbandits.laws import Table
 from budgetbandits.problem import Arm
 from budgetbandits.report import write_report
@@ -31,14 +31,14 @@ def made_up(values, problem=TWO):
 
 
 def test_logarithmic_growth_has_its_constant_as_slope():
-    slopes = growth(made_up([[c * math.log(b) + 5.0 for b in BUDGETS] for c in (2.0, 4.0)]))
-    assert slopes["slope"].to_list() == pytest.approx([3.0, 3.0])
-    assert list(zip(slopes["from"], slopes["to"], strict=True)) == [(10.0, 1000.0), (1000.0, 100_000.0)]
+    found = slopes(made_up([[c * math.log(b) + 5.0 for b in BUDGETS] for c in (2.0, 4.0)]))
+    assert found["slope"].to_list() == pytest.approx([3.0, 3.0])
+    assert list(zip(found["from"], found["to"], strict=True)) == [(10.0, 1000.0), (1000.0, 100_000.0)]
     half = (
         12.706 * math.sqrt(2.0) / math.sqrt(2.0)
     )  # Student's t with one degree of freedom; the two slopes are 2 and 4
-    assert (slopes["high"] - slopes["slope"])[0] == pytest.approx(half, rel=1e-4)
-    assert slopes["lower"][0] == pytest.approx(lower_constant(TWO))
+    assert (found["high"] - found["slope"])[0] == pytest.approx(half, rel=1e-4)
+    assert found["lower"][0] == pytest.approx(lower_constant(TWO))
 
 
 def test_the_interval_holds_as_often_as_it_says():
@@ -47,14 +47,14 @@ def test_the_interval_holds_as_often_as_it_says():
     held = 0
     for _ in range(400):
         steps = rng.normal(7.0, 3.0, (12, 3)) * math.log(100.0)
-        row = growth(made_up(steps.cumsum(axis=1))).row(0, named=True)
+        row = slopes(made_up(steps.cumsum(axis=1))).row(0, named=True)
         held += row["low"] <= 7.0 <= row["high"]
     assert 364 <= held <= 394
 
 
 def test_correlated_arms_have_no_lower_bound():
     arms = Problem((Arm("a", Table(((1, 1, 1), (0, 0.5, 1)))), TWO.arms[1]))
-    assert growth(made_up([[1.0, 2.0, 3.0]] * 2, arms))["lower"].to_list() == [None, None]
+    assert slopes(made_up([[1.0, 2.0, 3.0]] * 2, arms))["lower"].to_list() == [None, None]
 
 
 def test_the_report_shows_growth_where_there_is_some(tmp_path):

@@ -16,7 +16,7 @@ from budgetbandits.theory import lower_constant
 BTS = "bts"
 
 
-def growth(results: Results, level: float = 0.95) -> pl.DataFrame:
+def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
     """Problem by problem, the slope of BTS's mean pseudo-regret against ln B from each budget to the next.
 
     One game gives its regret at every budget, so the slope is a mean over games and its interval Student's. ``lower``
@@ -28,14 +28,14 @@ def growth(results: Results, level: float = 0.95) -> pl.DataFrame:
         lower = _lower(record["toml"])
         wide = games.filter(pl.col("problem") == record["name"]).pivot("budget", index="run", values="pseudo_regret")
         for early, late in pairwise(results.budgets):
-            slopes = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
+            steps = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
             half = math.inf
-            if len(slopes) > 1:
-                half = stats.t.ppf(0.5 + level / 2, len(slopes) - 1) * slopes.std(ddof=1) / math.sqrt(len(slopes))
+            if len(steps) > 1:
+                half = stats.t.ppf(0.5 + level / 2, len(steps) - 1) * steps.std(ddof=1) / math.sqrt(len(steps))
             rows.append(
                 {
                     "group": record["group"], "problem": record["name"], "from": early, "to": late,
-                    "slope": slopes.mean(), "low": slopes.mean() - half, "high": slopes.mean() + half, "lower": lower,
+                    "slope": steps.mean(), "low": steps.mean() - half, "high": steps.mean() + half, "lower": lower,
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64})
