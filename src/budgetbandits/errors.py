@@ -64,6 +64,18 @@ class NotIndependent(BudgetBanditsError, ValueError):
     """The bounds hold for arms whose reward and cost are independent."""
 
 
+class HoldRefused(BudgetBanditsError, RuntimeError):
+    """No decision now: the money is gone or held, or the campaign is not active. ``reason`` says which."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class AlreadyResolved(BudgetBanditsError, RuntimeError):
+    """A hold that was settled, voided or expired before; that happens once."""
+
+
 class ExperimentError(BudgetBanditsError, ValueError):
     """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
 

@@ -1,0 +1,201 @@
+"""The rules of money, each by hand, and all together against a model that only adds and subtracts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.service.ledger import (
+    LARGEST,
+    Account,
+    Hold,
+    expire,
+    place,
+    settle,
+    to_micros,
+    to_units,
+    top_up,
+    void,
+)
+
+money = st.integers(0, 1000)
+
+
+def test_a_hold_is_settled_for_what_it_cost():
+    account, hold = place(Account(budget=100), 40)
+    assert (account.held, account.spent, account.left) == (40, 0, 60)
+    account, hold = settle(account, hold, 25)
+    assert account == Account(budget=100, spent=25)
+    assert (hold.state, hold.charged, hold.overrun) == ("settled", 25, 0)
+
+
+def test_a_voided_hold_is_free_again():
+    account, hold = place(Account(budget=100), 40)
+    account, hold = void(account, hold)
+    assert (account, hold.state) == (Account(budget=100), "voided")
+
+
+def test_the_whole_cap_or_nothing():
+    account, _ = place(Account(budget=100), 70)
+    with pytest.raises(HoldRefused, match="beside open holds") as refused:
+        place(account, 31)
+    assert refused.value.reason == "blocked_by_holds"
+    with pytest.raises(HoldRefused, match="top up") as refused:
+        place(Account(budget=100, spent=70), 31)
+    assert refused.value.reason == "exhausted"
+    assert place(account, 30)[0].left == 0
+
+
+@pytest.mark.parametrize("status", ["paused", "frozen", "closed"])
+def test_only_an_active_campaign_decides(status):
+    with pytest.raises(HoldRefused, match=status) as refused:
+        place(Account(budget=100, status=status), 1)
+    assert refused.value.reason == status
+
+
+def test_a_cost_above_the_cap_is_an_overrun_and_freezes():
+    account, hold = place(Account(budget=100), 40)
+    account, hold = settle(account, hold, 55)
+    assert account == Account(budget=100, spent=40, overrun=15, status="frozen")
+    assert (hold.charged, hold.overrun) == (40, 15)
+
+
+def test_an_expired_hold_is_charged_and_late_feedback_corrects_it():
+    account, hold = place(Account(budget=100), 40)
+    account, hold = expire(account, hold)
+    assert (account.spent, account.held, hold.state, hold.charged) == (40, 0, "expired", 40)
+    account, hold = settle(account, hold, 25)
+    assert account == Account(budget=100, spent=25)
+    assert (hold.state, hold.reported) == ("expired", True)
+    with pytest.raises(AlreadyResolved, match="counts once"):
+        settle(account, hold, 25)
+
+
+def test_a_released_hold_that_did_cost_something():
+    """The soft mode: what still fits is spent, what does not is an overrun; never more than the budget."""
+    account, hold = expire(*place(Account(budget=100), 40), charge=False)
+    assert account == Account(budget=100)
+    assert settle(account, hold, 30)[0] == Account(budget=100, spent=30)
+    account, other = place(account, 80)
+    account, hold = settle(account, hold, 30)
+    assert account == Account(budget=100, spent=20, held=80, overrun=10, status="frozen")
+    assert settle(account, other, 80)[0].spent == 100
+
+
+@pytest.mark.parametrize("resolve", [void, expire, lambda account, hold: settle(account, hold, 1)])
+@pytest.mark.parametrize("state", ["settled", "voided"])
+def test_once(resolve, state):
+    with pytest.raises(AlreadyResolved):
+        resolve(Account(budget=100, spent=10), Hold(10, state=state))
+
+
+def test_a_closed_campaign_stays_closed_whatever_it_cost():
+    account, hold = place(Account(budget=100), 40)
+    assert settle(Account(100, held=40, status="closed"), hold, 55)[0].status == "closed"
+    assert account.status == "active"
+
+
+def test_accounts_that_cannot_be():
+    for wrong in ({"spent": 101}, {"spent": 60, "held": 41}, {"held": -1}):
+        with pytest.raises(ArithmeticError, match="spent \\+ held <= budget"):
+            Account(budget=100, **wrong)
+
+
+@pytest.mark.parametrize("amount", [-0.1, float("nan"), float("inf"), 1e300, "3", None, True])
+def test_amounts_that_are_no_money(amount):
+    with pytest.raises(BadParameter, match="cost is"):
+        to_micros(amount, "cost")
+
+
+@given(st.floats(0, 1e9))
+def test_money_survives_the_round_trip(amount):
+    micros = to_micros(amount)
+    assert abs(to_units(micros) - amount) <= 0.5000001e-6 + amount * 1e-15
+    assert to_micros(to_units(micros)) == micros
+
+
+def test_top_ups():
+    assert top_up(Account(budget=100, spent=90), 5).left == 15
+    for amount in (0, -5, LARGEST):
+        with pytest.raises(BadParameter, match="positive amount"):
+            top_up(Account(budget=100), amount)
+
+
+class Campaign(RuleBasedStateMachine):
+    """Anything in any order. The model: every hold's share of the money, added up anew after every step."""
+
+    open, late = Bundle("open"), Bundle("late")
+
+    @initialize(budget=money, charge=st.booleans())
+    def begin(self, budget, charge):
+        self.account, self.charge = Account(budget=budget), charge
+        self.held, self.cost, self.unreported = {}, {}, {}
+        self.number = 0
+
+    @rule(target=open, amount=money)
+    def decide(self, amount):
+        free = self.account.budget - sum(self.held.values()) - self._spent()
+        try:
+            self.account, hold = place(self.account, amount)
+        except HoldRefused:
+            assert amount > free or self.account.status != "active"
+            return multiple()
+        assert amount <= free
+        self.number += 1
+        self.held[self.number] = amount
+        return self.number, hold
+
+    @rule(pair=consumes(open), cost=money)
+    def feedback(self, pair, cost):
+        number, hold = pair
+        self.account, hold = settle(self.account, hold, cost)
+        del self.held[number]
+        self.cost[number] = (hold.charged, cost)
+        assert hold.charged + hold.overrun == cost
+        assert hold.charged == min(cost, hold.amount)
+
+    @rule(pair=consumes(open))
+    def take_back(self, pair):
+        self.account, _ = void(self.account, pair[1])
+        del self.held[pair[0]]
+
+    @rule(target=late, pair=consumes(open))
+    def time_out(self, pair):
+        number, hold = pair
+        self.account, hold = expire(self.account, hold, self.charge)
+        self.unreported[number] = hold.charged
+        del self.held[number]
+        return number, hold
+
+    @rule(pair=consumes(late), cost=money)
+    def late_feedback(self, pair, cost):
+        number, hold = pair
+        before = self.account
+        self.account, hold = settle(self.account, hold, cost)
+        del self.unreported[number]
+        self.cost[number] = (hold.charged, cost)
+        assert self.account.spent + self.account.overrun - before.spent - before.overrun == cost - pair[1].charged
+
+    @rule(amount=st.integers(1, 500))
+    def more_money(self, amount):
+        self.account = top_up(self.account, amount)
+
+    @rule()
+    def look_at_it(self):
+        if self.account.status == "frozen":
+            self.account = Account(self.account.budget, self.account.spent, self.account.held, self.account.overrun)
+
+    @invariant()
+    def the_books_agree(self):
+        account = self.account
+        assert account.spent + account.held <= account.budget
+        assert account.held == sum(self.held.values())
+        assert account.spent == self._spent()
+        assert account.overrun == sum(cost - charged for charged, cost in self.cost.values())
+
+    def _spent(self):
+        return sum(charged for charged, _ in self.cost.values()) + sum(self.unreported.values())
+
+
+TestCampaign = Campaign.TestCase
