@@ -13,8 +13,9 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 
     spent + held ≤ budget,
 
-after every step. What cannot be booked without breaking that (a cost above the cap; a cost reported for a released hold when
-the money has gone elsewhere) is booked as overrun, whole and apart, and freezes the account until someone looks.
+after every step. What cannot be booked without breaking that (a cost above the cap; a cost reported for a released
+hold when the money has gone elsewhere) is booked as overrun, whole and apart, and freezes the account until someone
+looks.
 """
 
 from __future__ import annotations
