@@ -76,6 +76,18 @@ class AlreadyResolved(BudgetBanditsError, RuntimeError):
     """A hold that was settled, voided or expired before; that happens once."""
 
 
+class NotFound(BudgetBanditsError, LookupError):
+    """No such campaign or decision."""
+
+
+class Conflict(BudgetBanditsError, RuntimeError):
+    """The same name or key was used for something else, or something was told twice with different numbers."""
+
+
+class StoreError(BudgetBanditsError, RuntimeError):
+    """The store of the service cannot be opened, read or written; nothing was decided."""
+
+
 class ExperimentError(BudgetBanditsError, ValueError):
     """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
 

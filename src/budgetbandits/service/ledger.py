@@ -82,10 +82,15 @@ class Hold:
     """Whether the real cost has been told."""
 
 
-def place(account: Account, amount: int) -> tuple[Account, Hold]:
-    """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
+def check_open(account: Account) -> None:
+    """Refuse unless the campaign is active."""
     if account.status != "active":
         raise HoldRefused(account.status, f"the campaign is {account.status}; no decisions until it is resumed")
+
+
+def place(account: Account, amount: int) -> tuple[Account, Hold]:
+    """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
+    check_open(account)
     if amount > account.left:
         if account.held:
             raise HoldRefused("blocked_by_holds", f"{to_units(account.left):g} left beside open holds; try again later")

@@ -1,0 +1,136 @@
+"""Replay a campaign's events and compare: the money, every hold, every choice and everything that was learnt.
+
+The events are written in the transaction of what they tell, and never changed. If the rows that decisions are made from
+say anything else than their replay, something is wrong with the database or with us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.policies import parse_policy
+from budgetbandits.service import ledger
+from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.mind import Mind
+from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Store, T, Transaction, all_events
+
+
+def verify(store: Store, campaign: str) -> list[str]:
+    """What does not agree, in words; empty if everything does."""
+    return store.read(lambda tx: _verify(tx, campaign))
+
+
+def _verify(tx: Transaction, campaign: str) -> list[str]:
+    row = tx.campaign(campaign)
+    if row is None:
+        raise NotFound(f"no campaign {campaign!r:.60}; check the id")
+    arms = tx.arms(campaign)
+    replay = _Replay.of(row, arms, list(all_events(tx, campaign)))
+    wrong = replay.run()
+    if replay.account != row.account:
+        wrong.append(f"the campaign's row says {row.account}, its events {replay.account}")
+    for id, hold in replay.holds.items():
+        made = tx.decision(id)
+        if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
+            wrong.append(f"decision {id}: the row says {made}, the events {hold}")
+    for arm in arms:
+        if arm.learned != replay.mind.of_arm(arm.number) or arm.active != replay.mind.state.active[arm.number]:
+            wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {replay.mind.of_arm(arm.number)}")
+    if row.learned["single"] != replay.mind.single():
+        wrong.append(f"the campaign's row says {row.learned['single']}, its events {replay.mind.single()}")
+    return wrong
+
+
+@dataclass
+class _Replay:
+    """The campaign as its events make it."""
+
+    row: Campaign
+    arms: list[ArmRow]
+    events: list[Event]
+    account: Account
+    mind: Mind
+    holds: dict[str, Hold] = field(default_factory=dict)
+    cost: dict[str, int] = field(default_factory=dict)
+    reward: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Campaign, arms: list[ArmRow], events: list[Event]) -> _Replay:
+        added = {event.arm for event in events if event.kind == "arm added"}
+        first = [arm for arm in arms if arm.number not in added]
+        policy = parse_policy(row.policy)
+        mind = Mind.new(policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings["known"])
+        return cls(row, arms, events, Account(0), mind)
+
+    def run(self) -> list[str]:
+        handlers: dict[str, Callable[[Event], None]] = {
+            "created": self._created,
+            "topped up": self._topped_up,
+            "arm added": self._arm_added,
+            "arm retired": self._arm_retired,
+            "decided": self._decided,
+            "settled": self._settled,
+            "rewarded": self._rewarded,
+            "voided": self._voided,
+            "expired": self._expired,
+        }
+        wrong = []
+        for event in self.events:
+            try:
+                handlers.get(event.kind, self._status)(event)
+            except (BudgetBanditsError, ArithmeticError, KeyError, AssertionError) as error:
+                wrong.append(f"event {event.seq} ({event.kind}) cannot have happened: {error}")
+        return wrong
+
+    def _created(self, event: Event) -> None:
+        self.account = Account(_known(event.amount))
+
+    def _topped_up(self, event: Event) -> None:
+        self.account = ledger.top_up(self.account, _known(event.amount))
+        if "budget" in self.mind.state.known:
+            self.mind.state.known["budget"] = self.account.budget / self.row.settings["cost_max"]
+
+    def _arm_added(self, event: Event) -> None:
+        self.mind.add(self.arms[_known(event.arm)].name, _known(event.amount))
+
+    def _arm_retired(self, event: Event) -> None:
+        self.mind.state.active[_known(event.arm)] = False
+
+    def _status(self, event: Event) -> None:
+        self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
+
+    def _decided(self, event: Event) -> None:
+        arm = self.mind.choose(_known(event.decision), self.account.left)
+        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
+        self.account, self.holds[_known(event.decision)] = ledger.place(self.account, _known(event.amount))
+
+    def _settled(self, event: Event) -> None:
+        id, cost = _known(event.decision), _known(event.amount)
+        self.account, self.holds[id] = ledger.settle(self.account, self.holds[id], cost)
+        self.cost[id] = cost
+        self._learn(id, _known(event.arm))
+
+    def _rewarded(self, event: Event) -> None:
+        id = _known(event.decision)
+        self.reward[id] = _known(event.reward)
+        self._learn(id, _known(event.arm))
+
+    def _voided(self, event: Event) -> None:
+        id = _known(event.decision)
+        self.account, self.holds[id] = ledger.void(self.account, self.holds[id])
+
+    def _expired(self, event: Event) -> None:
+        id, charge = _known(event.decision), self.row.settings["on_expire"] == "charge"
+        self.account, self.holds[id] = ledger.expire(self.account, self.holds[id], charge)
+
+    def _learn(self, id: str, arm: int) -> None:
+        if id in self.cost and id in self.reward:
+            share = self.reward[id] / self.row.settings["reward_max"]
+            self.mind.learn(id, arm, share, min(self.cost[id] / self.row.settings["cost_max"], 1.0))
+
+
+def _known(value: T | None) -> T:
+    assert value is not None, "the event lacks a number"
+    return value

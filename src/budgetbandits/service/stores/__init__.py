@@ -1,0 +1,1 @@
+"""Where campaigns are kept: the contract in `base`, SQLite for one host."""

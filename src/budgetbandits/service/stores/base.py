@@ -1,0 +1,158 @@
+"""The contract of a store: rows, and transactions in which they are read and written.
+
+The rules of money live in `ledger` and nowhere else. A store reads a campaign's row so that nobody else can change it
+before the transaction ends, and writes what it is given; its only rule of its own is the database's CHECK that
+spent + held never exceeds the budget. Everything in a transaction is durable when `Store.write` returns, or none of it
+happened.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from budgetbandits.service.ledger import Account, Hold
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A budget, a policy, and what the policy has learnt that is not one arm's."""
+
+    id: str
+    name: str
+    policy: str
+    account: Account
+    created_at: float
+    settings: dict[str, Any] = field(default_factory=dict)
+    learned: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm: its place in the campaign, what a pull may cost at most, and what is learnt of it."""
+
+    campaign: str
+    number: int
+    name: str
+    cost_cap: int
+    learned: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    active: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One decision and the hold behind it."""
+
+    id: str
+    campaign: str
+    arm: int
+    hold: Hold
+    key: str
+    payload: str
+    """A digest of what was asked: the same key with another one is a conflict."""
+    created_at: float
+    expires_at: float
+    cost: int | None = None
+    reward: float | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a campaign's money or knowledge; never changed, never deleted."""
+
+    campaign: str
+    kind: str
+    at: float
+    decision: str | None = None
+    arm: int | None = None
+    amount: int | None = None
+    reward: float | None = None
+    seq: int = 0
+    """Given by the store, in the order of commits."""
+
+
+class Transaction(ABC):
+    """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
+
+    @abstractmethod
+    def campaign(self, id: str) -> Campaign | None: ...
+
+    @abstractmethod
+    def campaigns(self) -> list[Campaign]: ...
+
+    @abstractmethod
+    def add_campaign(self, campaign: Campaign) -> None: ...
+
+    @abstractmethod
+    def save_campaign(self, campaign: Campaign) -> None: ...
+
+    @abstractmethod
+    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
+        """The arms whose version is above ``since``, in order."""
+
+    @abstractmethod
+    def save_arms(self, arms: Sequence[ArmRow]) -> None:
+        """Write arms, new ones and changed ones."""
+
+    @abstractmethod
+    def decision(self, id: str) -> Decision | None: ...
+
+    @abstractmethod
+    def decision_by_key(self, campaign: str, key: str) -> Decision | None: ...
+
+    @abstractmethod
+    def add_decision(self, decision: Decision) -> None: ...
+
+    @abstractmethod
+    def save_decision(self, decision: Decision) -> None: ...
+
+    @abstractmethod
+    def due(self, now: float, limit: int) -> list[Decision]:
+        """Pending decisions whose time is over, the oldest first."""
+
+    @abstractmethod
+    def add_event(self, event: Event) -> None: ...
+
+    @abstractmethod
+    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]: ...
+
+
+class Store(ABC):
+    """A place that keeps what was written."""
+
+    @abstractmethod
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` in a transaction and make it durable; an error in it undoes all of it and is raised here.
+
+        ``work`` may be run again from the start if the database asks for it, so it must change nothing but the
+        transaction.
+        """
+
+    @abstractmethod
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` on a consistent view of what is committed; it must not write."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what was accepted and let go of the database."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def all_events(transaction: Transaction, campaign: str) -> Iterator[Event]:
+    """Every event of a campaign in order, a thousand at a time."""
+    after = 0
+    while page := transaction.events(campaign, after):
+        yield from page
+        after = page[-1].seq

@@ -1,0 +1,62 @@
+-- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
+CREATE TABLE campaign (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    policy TEXT NOT NULL,
+    budget BIGINT NOT NULL,
+    spent BIGINT NOT NULL DEFAULT 0,
+    held BIGINT NOT NULL DEFAULT 0,
+    overrun BIGINT NOT NULL DEFAULT 0,
+    status TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    learned TEXT NOT NULL,
+    version BIGINT NOT NULL DEFAULT 0,
+    created_at DOUBLE PRECISION NOT NULL,
+    CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND spent + held <= budget),
+    CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
+);
+
+CREATE TABLE arm (
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    number BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    cost_cap BIGINT NOT NULL CHECK (cost_cap > 0),
+    learned TEXT NOT NULL,
+    version BIGINT NOT NULL DEFAULT 0,
+    active BOOLEAN NOT NULL,
+    PRIMARY KEY (campaign, number),
+    UNIQUE (campaign, name)
+);
+
+CREATE TABLE decision (
+    id TEXT PRIMARY KEY,
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    arm BIGINT NOT NULL,
+    hold BIGINT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'settled', 'voided', 'expired')),
+    charged BIGINT NOT NULL DEFAULT 0,
+    overrun BIGINT NOT NULL DEFAULT 0,
+    reported BOOLEAN NOT NULL,
+    cost BIGINT,
+    reward DOUBLE PRECISION,
+    key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    created_at DOUBLE PRECISION NOT NULL,
+    expires_at DOUBLE PRECISION NOT NULL,
+    UNIQUE (campaign, key)
+);
+
+CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending';
+
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY,
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    kind TEXT NOT NULL,
+    decision TEXT,
+    arm BIGINT,
+    amount BIGINT,
+    reward DOUBLE PRECISION,
+    at DOUBLE PRECISION NOT NULL
+);
+
+CREATE INDEX event_campaign ON event (campaign, seq);
