@@ -37,6 +37,8 @@ def test_remark_one_by_hand():
     assert bts_constant(two_arms, gamma=1.0) == pytest.approx(80.0)
     assert ucb_bv1_constant(two_arms) == pytest.approx(0.4 * 0.25 * 72.5**2)
     assert ucb_bv1_constant_quoted(two_arms) == pytest.approx(1.0 * 72.5**2 + 0.2 * 72.5)
+    richer = Problem.bernoulli([0.5, 0.6], [0.5, 0.8])  # the worse arm pays more: its part of the second sum is 0
+    assert ucb_bv1_constant_quoted(richer) == pytest.approx(((2 + 4 + 0.25) / (0.25 * 0.5)) ** 2)
 
 
 @given(rewards=st.lists(mean, min_size=2, max_size=6), costs=st.lists(mean, min_size=6, max_size=6))
@@ -58,7 +60,7 @@ def test_the_bound_grows_by_the_constant():
 
 
 def test_the_ends():
-    assert bts_constant(two_arms, gamma=0.0) == math.inf
+    assert bts_constant(two_arms, gamma=0.0) == bts_constant(two_arms, gamma=1e-200) == math.inf
     tied = Problem.bernoulli([0.5, 0.25], [0.5, 0.25])
     for constant in (bts_constant, ucb_bv1_constant, ucb_bv2_constant, ucb_bv1_constant_quoted):
         assert constant(tied) == 0.0

@@ -88,10 +88,64 @@ def test_the_ends_of_gamma_are_infinite(chain):
         ([0.5, 0.3], [1e-6, 1e-6]),
     ],
 )
-def test_means_at_the_edge(rewards, costs, chain):
-    bound = upper_bound(Problem.bernoulli(rewards, costs), 10_000, chain=chain)
-    assert math.isfinite(bound.regret)
-    assert bound.regret > 0.0
+def test_means_at_the_edge_are_the_limit_of_means_beside_it(rewards, costs, chain):
+    """Moved a little towards the middle, the bound moves a little."""
+    at = upper_bound(Problem.bernoulli(rewards, costs), 10_000, gamma=0.5, chain=chain)
+    beside = Problem.bernoulli([r + 1e-10 * (0.5 - r) for r in rewards], [c + 1e-10 * (0.5 - c) for c in costs])
+    assert at.regret == pytest.approx(upper_bound(beside, 10_000, gamma=0.5, chain=chain).regret, rel=0.01)
+
+
+def test_the_sharper_chain_counts_the_overdraft():
+    """N = (B + 1)/μc_min rounds when the last pull may cost more than is left."""
+    whole, broken = (
+        upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget, gamma=0.9, chain="sharp")
+        for budget in (100.0, 100.0 + 1e-9)
+    )
+    q = math.exp(-((0.9 * 0.5 * 0.8 / 2.6) ** 2) / 2)
+
+    def least(rounds):
+        return min(pulls + 2 * q ** (pulls + 1) * rounds + 2 * q**pulls / (1 - q) for pulls in range(1, 3000))
+
+    for bound, rounds in ((whole, 200), (broken, 202)):
+        assert bound.arms[0].first_pulls + bound.arms[0].lucky_samples == pytest.approx(least(rounds), rel=1e-9)
+
+
+def test_what_no_policy_exceeds():
+    """Bernoulli: the worst arm's gap on every unit. Otherwise one unit more and 2ρ*; never more than can be earned."""
+    problem = Problem.bernoulli([0.8, 0.4, 0.6], [0.5, 0.5, 0.5])
+    assert upper_bound(problem, 1000).trivial == pytest.approx(800)
+    assert upper_bound(problem, 1000.5).trivial == pytest.approx(0.8 * 1001.5 + 3.2)
+    assert upper_bound(problem, 1.5).trivial == pytest.approx(1.6 * 2.5)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_numbers_beyond_the_largest_are_infinite_and_no_errors(chain):
+    plain, near = Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), Problem.bernoulli([0.5, 0.5], [0.5, 0.5 + 1e-11])
+    dear = Problem.bernoulli([0.5, 0.4], [1e-9, 1e-9])
+    assert math.isfinite(upper_bound(plain, 1e308, gamma=0.5, chain=chain).regret)
+    assert upper_bound(plain, 1e300, gamma=1e-155, chain=chain).regret == math.inf
+    assert upper_bound(plain, 100, gamma=1 - 1e-16, chain=chain).regret > 1e30
+    for problem in (near, dear):
+        assert upper_bound(problem, 1e300, chain=chain).regret > 0.0
+    always = Problem.bernoulli([1.0, 0.5], [0.9, 0.9])
+    assert upper_bound(always, 100, gamma=1 - 1e-16, chain=chain).regret == math.inf
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gamma_zero_with_an_arm_that_never_pays(seed):
+    """ε(0) is the best arm's whole reward, and may be a last bit more."""
+    rng = np.random.default_rng(seed)
+    problem = Problem.bernoulli([rng.random(), 0.0], rng.random(2))
+    for arm in upper_bound(problem, 100, gamma=0.0).arms:
+        beside = waiting(problem.reward_means[0], problem.cost_means[0], arm.epsilon * (1 - 1e-9)).total
+        assert arm.waiting == pytest.approx(beside, rel=1e-3, abs=1e-6)
+
+
+def test_the_search_does_not_trust_the_rough_sums():
+    """A best arm that almost always pays: there the rough remainder is far off, and so would be the γ it chooses."""
+    problem = Problem.bernoulli([0.99999997, 0.52526799], [0.97837989, 0.53184472])
+    found = upper_bound(problem, 14_016_685).regret
+    assert found <= 1.03 * min(upper_bound(problem, 14_016_685, gamma=g).regret for g in (0.75, 0.8, 0.85, 0.9, 0.95))
 
 
 def test_ties():

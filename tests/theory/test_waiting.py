@@ -57,7 +57,7 @@ def test_the_discrete_mills_ratio(n, y, place):
 def test_the_bound_holds_for_every_term_of_a_block(mean, share, start, length):
     threshold = mean * share
     terms = excess(mean, threshold, start + length)[start:]
-    bound = excess_bound(mean, threshold, np.array([float(start)]), np.array([start + length - 1.0]))
+    bound = excess_bound(mean, mean - threshold, np.array([float(start)]), np.array([start + length - 1.0]))
     assert (terms <= bound * (1 + 1e-9)).all()
 
 
@@ -65,7 +65,45 @@ def test_the_bound_is_no_wild_guess():
     """Within a factor of 25 where the remainder begins, for thresholds that are neither close nor far."""
     for mean, threshold in [(0.5, 0.4), (0.5, 0.49), (0.9, 0.85), (0.2, 0.1), (0.05, 0.04), (0.9, 0.899)]:
         start = np.array([512.0])
-        assert excess_bound(mean, threshold, start, start) < 25 * excess(mean, threshold, 513)[-1:]
+        assert excess_bound(mean, mean - threshold, start, start) < 25 * excess(mean, threshold, 513)[-1:]
+
+
+def as_written_down(mean, y, k):
+    """docs/theory.md, "The remainder", as a loop."""
+    n, v = k + 1, y * (1 - y)
+    ratio = mean * (1 - y) / (y * (1 - mean))
+    exponent = math.exp(-k * (y * math.log(y / mean) + (1 - y) * math.log((1 - y) / (1 - mean))))
+    below = sum(ratio**-j * (j + y + math.sqrt(n * v)) for j in range(math.ceil(n * y)))
+    rate = (math.sqrt(mean * (1 - y)) - math.sqrt(y * (1 - mean))) ** 2
+    return ratio**y * exponent / (n * v) * below, 2 * ((1 - y) / math.sqrt(ratio) + y) * (1 - rate) ** k
+
+
+@pytest.mark.parametrize(("mean", "y"), [(0.5, 0.4), (0.9, 0.899), (0.2, 0.1), (0.97, 0.9), (0.5, 0.4999)])
+@pytest.mark.parametrize("k", [64, 300, 2000])
+def test_the_bound_is_the_documents(mean, y, k):
+    """Not less than the document's sum, and little more: its sum over j is bounded by two closed forms."""
+    at = np.array([float(k)])
+    (found,) = excess_bound(mean, mean - y, at, at)
+    below, above = as_written_down(mean, y, k)
+    assert below + above <= found * (1 + 1e-9)
+    assert found <= 2.2 * below + above * (1 + 1e-9)
+
+
+@given(mean=probability, share=st.floats(0.001, 0.999), start=st.integers(64, 10**6), length=st.integers(1, 10**5))
+def test_a_blocks_bound_is_above_the_bounds_of_all_its_terms(mean, share, start, length):
+    distance = mean * (1 - share)
+    inside = np.unique(np.linspace(start, start + length - 1, 50).astype(int)).astype(float)
+    block = excess_bound(mean, distance, np.array([float(start)]), np.array([start + length - 1.0]))
+    assert (excess_bound(mean, distance, inside, inside) <= block * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1e-3, 1e-4, 1e-6])
+def test_a_best_arm_that_always_pays(epsilon):
+    """a_k = y^(k+1)/(1 − y^(k+1)) to the very end: half a thousand terms and the bound against the whole series."""
+    powers = np.exp(np.arange(1, int(40 / epsilon)) * math.log1p(-epsilon))
+    series = float((powers / (1 - powers)).sum())
+    assert series <= waiting(1.0, 1.0, epsilon).total * (1 + 1e-9)
+    assert waiting(1.0, 1.0, epsilon).total < 1.02 * series
 
 
 @pytest.mark.parametrize("means", [(0.6, 0.5), (0.95, 0.9), (0.3, 0.1), (1.0, 0.4)])
@@ -95,6 +133,11 @@ def test_a_cost_that_cannot_look_too_high_adds_nothing():
     alone = excess(0.6, 0.4, 2000).sum()
     assert waiting(0.6, 0.8, 0.2).total == pytest.approx(alone, rel=1e-4)
     assert waiting(0.6, 1.0, 0.2) == waiting(0.6, 0.8 + 1e-9, 0.2)
+
+
+def test_gaps_too_small_for_a_number():
+    assert waiting(1.0, 1.0, 1e-17).total == waiting(0.6, 0.5, 1e-120).total == math.inf
+    assert waiting(0.6, 0.5, 0.6 * (1 + 1e-15)).total == 0.0
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, 0.7, math.nan])

@@ -24,6 +24,7 @@ from budgetbandits.theory import (
     ucb_bv2_constant,
     upper_bound,
 )
+from budgetbandits.theory.constants import REMARK_GAMMA
 from budgetbandits.theory.upper import CHAINS
 
 SHOWN = 20
@@ -47,7 +48,7 @@ def bounds_command(
     if as_json:
         print(json.dumps(_record(arms, budget, bounds, chain), allow_nan=False))
     else:
-        _show(arms, budget, bounds, chain, title=str(problem))
+        _show(arms, budget, bounds, chain, gamma, title=str(problem))
 
 
 def _record(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain: str) -> dict[str, Any]:
@@ -69,19 +70,19 @@ def _record(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chai
     return {
         "budget": budget,
         "best_ratio": best_ratio(problem),
-        "optimum": {"low": low, "high": high},
+        "optimum": {"low": _finite(low), "high": _finite(high)},
         "chain": chain,
         "arms": arms,
         "upper": {each: _finite(bound.regret) for each, bound in bounds.items()},
         "overdraft": bounds[chain].overdraft,
-        "trivial": bounds[chain].trivial,
+        "trivial": _finite(bounds[chain].trivial),
         "constants": {
             "lower": lower_constant(problem),
             "lower_known_costs": lower_constant(problem, known_costs=True),
-            "bts": bts_constant(problem),
-            "bts_gamma_1": bts_constant(problem, gamma=1.0),
-            "ucb_bv1": ucb_bv1_constant(problem),
-            "ucb_bv2": ucb_bv2_constant(problem),
+            "bts": _finite(bts_constant(problem)),
+            "bts_gamma_1": _finite(bts_constant(problem, gamma=1.0)),
+            "ucb_bv1": _finite(ucb_bv1_constant(problem)),
+            "ucb_bv2": _finite(ucb_bv2_constant(problem)),
         },
     }
 
@@ -91,14 +92,16 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _show(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain: str, title: str) -> None:
+def _show(
+    problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain: str, gamma: float | None, title: str
+) -> None:
     best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
     table = plain_table(
         title=f"{escape(title)}: pulls at most at B = {budget:,g} ({chain} chain)\n"
         f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost)",
         title_justify="left",
     )
-    table.add_column("arm", overflow="fold")
+    table.add_column("arm", overflow="fold", min_width=6)
     for column in ("Δ", "γ", "δ", "ε", "⌈L⌉", "lucky", "waiting", "pulls", "regret"):
         table.add_column(column, justify="right", no_wrap=True)
     arms = sorted(bounds[chain].arms, key=lambda arm: -arm.regret)
@@ -112,37 +115,33 @@ def _show(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chain:
     console.print(table)
     if len(arms) > SHOWN:
         console.print(f"The {SHOWN} arms that add the most of {len(arms)}; all are in --json.\n", highlight=False)
-    left_out = max(
-        (arm.remainder / arm.waiting for arm in arms if math.isfinite(arm.waiting) and arm.waiting), default=0
-    )
+    summed = [arm.remainder / arm.waiting for arm in arms if 0.0 < arm.waiting < math.inf]
+    left_out = f" (at most {max(summed):.0%} of it is a bound on terms not summed)" if summed else ""
     console.print(
         "⌈L⌉: until the arm is known. lucky: it still looked better by δ. waiting: the\n"
-        f"best arm looked worse by ε (at most {left_out:.0%} of it is a bound on terms not summed).\n",
+        f"best arm looked worse by ε{left_out}.\n",
         highlight=False,
     )
     low, high = reward_bounds(problem, budget)
-    lower, log = lower_constant(problem), math.log(budget)
+    lower, log, share = lower_constant(problem), math.log(budget), REMARK_GAMMA if gamma is None else gamma
+    ours = bts_constant(problem, share)
+    per_log = [
+        (f"Theorem 1's ln B term alone, γ = {'1/√2' if gamma is None else f'{gamma:g}'}", ours),
+        ("the same for UCB-BV1", ucb_bv1_constant(problem)),
+        ("the same for UCB-BV2", ucb_bv2_constant(problem)),
+        ("no policy grows slower than, as B → ∞", lower),
+    ]
     lines = [
         ("the optimum R*", _count(low) if low == high else f"{_count(low)} to {_count(high)}"),
         ("regret at most, the paper's chain", _count(bounds["paper"].regret)),
         ("regret at most, the sharper chain", _count(bounds["sharp"].regret)),
         ("regret at most whatever is played", _count(bounds[chain].trivial)),
-        (
-            "Theorem 1's ln B term alone, γ = 1/√2",
-            f"{_count(bts_constant(problem) * log)} = {_count(bts_constant(problem))} ln B",
-        ),
-        (
-            "the same for UCB-BV1",
-            f"{_count(ucb_bv1_constant(problem) * log)} = {_count(ucb_bv1_constant(problem))} ln B",
-        ),
-        (
-            "the same for UCB-BV2",
-            f"{_count(ucb_bv2_constant(problem) * log)} = {_count(ucb_bv2_constant(problem))} ln B",
-        ),
-        ("no policy grows slower than, as B → ∞", f"{_count(lower * log)} = {_count(lower)} ln B"),
+        *((name, f"{_count(constant * log)} = {_count(constant)} ln B") for name, constant in per_log),
     ]
+    if lower > 0.0:
+        lines.append(("Theorem 1's constant by the lower bound's", f"{_count(ours / lower)} times"))
     for name, value in lines:
-        console.print(f"{name:40} {value}", highlight=False)
+        console.print(f"{name:42} {value}", highlight=False)
 
 
 def _short(value: float) -> str:
@@ -151,7 +150,7 @@ def _short(value: float) -> str:
         if unit <= value < 1e12:
             scale = 1e3 if letter == "K" else unit
             return f"{value / scale:.3g}{letter}"
-    return _count(value)
+    return f"{value:.1e}".replace("e+", "e") if 1e12 <= value < math.inf else _count(value)
 
 
 def _count(value: float) -> str:

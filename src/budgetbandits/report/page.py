@@ -139,8 +139,10 @@ def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
     budgets, problems = results.budgets, results.record["problems"]
     if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
         return None
+    if len(problems) > SHOWN:
+        return None
     found = slopes(results)
-    if len(problems) > SHOWN or found["lower"].is_null().any() or not (found["lower"] > 0.0).all():
+    if found["lower"].is_null().any() or not (found["lower"] > 0.0).all():
         return None
     found.write_csv(folder / "growth.csv")
     steps = list(pairwise(budgets))

@@ -95,14 +95,15 @@ class Engine:
             raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
         if on_expire not in ("charge", "release"):
             raise BadParameter(f"on_expire is {on_expire!r:.40}; use charge or release")
-        settings = {
+        rule = parse_policy(policy)
+        settings: dict[str, Any] = {
             "reward_max": _positive("reward_max", reward_max),
             "hold_seconds": _positive("hold_seconds", hold_seconds),
             "on_expire": on_expire,
             "cost_max": max(caps),
+            "known": _scaled(known or {}, list(arms), amount, max(caps)),
         }
-        rule = parse_policy(policy)
-        mind = Mind.new(rule, list(arms), caps, _scaled(known or {}, list(arms), amount, max(caps)))
+        mind = Mind.new(rule, list(arms), caps, settings["known"])
         campaign = mind.of_campaign(
             Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
         )  # fmt: skip

@@ -33,7 +33,7 @@ def bts_constant(problem: Problem, gamma: float = REMARK_GAMMA) -> float:
     """
     check_gamma(gamma)
     gap, cost = _worse(problem)
-    if gamma == 0.0:
+    if gamma**2 == 0.0:
         return math.inf if len(gap) else 0.0
     return float((2.0 * (best_ratio(problem) + 1.0) ** 2 / (gamma**2 * cost * gap)).sum())
 

@@ -9,10 +9,7 @@ SERIES_BELOW = 0.05
 
 
 def relative_entropy(p: float, q: float) -> float:
-    """kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q)), in nats; infinite where q is no probability or rules p out.
-
-    With d = q − p the first-order parts of the two logarithms cancel exactly, so they are left out:
-    kl = p·g(d/p) + (1 − p)·g(−d/(1 − p)) where g(x) = x − ln(1 + x) is never negative.
+    """kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q)), in nats; infinite where q rules p out or is no probability.
 
     >>> relative_entropy(0.5, 0.25)
     0.14384103622589045
@@ -21,20 +18,27 @@ def relative_entropy(p: float, q: float) -> float:
     >>> relative_entropy(0.5, 1.0)
     inf
     """
-    if p == q:
-        return 0.0
     if q < 0.0 or q > 1.0 or (q == 0.0 and p > 0.0) or (q == 1.0 and p < 1.0):
         return math.inf
+    return shifted_entropy(p, q, q - p)
+
+
+def shifted_entropy(p: float, q: float, shift: float) -> float:
+    """kl(p, q) for 0 ≤ q ≤ 1 when ``shift`` = q − p is known better than the difference of the two numbers.
+
+    The first-order parts of the two logarithms cancel exactly, so they are left out: with g(x) = x − ln(1 + x), which
+    is never negative, kl = p·g(shift/p) + (1 − p)·g(−shift/(1 − p)).
+    """
     if p == 0.0:
         return -math.log1p(-q)
     if p == 1.0:
         return -math.log(q)
-    return _part(p, q) + _part(1.0 - p, 1.0 - q)
+    return _part(p, q, shift) + _part(1.0 - p, 1.0 - q, -shift)
 
 
-def _part(p: float, q: float) -> float:
-    """p·(x − ln(1 + x)) with 1 + x = q/p."""
-    x = (q - p) / p
+def _part(p: float, q: float, shift: float) -> float:
+    """p·(x − ln(1 + x)) with x = shift/p and so 1 + x = q/p."""
+    x = shift / p
     if abs(x) >= SERIES_BELOW:
         return p * (x - math.log(q / p))
     total = 0.0

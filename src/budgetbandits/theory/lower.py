@@ -5,11 +5,12 @@ A policy whose regret grows slower than any power of B on every problem with ind
     liminf Regret / ln B ≥ Σᵢ μcᵢ Δᵢ / dᵢ,   dᵢ = inf { kl(μrᵢ, r) + kl(μcᵢ, c) : r ≥ ρ* c, r ≤ 1 }:
 
 to know that arm i is not the best, it must be pulled often enough to tell its law from the nearest that would be.
-On the line r = ρ*c the sum is convex in c and its derivative vanishes where
+On the line r = ρ*c the sum is convex in c on [μrᵢ/ρ*, min(μcᵢ, 1/ρ*)], and its derivative has the sign of
 
-    2ρ* c² − (1 + ρ* + μrᵢ + ρ* μcᵢ) c + (μrᵢ + μcᵢ) = 0,
+    (ρ*c − μrᵢ)(1 − c) + (c − μcᵢ)(1 − ρ*c):
 
-at the smaller root, which lies between μrᵢ/ρ* and min(μcᵢ, 1/ρ*).
+found by bisection, which a sign cannot mislead. Near a tie both brackets are differences of almost equal numbers, so
+they are computed from the gap Δᵢ, never by subtraction.
 
 With ``known_costs`` the policy is told every cost beforehand, c = μcᵢ, and dᵢ = kl(μrᵢ, ρ* μcᵢ); an arm that would have
 to pay more than 1 to be the best needs no pulls at all. With all costs 1 that is Lai and Robbins' bound. It is not
@@ -28,8 +29,14 @@ import numpy as np
 from budgetbandits.laws import Array
 from budgetbandits.oracle import best_ratio, gaps
 from budgetbandits.problem import Problem
-from budgetbandits.theory.divergence import relative_entropy
+from budgetbandits.theory.divergence import shifted_entropy
 from budgetbandits.theory.gaps import check_independent, worse_arms
+
+BISECTIONS = 100
+"""More than a floating-point number has digits, also where the minimum lies very close to an end."""
+
+ROUNDING = 1e-12
+"""A reward of 1 that ρ*·μc misses by rounding is one."""
 
 
 def lower_constant(problem: Problem, known_costs: bool = False) -> float:
@@ -47,25 +54,45 @@ def lower_constant(problem: Problem, known_costs: bool = False) -> float:
 def distances(problem: Problem, known_costs: bool = False) -> Array:
     """dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
     check_independent(problem)
-    ratio = best_ratio(problem)
+    ratio, gap = best_ratio(problem), gaps(problem)
     nearest = _with_known_cost if known_costs else _with_unknown_cost
     values = np.full(len(problem), np.inf)
     for arm in worse_arms(problem):
-        values[arm] = nearest(float(problem.reward_means[arm]), float(problem.cost_means[arm]), ratio)
+        values[arm] = nearest(
+            float(problem.reward_means[arm]), float(problem.cost_means[arm]), ratio, float(gap[arm])
+        )  # fmt: skip
     return values
 
 
-def _with_unknown_cost(reward: float, cost: float, ratio: float) -> float:
-    middle = 1.0 + ratio + reward + ratio * cost
-    # the smaller root, in the form that does not subtract
-    root = 2.0 * (reward + cost) / (middle + math.sqrt(max(middle**2 - 8.0 * ratio * (reward + cost), 0.0)))
-    low, high = reward / ratio, min(cost, 1.0 / ratio)
-    slack = 1e-9 * high
-    if not low - slack <= root <= high + slack:
-        raise ArithmeticError(f"no minimum for means {reward!r}, {cost!r} and ratio {ratio!r}: please report this")
-    nearest = min(max(root, low), high)
-    return relative_entropy(reward, min(ratio * nearest, 1.0)) + relative_entropy(cost, nearest)
+def _with_unknown_cost(reward: float, cost: float, ratio: float, gap: float) -> float:
+    inside = cost * ratio < 1.0
+    high = cost if inside else 1.0 / ratio
+    width = (cost * gap if inside else 1.0 - reward) / ratio  # high − μr/ρ*
+
+    def shifts(place: float) -> tuple[float, float]:
+        """r − μr and c − μc at a place between 0, the end where r = μr, and 1, the other end."""
+        return ratio * place * width, (high - cost) - (1.0 - place) * width
+
+    def total(place: float) -> float:
+        up, down = shifts(place)
+        r, c = min(reward + up, 1.0), max(cost + down, 0.0)
+        if (r == 1.0 and reward < 1.0) or c == 0.0:
+            return math.inf
+        return shifted_entropy(reward, r, up) + shifted_entropy(cost, c, down)
+
+    low_end, high_end = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low_end + high_end) / 2.0
+        up, down = shifts(middle)
+        if up * (1.0 - cost - down) + down * (1.0 - reward - up) < 0.0:
+            low_end = middle
+        else:
+            high_end = middle
+    return min(total(low_end), total(high_end), total(0.0), total(1.0))
 
 
-def _with_known_cost(reward: float, cost: float, ratio: float) -> float:
-    return relative_entropy(reward, ratio * cost)
+def _with_known_cost(reward: float, cost: float, ratio: float, gap: float) -> float:
+    needed = ratio * cost
+    if needed >= 1.0 - ROUNDING:
+        return math.inf
+    return shifted_entropy(reward, needed, cost * gap)

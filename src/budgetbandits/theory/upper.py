@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.oracle import best_ratio, gaps
+from budgetbandits.oracle import best_ratio, gaps, reward_bounds
 from budgetbandits.problem import Problem
 from budgetbandits.theory.gaps import (
     check_budget,
@@ -45,6 +45,9 @@ GRID = 2.0 ** (1.0 / 8.0)
 
 ROUGH_PULLS = 128
 """Terms summed exactly while the place of the minimum is looked for: a tenth of the time."""
+
+TINY = 1e-290
+"""Of δ²: below, the bound is beyond the largest number there is."""
 
 SMALLEST_SHARE = 2.0**-8
 """The smallest part of the way that arm 1 is given: ε(γ) ≥ ε(0)/256."""
@@ -88,7 +91,7 @@ class UpperBound:
     overdraft: float
     """2ρ* where the last pull may cost more than is left, else 0."""
     trivial: float
-    """What no policy exceeds: the whole budget on the worst arm."""
+    """What no policy exceeds: the whole budget on the worst arm, or all that could have been earned."""
 
     @property
     def regret(self) -> float:
@@ -106,9 +109,9 @@ def upper_bound(problem: Problem, budget: float, gamma: float | None = None, cha
     >>> bound = upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000)
     >>> arm = bound.arms[0]
     >>> round(bound.regret), round(arm.gamma, 2), round(arm.pulls), round(arm.waiting)
-    (2959, 0.74, 7397, 967)
+    (2937, 0.76, 7342, 1266)
     >>> round(upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget=1000, chain="sharp").regret)
-    492
+    478
     """
     return upper_bounds(problem, [budget], gamma, chain)[0]
 
@@ -141,12 +144,13 @@ def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chai
     counts = _Counts(budget, float(problem.cost_means.min()), overdraws, chain)
     whole_delta, whole_epsilon = delta_gaps(problem, 1.0), epsilon_gaps(problem, 0.0)
     gap, cost_means = gaps(problem), problem.cost_means
+    overdraft = 2.0 * best_ratio(problem) if overdraws else 0.0
     arms = []
     for arm in worse_arms(problem):
         delta, epsilon = float(whole_delta[arm]), float(whole_epsilon[arm])
         chosen = _best_gamma(delta, epsilon, counts, sums) if gamma is None else gamma
         first, lucky = counts.pulls(chosen * delta)
-        wait = sums((1.0 - chosen) * epsilon)
+        wait = sums(min((1.0 - chosen) * epsilon, sums.means[0]))  # ε(0) may exceed the mean by a last bit
         arms.append(
             ArmBound(
                 arm=int(arm), gap=float(gap[arm]), gamma=chosen, delta=chosen * delta, epsilon=(1.0 - chosen) * epsilon,
@@ -158,27 +162,36 @@ def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chai
         budget=float(budget),
         chain=chain,
         arms=tuple(arms),
-        overdraft=2.0 * best_ratio(problem) if overdraws else 0.0,
-        trivial=float(gap.max()) * (budget + overdraws) + (2.0 * best_ratio(problem) if overdraws else 0.0),
+        overdraft=overdraft,
+        trivial=min(float(gap.max()) * (budget + overdraws) + overdraft, reward_bounds(problem, budget)[1]),
     )
 
 
 def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> float:
-    """The γ of the smallest bound among those that put ε on the grid, by halving: the bound has one valley in ε."""
+    """The γ of the smallest bound among those that put ε on the grid: by halving, since the bound has one valley in ε.
+
+    With few terms summed the remainder makes small ε look worse than they are, so the last steps are taken with all.
+    """
     # a place on the grid is a power of GRID, counted down from the first one below ε(0), where γ = 0
     top = math.ceil(math.log(epsilon) / math.log(GRID)) - 1
-    low, high = top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID)), top
+    bottom = top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID))
 
-    def bound(place: int) -> float:
-        return sum(counts.pulls((1.0 - GRID**place / epsilon) * delta)) + sums(GRID**place, ROUGH_PULLS).total
+    def bound(place: int, exact_pulls: int | None = None) -> float:
+        return sum(counts.pulls((1.0 - GRID**place / epsilon) * delta)) + sums(GRID**place, exact_pulls).total
 
+    low, high = bottom, top
     while low < high:
         middle = (low + high) // 2
-        if bound(middle) < bound(middle + 1):
+        if bound(middle, ROUGH_PULLS) < bound(middle + 1, ROUGH_PULLS):
             high = middle
         else:
             low = middle + 1
-    return 1.0 - GRID**low / epsilon
+    place = low
+    while place > bottom and bound(place - 1) < bound(place):
+        place -= 1
+    while place < top and bound(place + 1) < bound(place):
+        place += 1
+    return 1.0 - GRID**place / epsilon
 
 
 class _Sums:
@@ -209,17 +222,24 @@ class _Counts:
     def pulls(self, delta: float) -> tuple[float, float]:
         """(pulls until the arm is known, pulls by lucky samples after that)."""
         half_square = delta * delta / 2.0
-        if half_square == 0.0:
+        if half_square < TINY:
             return math.inf, math.inf
+        log_rounds = math.log(self.budget) + math.log1p(self.overdraws / self.budget) - math.log(self.cost_floor)
         if self.chain == "paper":
             constant = 70.0 if self.overdraws else 35.0
-            return math.ceil(math.log(self.budget) / half_square), constant / (2.0 * half_square * self.cost_floor)
-        rounds = (self.budget + self.overdraws) / self.cost_floor
-        # q = exp(−δ²/2); luck(L) = c q^L, so L + luck(L) is least where q^L = 1/(c δ²/2)
-        constant = 2.0 * rounds * math.exp(-half_square) - 2.0 / math.expm1(-half_square)
-        least = math.log(max(constant * half_square, 1.0)) / half_square
-        first = min(
-            (max(math.floor(least), 1.0), max(math.ceil(least), 1.0)),
-            key=lambda pulls: pulls + constant * math.exp(-half_square * pulls),
+            return _whole(math.log(self.budget) / half_square), constant / (2.0 * half_square) / self.cost_floor
+        # q = exp(−δ²/2); luck(L) = c q^L, c = 2 q N + 2/(1 − q), so L + luck(L) is least where q^L = 1/(c δ²/2)
+        log_constant = float(np.logaddexp(log_rounds - half_square, -math.log(-math.expm1(-half_square)))) + math.log(
+            2.0
         )
-        return float(first), constant * math.exp(-half_square * first)
+        least = max((log_constant + math.log(half_square)) / half_square, 1.0)
+        first = min(
+            (float(max(_whole(least) - 1.0, 1.0)), _whole(least)),
+            key=lambda pulls: pulls + math.exp(log_constant - half_square * pulls),
+        )
+        return first, math.exp(log_constant - half_square * first)
+
+
+def _whole(value: float) -> float:
+    """The next whole number, as a float."""
+    return float(math.ceil(value)) if value < 2.0**53 else value

@@ -24,7 +24,7 @@ from scipy.special import gammaln
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.laws import Array
-from budgetbandits.theory.divergence import relative_entropy
+from budgetbandits.theory.divergence import shifted_entropy
 
 EXACT_PULLS = 512
 """Terms summed exactly: a few hundredths of a second."""
@@ -37,6 +37,9 @@ BLOCK_GROWTH = 1.0 / 64.0
 
 NEGLIGIBLE = 745.0
 """e⁻⁷⁴⁵ is the smallest positive number there is."""
+
+ROUNDING = 1e-12
+"""ε(0) may exceed the mean by a last bit."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,14 @@ def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: i
     >>> waiting(0.6, 0.5, epsilon=0.0)  # it never stops looking worse half of the time
     Waiting(total=inf, remainder=inf)
     """
-    if not 0.0 <= epsilon <= reward_mean:
+    if not 0.0 <= epsilon <= reward_mean * (1.0 + ROUNDING):
         raise BadParameter(f"epsilon is {epsilon:g}; use a number from 0 to the reward's mean {reward_mean:g}")
-    sides = [(reward_mean, reward_mean - epsilon), (1.0 - cost_mean, 1.0 - cost_mean - epsilon)]
-    sides = [(mean, threshold) for mean, threshold in sides if threshold > 0.0]  # from a threshold of 0 nothing falls
-    if epsilon == 0.0 and sides:
+    sides = [(mean, epsilon) for mean in (reward_mean, 1.0 - cost_mean) if mean - epsilon > 0.0]  # y = 0: no waiting
+    if any(mean - below == mean for mean, below in sides):  # no ε, or one that is lost in rounding
         return Waiting(math.inf, math.inf)
     remainder = _remainder(sides, exact_pulls)
-    return Waiting(float(_both([excess(*side, exact_pulls) for side in sides]).sum()) + remainder, remainder)
+    exact = _both([excess(mean, mean - below, exact_pulls) for mean, below in sides])
+    return Waiting(float(exact.sum()) + remainder, remainder)
 
 
 def excess(mean: float, threshold: float, pulls: int) -> Array:
@@ -102,18 +105,20 @@ def _log_binomial(trials: NDArray[np.int64], columns: int, chance: float) -> Arr
     return np.where(inside, log_choose + successes * math.log(chance) + failures * math.log1p(-chance), -np.inf)
 
 
-def excess_bound(mean: float, threshold: float, first: Array, last: Array) -> Array:
-    """A bound on a_k for all k from ``first`` to ``last``, block by block.
+def excess_bound(mean: float, distance: float, first: Array, last: Array) -> Array:
+    """A bound on a_k for all k from ``first`` to ``last``, block by block; y = mean − distance.
 
     Below the median of Bin(k + 1, y) the discrete Mills ratio of docs/theory.md gives, with n = k + 1, v = y(1 − y) and
     R = μ(1 − y)/(y(1 − μ)), the terms Rʸ e^(−kD)/(n v) · Σ_j R⁻ʲ (j + y + √(n v)), j from 0 to at most n y; from the
     median on they are at most 2 P(Bin(k + 1, y) > Bin(k, μ)) ≤ 2 ((1 − y)/√R + y)(1 − H)ᵏ.
     """
-    y, variance, distance = threshold, threshold * (1.0 - threshold), mean - threshold
+    y = mean - distance
+    if mean == 1.0:  # every pull succeeds, s = k: this is a_k itself, and falls with k
+        below = np.exp((first + 1.0) * math.log1p(-distance))
+        return np.asarray(below / -np.expm1((first + 1.0) * math.log1p(-distance)))
+    variance = y * (1.0 - y)
     above = (1.0 - y) * math.sqrt(y * (1.0 - mean) / (mean * (1.0 - y))) + y
-    upper = 2.0 * above * np.exp(first * math.log1p(-_hellinger(mean, y)))
-    if mean == 1.0:  # every pull succeeds, and nothing lies below the median
-        return np.asarray(upper)
+    upper = 2.0 * above * np.exp(first * math.log1p(-_hellinger(mean, distance)))
     step = distance / (y * (1.0 - mean))  # R − 1
     ratio = 1.0 + step
     near, far = first + 1.0, last + 1.0
@@ -121,7 +126,7 @@ def excess_bound(mean: float, threshold: float, first: Array, last: Array) -> Ar
     endless = (y + np.sqrt(near * variance)) * ratio / step / (near * variance) + ratio / step**2 / (near * variance)
     terms = y + 1.0 / near  # of the cut sum, by n
     cut = (terms * (y + np.sqrt(far * variance)) + terms * (far * terms) / 2.0) / variance
-    exponent = y * math.log(ratio) - relative_entropy(y, mean) * first
+    exponent = y * math.log1p(step) - shifted_entropy(y, mean, distance) * first
     return np.asarray(upper + np.exp(exponent) * np.minimum(endless, cut))
 
 
@@ -129,10 +134,7 @@ def _remainder(sides: list[tuple[float, float]], start: int) -> float:
     """A bound on the sum over all k ≥ start."""
     if not sides:
         return 0.0
-    slowest = min(_hellinger(*side) for side in sides)
-    if slowest == 0.0:
-        return math.inf
-    edges = _blocks(start, NEGLIGIBLE / slowest)
+    edges = _blocks(start, NEGLIGIBLE / min(_hellinger(*side) for side in sides))
     first, last = edges[:-1], edges[1:] - 1.0
     return float((_both([excess_bound(*side, first, last) for side in sides]) * np.diff(edges)).sum())
 
@@ -145,10 +147,10 @@ def _both(excesses: list[Array]) -> Array:
     return np.asarray(reward + cost + reward * cost)
 
 
-def _hellinger(mean: float, threshold: float) -> float:
+def _hellinger(mean: float, distance: float) -> float:
     """H = (√(μ(1 − y)) − √(y(1 − μ)))², the slowest rate at which the bound falls with k."""
-    root = math.sqrt(mean * (1.0 - threshold)) + math.sqrt(threshold * (1.0 - mean))
-    return ((mean - threshold) / root) ** 2
+    root = math.sqrt(mean * (1.0 - mean + distance)) + math.sqrt((mean - distance) * (1.0 - mean))
+    return (distance / root) ** 2
 
 
 def _blocks(start: int, end: float) -> Array:

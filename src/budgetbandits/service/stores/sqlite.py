@@ -59,8 +59,11 @@ class SQLiteStore(Store):
         writer = self._connect()
         try:
             _migrate(writer)
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot use {self._path}: {error}; is it a database of budgetbandits?") from None
+        except BaseException as error:
+            writer.close()
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(f"cannot use {self._path}: {error}; is it a database of budgetbandits?") from None
+            raise
         self._thread = threading.Thread(target=self._run, args=(writer,), name="store-writer", daemon=True)
         self._thread.start()
 

@@ -1,0 +1,173 @@
+"""What every store of the service must do. A new one is a line in STORES."""
+
+import sqlite3
+import threading
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from budgetbandits.errors import NotFound, StoreError
+from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, all_events
+from budgetbandits.service.stores.sqlite import SQLiteStore
+
+STORES = {"sqlite": lambda folder: SQLiteStore(folder / "money.db")}
+
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
+ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}, 1), ArmRow("c1", 1, "mail", 50, {}, 2, active=False)]
+MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
+
+
+@pytest.fixture(params=STORES)
+def opener(request, tmp_path):
+    return lambda: STORES[request.param](tmp_path)
+
+
+@pytest.fixture
+def store(opener):
+    with opener() as store:
+        yield store
+
+
+@pytest.fixture
+def filled(store):
+    def work(tx):
+        tx.add_campaign(ONE)
+        tx.save_arms(ARMS)
+        tx.add_decision(MADE)
+
+    store.write(work)
+    return store
+
+
+def test_rows_come_back_as_they_went(filled):
+    assert filled.read(lambda tx: tx.campaign("c1")) == ONE
+    assert filled.read(lambda tx: tx.campaigns()) == [ONE]
+    assert filled.read(lambda tx: tx.arms("c1")) == ARMS
+    assert filled.read(lambda tx: tx.arms("c1", since=1)) == ARMS[1:]
+    assert filled.read(lambda tx: tx.decision("d1")) == MADE
+    assert filled.read(lambda tx: tx.decision_by_key("c1", "key")) == MADE
+    assert filled.read(lambda tx: (tx.campaign("no"), tx.decision("no"), tx.decision_by_key("c1", "no"))) == (None,) * 3
+
+
+def test_changes_are_written(filled):
+    account = Account(2000, 1, 2, 3, "frozen")
+    changed = replace(ONE, account=account, learned={"tag": "y"}, version=9)
+    told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
+
+    def work(tx):
+        tx.save_campaign(changed)
+        tx.save_arms([replace(ARMS[0], learned={"pulls": 3}, version=9, active=False)])
+        tx.save_decision(told)
+
+    filled.write(work)
+    assert filled.read(lambda tx: tx.campaign("c1")) == changed
+    assert filled.read(lambda tx: tx.arms("c1"))[0].learned == {"pulls": 3}
+    assert filled.read(lambda tx: tx.decision("d1")) == told
+
+
+def test_an_error_undoes_all_of_its_own_work_and_nothing_else(filled):
+    def fails(tx):
+        tx.save_campaign(replace(ONE, name="other", account=Account(1)))
+        tx.add_event(Event("c1", "lost", 1.0))
+        raise NotFound("no")
+
+    with pytest.raises(NotFound, match="no"):
+        filled.write(fails)
+    assert filled.read(lambda tx: tx.campaign("c1")) == ONE
+    assert filled.read(lambda tx: tx.events("c1")) == []
+    filled.write(lambda tx: tx.add_event(Event("c1", "kept", 1.0)))
+    assert [event.kind for event in filled.read(lambda tx: tx.events("c1"))] == ["kept"]
+
+
+def test_many_writers_at_once_lose_nothing(filled):
+    """Each reads and writes the same row; some fail on purpose in the middle."""
+
+    def raise_it(fail):
+        def work(tx):
+            row = tx.campaign("c1")
+            tx.save_campaign(replace(row, version=row.version + 1))
+            if fail:
+                raise NotFound("on purpose")
+
+        try:
+            filled.write(work)
+        except NotFound:
+            assert fail
+
+    threads = [threading.Thread(target=lambda n=n: [raise_it((n + m) % 3 == 0) for m in range(30)]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 160
+
+
+def test_the_database_refuses_what_the_ledger_must_never_do(filled):
+    """The rows are written past the ledger: the CHECK is the second lock on the door."""
+    broken = object.__new__(Account)
+    for name, value in {"budget": 100, "spent": 60, "held": 41, "overrun": 0, "status": "active"}.items():
+        object.__setattr__(broken, name, value)
+    with pytest.raises(StoreError, match="refused"):
+        filled.write(lambda tx: tx.save_campaign(replace(ONE, account=broken)))
+    assert filled.read(lambda tx: tx.campaign("c1")) == ONE
+
+
+def test_a_key_is_used_once_in_a_campaign(filled):
+    with pytest.raises(StoreError, match="refused"):
+        filled.write(lambda tx: tx.add_decision(replace(MADE, id="d2")))
+
+
+def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
+    def work(tx):
+        for number, (expires, state) in enumerate([(15.0, "pending"), (12.0, "pending"), (11.0, "settled")]):
+            made = replace(MADE, id=f"e{number}", key=f"k{number}", expires_at=expires, hold=Hold(1, state))
+            tx.add_decision(made)
+
+    filled.write(work)
+    assert [made.id for made in filled.read(lambda tx: tx.due(15.0, 10))] == ["e1", "e0"]
+    assert [made.id for made in filled.read(lambda tx: tx.due(99.0, 2))] == ["e1", "e0"]
+
+
+def test_events_are_numbered_in_order_and_read_in_pages(filled):
+    events = [Event("c1", f"kind {n}", float(n), "d1", n, n * 10, n / 2) for n in range(2500)]
+    filled.write(lambda tx: [tx.add_event(event) for event in events])
+    found = filled.read(lambda tx: list(all_events(tx, "c1")))
+    assert [replace(event, seq=0) for event in found] == events
+    assert all(a.seq < b.seq for a, b in pairwise(found))
+    assert filled.read(lambda tx: tx.events("c1", after=found[10].seq, limit=2)) == found[11:13]
+
+
+def test_what_was_written_is_there_after_opening_again(opener):
+    with opener() as store:
+        store.write(lambda tx: tx.add_campaign(ONE))
+    with opener() as store:
+        assert store.read(lambda tx: tx.campaign("c1")) == ONE
+        store.close()
+        with pytest.raises(StoreError, match="closed"):
+            store.write(lambda tx: tx.campaigns())
+
+
+def test_two_at_once_on_the_same_database(opener):
+    with opener() as one, opener() as two:
+        one.write(lambda tx: tx.add_campaign(ONE))
+        two.write(lambda tx: tx.save_campaign(replace(ONE, version=4)))
+        assert one.read(lambda tx: tx.campaign("c1")).version == 4
+
+
+def test_sqlite_files_that_are_something_else(tmp_path):
+    (tmp_path / "text.db").write_text("this is no database, and longer than a header would be " * 30)
+    with pytest.raises(StoreError, match="is it a database of budgetbandits"):
+        SQLiteStore(tmp_path / "text.db")
+    with pytest.raises(StoreError, match="cannot open"):
+        SQLiteStore(tmp_path / "no such folder" / "money.db")
+
+
+def test_a_database_of_a_later_version_is_left_alone(tmp_path):
+    SQLiteStore(tmp_path / "money.db").close()
+    connection = sqlite3.connect(tmp_path / "money.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match=r"version 99.*upgrade"):
+        SQLiteStore(tmp_path / "money.db")

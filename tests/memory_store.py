@@ -1,0 +1,106 @@
+"""A store in memory: what the contract asks for and no more, fast enough for a hundred thousand steps.
+
+It can be told to break: before the commit (nothing happened) or after it (it happened, but the answer is lost).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from budgetbandits.errors import StoreError
+from budgetbandits.service.stores.base import Store, Transaction
+
+
+class MemoryStore(Store):
+    def __init__(self):
+        self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
+        self.breaks = None
+        self.closed = False
+
+    def write(self, work):
+        if self.closed:
+            raise StoreError("the store is closed; open it again")
+        transaction = _Memory(self)
+        try:
+            answer = work(transaction)
+        except BaseException:
+            transaction.undo()
+            raise
+        if self.breaks == "before":
+            transaction.undo()
+            raise StoreError("the disk is gone; nothing was decided")
+        if self.breaks == "after":
+            raise StoreError("the answer was lost")
+        return answer
+
+    def read(self, work):
+        return work(_Memory(self))
+
+    def close(self):
+        self.closed = True
+
+
+class _Memory(Transaction):
+    def __init__(self, store):
+        self.store, self.log, self.length = store, [], len(store.events)
+
+    def undo(self):
+        for table, key, old in reversed(self.log):
+            if old is None:
+                del table[key]
+            else:
+                table[key] = old
+        del self.store.events[self.length :]
+
+    def _put(self, table, key, value):
+        self.log.append((table, key, table.get(key)))
+        table[key] = value
+
+    def campaign(self, id):
+        return self.store.campaigns.get(id)
+
+    def campaigns(self):
+        return list(self.store.campaigns.values())
+
+    def add_campaign(self, campaign):
+        self.save_campaign(campaign)
+
+    def save_campaign(self, campaign):
+        account = campaign.account
+        if account.spent + account.held > account.budget:
+            raise StoreError("the store refused: spent + held > budget; nothing was written")
+        self._put(self.store.campaigns, campaign.id, campaign)
+
+    def arms(self, campaign, since=-1):
+        return [arm for arm in self.store.arms.get(campaign, ()) if arm.version > since]
+
+    def save_arms(self, arms):
+        for arm in arms:
+            rows = list(self.store.arms.get(arm.campaign, ()))
+            rows[arm.number : arm.number + 1] = [arm]
+            self._put(self.store.arms, arm.campaign, tuple(rows))
+
+    def decision(self, id):
+        return self.store.decisions.get(id)
+
+    def decision_by_key(self, campaign, key):
+        return self.store.decisions.get(self.store.keys.get((campaign, key)))
+
+    def add_decision(self, decision):
+        if (decision.campaign, decision.key) in self.store.keys:
+            raise StoreError("the store refused: the key is there; nothing was written")
+        self._put(self.store.keys, (decision.campaign, decision.key), decision.id)
+        self.save_decision(decision)
+
+    def save_decision(self, decision):
+        self._put(self.store.decisions, decision.id, decision)
+
+    def due(self, now, limit):
+        pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
+        return sorted(pending, key=lambda d: d.expires_at)[:limit]
+
+    def add_event(self, event):
+        self.store.events.append(replace(event, seq=len(self.store.events) + 1))
+
+    def events(self, campaign, after=0, limit=1000):
+        return [event for event in self.store.events[after:] if event.campaign == campaign][:limit]

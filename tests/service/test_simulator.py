@@ -1,0 +1,179 @@
+"""A seeded simulator of everything that can go wrong around a campaign, with the books checked after every step.
+
+It owns the clock, the order of delivery, duplicates, lost answers, failing commits, restarts and a second engine on the
+same store that has its own idea of what the policy knows. A failure names its seed; the same seed fails again.
+"""
+
+import random
+from collections import Counter
+
+import pytest
+
+from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, StoreError
+from budgetbandits.service.audit import verify
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from memory_store import MemoryStore
+
+POLICIES = ["bts", "kube", "ucb-bv2", "thompson", "epsilon-first:epsilon=0.2", "pd-bwk", "primal-dual-bwk"]
+
+
+class World:
+    """One campaign and the people around it."""
+
+    def __init__(self, store, seed):
+        self.random = random.Random(seed)
+        self.store, self.now = store, 1000.0
+        self.engines = [self.engine(), self.engine()]
+        self.policy = POLICIES[seed % len(POLICIES)]
+        self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
+        self.campaign = self.engines[0].create(
+            f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
+            hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]),
+        )  # fmt: skip
+        self.open, self.told, self.keys, self.happened = [], [], {}, Counter()
+
+    def engine(self):
+        return Engine(self.store, clock=lambda: self.now)
+
+    def step(self):
+        kinds = (
+            ["decide"] * 8 + ["feedback"] * 8 + ["again", "void", "tick", "tick", "retry", "break", "restart", "steer"]
+        )
+        kind = self.random.choice(kinds)
+        try:
+            getattr(self, kind)(self.random.choice(self.engines))
+            self.happened[kind] += 1
+        except HoldRefused as refused:
+            self.happened[refused.reason] += 1
+        account = self.engines[0].account(self.campaign)  # reading checks spent + held <= budget
+        assert account.spent + account.held <= account.budget
+        pending = sum(hold for _, hold in self.pending())
+        assert account.held == pending
+
+    def pending(self):
+        rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.open])
+        return [(row.id, row.hold.amount) for row in rows if row.hold.state == "pending"]
+
+    def decide(self, engine):
+        key = f"key {len(self.keys)}"
+        answer = engine.decide(self.campaign, key)
+        assert answer.hold == self.caps[answer.arm]
+        self.keys[key] = answer
+        self.open.append(answer)
+
+    def retry(self, engine):
+        if self.keys:
+            key, answer = self.random.choice(list(self.keys.items()))
+            assert engine.decide(self.campaign, key) == answer
+            with pytest.raises(Conflict):
+                engine.decide(self.campaign, key, {"another": "context"})
+
+    def feedback(self, engine):
+        """Cost first, reward first, or both; now and then for an expired hold, or more than the cap."""
+        if not self.open:
+            return
+        answer = self.open[self.random.randrange(len(self.open))]
+        cost = round(self.random.random() * answer.hold, 3) * (1.5 if self.random.random() < 0.02 else 1.0)
+        parts = [{"cost": cost}, {"reward": float(self.random.random() < 0.4)}]
+        for part in self.random.choice([parts, parts[::-1], [parts[0] | parts[1]], parts[:1]]):
+            try:
+                engine.feedback(answer.decision, **part)
+            except (Conflict, AlreadyResolved):
+                self.happened["told before"] += 1
+            self.told.append((answer.decision, part))
+        if self.random.random() < 0.8:
+            self.open.remove(answer)
+
+    def again(self, engine):
+        """The same feedback delivered once more: the books must not move."""
+        if self.told:
+            before = engine.account(self.campaign)
+            decision, part = self.random.choice(self.told)
+            try:
+                engine.feedback(decision, **part)
+            except BudgetBanditsError:
+                self.happened["refused duplicate"] += 1
+            assert engine.account(self.campaign) == before
+
+    def void(self, engine):
+        if self.open:
+            answer = self.random.choice(self.open)
+            try:
+                engine.void(answer.decision)
+            except AlreadyResolved:
+                self.happened["void too late"] += 1
+
+    def tick(self, engine):
+        self.now += self.random.choice([0.1, 1.0, 15.0])
+        engine.expire_due()
+
+    def restart(self, _engine):
+        self.engines[self.random.randrange(2)] = self.engine()
+
+    def steer(self, engine):
+        what = self.random.randrange(6)
+        status = engine.account(self.campaign).status
+        if what == 0 and engine.account(self.campaign).left < 2_000_000:
+            engine.top_up(self.campaign, self.random.choice([0.000001, 5.0]))
+        elif what == 1:
+            engine.set_status(self.campaign, "paused" if status == "active" else "active")
+        elif what == 2 and len(self.caps) < 6 and status != "paused":
+            name = f"arm {len(self.caps)}"
+            engine.add_arm(self.campaign, name, 0.25)
+            self.caps[name] = 0.25
+        elif status != "active":
+            engine.set_status(self.campaign, "active")
+        elif what == 3 and len(self.caps) > 4:
+            engine.retire_arm(self.campaign, "c")
+
+    def break_(self, engine):
+        """The commit fails, or the answer is lost on the way: the retry finds out which."""
+        key = f"key {len(self.keys)}"
+        self.store.breaks = self.random.choice(["before", "after"])
+        try:
+            with pytest.raises((StoreError, HoldRefused)):
+                engine.decide(self.campaign, key)
+        finally:
+            self.store.breaks = None
+        answer = engine.decide(self.campaign, key)
+        self.keys[key] = answer
+        self.open.append(answer)
+
+
+setattr(World, "break", World.break_)
+
+
+def play(store, seed, steps):
+    world = World(store, seed)
+    for number in range(steps):
+        try:
+            world.step()
+        except BaseException as error:
+            error.add_note(f"seed {seed}, step {number}")
+            raise
+    assert verify(store, world.campaign) == []
+    return world.happened
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_hundred_thousand_steps_in_memory(part):
+    happened = Counter()
+    for seed in range(part * 25, part * 25 + 25):
+        happened += play(MemoryStore(), seed, 1000)
+    for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
+        assert happened[what] > 50, (what, happened)
+    assert happened["exhausted"] + happened["blocked_by_holds"] > 500
+
+
+def test_the_same_on_sqlite(tmp_path):
+    for seed in range(7):
+        with SQLiteStore(tmp_path / f"{seed}.db") as store:
+            store.breaks = None  # a file does not break on demand: these steps are plain decisions here
+            World.break_, kept = World.decide, World.break_
+            try:
+                setattr(World, "break", World.decide)
+                play(store, seed, 150)
+            finally:
+                World.break_ = kept
+                setattr(World, "break", kept)
