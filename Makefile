@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test clusters lint deep mutants benchmark clean
+.PHONY: help paper demo test clusters postgres lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +16,7 @@ help:  ## this list
 	@touch $@
 
 .venv/ready: .venv/lab
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,postgres,test]'
 	@touch $@
 
 OUT ?= out/paper
@@ -33,6 +33,9 @@ test: lint  ## everything: ruff, mypy, import-linter, doctests, tests
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test,dask,ray]'
 	$(BIN)/python -m pytest tests/clusters
+
+postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
+	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

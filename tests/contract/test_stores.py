@@ -1,4 +1,4 @@
-"""What every store of the service must do. A new one is a line in STORES."""
+"""What every store of the service must do. A new one is a line in stores.py."""
 
 import sqlite3
 import threading
@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import NotFound, StoreError
+from budgetbandits.errors import HoldRefused, NotFound, StoreError
+from budgetbandits.service.audit import verify
+from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
-
-STORES = {"sqlite": lambda folder: SQLiteStore(folder / "money.db")}
+from stores import STORES
 
 ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}, 1), ArmRow("c1", 1, "mail", 50, {}, 2, active=False)]
@@ -21,7 +22,8 @@ MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 @pytest.fixture(params=STORES)
 def opener(request, tmp_path):
-    return lambda: STORES[request.param](tmp_path)
+    with STORES[request.param](tmp_path) as opener:
+        yield opener
 
 
 @pytest.fixture
@@ -171,3 +173,53 @@ def test_a_database_of_a_later_version_is_left_alone(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match=r"version 99.*upgrade"):
         SQLiteStore(tmp_path / "money.db")
+
+
+def test_the_same_feedback_from_many_threads_is_booked_once(store):
+    """Between reading a decision and booking it nobody else may have booked it."""
+    engine = Engine(store)
+    campaign = engine.create("ads", "bts", budget=100.0, arms={"a": 1.0, "b": 1.0})
+    decisions = [engine.decide(campaign, str(n)).decision for n in range(20)]
+
+    def tell():
+        for decision in decisions:
+            engine.feedback(decision, reward=1.0, cost=0.5)
+
+    threads = [threading.Thread(target=tell) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert engine.account(campaign).spent == 10_000_000
+    assert verify(store, campaign) == []
+
+
+def test_engines_apart_share_one_budget(opener):
+    """Two engines that know nothing of each other, four threads each, to the last hold."""
+    with opener() as one, opener() as two:
+        engines = [Engine(one), Engine(two)]
+        campaign = engines[0].create("ads", "bts", budget=40.0, arms={"a": 1.0, "b": 0.5})
+        problems = []
+
+        def spend(engine, name):
+            number = 0
+            while True:
+                try:
+                    answer = engine.decide(campaign, f"{name}-{number}")
+                    engine.feedback(answer.decision, reward=1.0, cost=answer.hold)
+                except HoldRefused as refused:
+                    if refused.reason == "exhausted":
+                        return
+                except Exception as error:
+                    problems.append(error)
+                    return
+                number += 1
+
+        threads = [threading.Thread(target=spend, args=(engines[n % 2], n)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert problems == []
+        assert engines[0].account(campaign).left < 500_000
+        assert verify(two, campaign) == []

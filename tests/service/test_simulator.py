@@ -12,8 +12,8 @@ import pytest
 from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
+from stores import STORES
 
 POLICIES = ["bts", "kube", "ucb-bv2", "thompson", "epsilon-first:epsilon=0.2", "pd-bwk", "primal-dual-bwk"]
 
@@ -166,14 +166,11 @@ def test_a_hundred_thousand_steps_in_memory(part):
     assert happened["exhausted"] + happened["blocked_by_holds"] > 500
 
 
-def test_the_same_on_sqlite(tmp_path):
+@pytest.mark.parametrize("name", STORES)
+def test_the_same_on_a_real_store(name, tmp_path, monkeypatch):
+    """A database does not break on demand, so the steps that ask for it are plain decisions."""
+    monkeypatch.setattr(World, "break", World.decide)
     for seed in range(7):
-        with SQLiteStore(tmp_path / f"{seed}.db") as store:
-            store.breaks = None  # a file does not break on demand: these steps are plain decisions here
-            World.break_, kept = World.decide, World.break_
-            try:
-                setattr(World, "break", World.decide)
-                play(store, seed, 150)
-            finally:
-                World.break_ = kept
-                setattr(World, "break", kept)
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            play(store, seed, 150)

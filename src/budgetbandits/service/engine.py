@@ -233,8 +233,7 @@ class Engine:
         self._store.write(lambda tx: self._feedback(tx, decision, reward, micros))
 
     def _feedback(self, tx: Transaction, id: str, reward: float | None, cost: int | None) -> None:
-        made = _found_decision(tx, id)
-        row = _found(tx, made.campaign)
+        row, made = _locked(tx, id)
         if made.hold.state == "voided":
             raise Conflict(f"decision {id} was voided; nothing can be told about it")
         most = row.settings["reward_max"]
@@ -266,10 +265,9 @@ class Engine:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
 
         def work(tx: Transaction) -> None:
-            made = _found_decision(tx, decision)
+            row, made = _locked(tx, decision)
             if made.hold.state == "voided":
                 return
-            row = _found(tx, made.campaign)
             account, hold = ledger.void(row.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
             tx.save_campaign(replace(row, account=account))
@@ -282,9 +280,11 @@ class Engine:
 
         def work(tx: Transaction) -> int:
             now = self._clock()
-            due = tx.due(now, EXPIRED_AT_ONCE)
-            for made in due:
-                row = _found(tx, made.campaign)
+            due = sorted(tx.due(now, EXPIRED_AT_ONCE), key=lambda made: made.campaign)  # one order of locks for all
+            for each in due:
+                row, made = _locked(tx, each.id)
+                if made.hold.state != "pending":
+                    continue  # told while we waited for the lock
                 account, hold = ledger.expire(row.account, made.hold, row.settings["on_expire"] == "charge")
                 tx.save_decision(replace(made, hold=hold))
                 tx.save_campaign(replace(row, account=account))
@@ -332,11 +332,15 @@ def _found(tx: Transaction, campaign: str) -> Campaign:
     return row
 
 
-def _found_decision(tx: Transaction, decision: str) -> Decision:
-    row = tx.decision(decision)
-    if row is None:
+def _locked(tx: Transaction, decision: str) -> tuple[Campaign, Decision]:
+    """A decision and its campaign, read so that neither can change before the transaction ends."""
+    before = tx.decision(decision)
+    if before is None:
         raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
-    return row
+    row = _found(tx, before.campaign)  # from here on the campaign is ours
+    made = tx.decision(decision)
+    assert made is not None
+    return row, made
 
 
 def _cap(arm: str, cap: float) -> int:

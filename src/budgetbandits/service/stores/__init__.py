@@ -1,1 +1,1 @@
-"""Where campaigns are kept: the contract in `base`, SQLite for one host."""
+"""Where campaigns are kept: the contract in `base`, SQLite for one host, PostgreSQL for many."""

@@ -49,7 +49,7 @@ CREATE TABLE decision (
 CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending';
 
 CREATE TABLE event (
-    seq INTEGER PRIMARY KEY,
+    seq COUNTED_KEY,
     campaign TEXT NOT NULL REFERENCES campaign (id),
     kind TEXT NOT NULL,
     decision TEXT,

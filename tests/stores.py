@@ -1,0 +1,40 @@
+"""The stores that the contract is tested on: each a context that gives a way to open one and the same database."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+
+import pytest
+
+from budgetbandits.service.stores.sqlite import SQLiteStore
+
+SERVER = "BUDGETBANDITS_POSTGRES"
+"""The address of a PostgreSQL to test on, such as postgresql://localhost/test; ``make postgres`` starts one."""
+
+
+@contextlib.contextmanager
+def sqlite(folder):
+    yield lambda: SQLiteStore(folder / "money.db")
+
+
+@contextlib.contextmanager
+def postgres(_folder):
+    """A schema of its own, so that tests do not meet."""
+    if SERVER not in os.environ:
+        pytest.skip(f"no PostgreSQL: set {SERVER}, or run 'make postgres'")
+    import psycopg
+
+    from budgetbandits.service.stores.postgres import PostgresStore
+
+    address, schema = os.environ[SERVER], f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        try:
+            yield lambda: PostgresStore(f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{schema}")
+        finally:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+STORES = {"sqlite": sqlite, "postgres": postgres}
