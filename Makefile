@@ -35,7 +35,7 @@ clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray
 	$(BIN)/python -m pytest tests/clusters
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
-	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service
+	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -k postgres
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
