@@ -16,7 +16,7 @@ help:  ## this list
 	@touch $@
 
 .venv/ready: .venv/lab
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,postgres,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,service,postgres,test]'
 	@touch $@
 
 OUT ?= out/paper

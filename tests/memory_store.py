@@ -14,6 +14,7 @@ from budgetbandits.service.stores.base import Store, Transaction
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
+        self.api_keys = {}
         self.breaks = None
         self.closed = False
 
@@ -101,6 +102,18 @@ class _Memory(Transaction):
 
     def add_event(self, event):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
+
+    def add_key(self, key):
+        self._put(self.store.api_keys, key.prefix, key)
+
+    def key(self, prefix):
+        return self.store.api_keys.get(prefix)
+
+    def keys(self):
+        return list(self.store.api_keys.values())
+
+    def drop_key(self, prefix):
+        self.store.api_keys.pop(prefix, None)
 
     def events(self, campaign, after=0, limit=1000):
         return [event for event in self.store.events[after:] if event.campaign == campaign][:limit]

@@ -84,6 +84,14 @@ class Conflict(BudgetBanditsError, RuntimeError):
     """The same name or key was used for something else, or something was told twice with different numbers."""
 
 
+class NotAllowed(BudgetBanditsError, PermissionError):
+    """No key, a wrong key, or a key that may not do this. ``known`` says whether the key itself is right."""
+
+    def __init__(self, message: str, known: bool) -> None:
+        super().__init__(message)
+        self.known = known
+
+
 class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 

@@ -11,7 +11,7 @@ from budgetbandits.errors import HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, all_events
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES
 
@@ -139,6 +139,16 @@ def test_events_are_numbered_in_order_and_read_in_pages(filled):
     assert [replace(event, seq=0) for event in found] == events
     assert all(a.seq < b.seq for a, b in pairwise(found))
     assert filled.read(lambda tx: tx.events("c1", after=found[10].seq, limit=2)) == found[11:13]
+
+
+def test_keys(filled):
+    key = Key("abcd", "digest", ("decide", "read"), 5.0, "c1")
+    filled.write(lambda tx: tx.add_key(key))
+    filled.write(lambda tx: tx.add_key(replace(key, prefix="b", campaign=None)))
+    assert filled.read(lambda tx: tx.key("abcd")) == key
+    assert filled.read(lambda tx: tx.keys()) == [key, replace(key, prefix="b", campaign=None)]
+    filled.write(lambda tx: tx.drop_key("abcd"))
+    assert filled.read(lambda tx: tx.key("abcd")) is None
 
 
 def test_what_was_written_is_there_after_opening_again(opener):

@@ -1,4 +1,4 @@
-"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; and `bounds`."""
+"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; `bounds`; `serve`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.markup import escape
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.screen import plain_table, progress_bar
+from budgetbandits.cli.service import serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import POLICIES, parse_policy
@@ -34,6 +35,7 @@ app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)
 app.command("compare")(studies.compare_command)
 app.command("bounds")(bounds_command)
+app.command("serve")(serve_command)
 
 
 def main() -> None:

@@ -121,6 +121,31 @@ class Engine:
     def account(self, campaign: str) -> Account:
         return self._store.read(lambda tx: _found(tx, campaign).account)
 
+    def campaigns(self) -> list[str]:
+        """The ids of all campaigns, the oldest first."""
+        return self._store.read(lambda tx: [row.id for row in tx.campaigns()])
+
+    def describe(self, campaign: str) -> dict[str, Any]:
+        """A campaign's money, in the user's unit, and its arms."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            row = _found(tx, campaign)
+            account, arms = row.account, tx.arms(campaign)
+            amounts = {
+                name: to_units(getattr(account, name)) for name in ("budget", "spent", "held", "left", "overrun")
+            }
+            return {
+                "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
+                "created_at": row.created_at,
+                "arms": [
+                    {"name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active,
+                     "pulls": arm.learned["pulls"]}
+                    for arm in arms
+                ],
+            }  # fmt: skip
+
+        return self._store.read(work)
+
     def top_up(self, campaign: str, amount: float) -> None:
         micros = to_micros(amount, "amount")
 
@@ -225,15 +250,20 @@ class Engine:
         tx.add_event(Event(campaign, "decided", now, id, arm, hold.amount))
         return _answer(decision, mind)
 
-    def feedback(self, decision: str, *, reward: float | None = None, cost: float | None = None) -> None:
-        """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing."""
+    def feedback(
+        self, decision: str, *, reward: float | None = None, cost: float | None = None, campaign: str | None = None
+    ) -> None:
+        """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing.
+
+        With ``campaign`` a decision of another one is not found.
+        """
         micros = None if cost is None else to_micros(cost, "cost")
         if reward is not None and (isinstance(reward, bool) or not math.isfinite(reward)):
             raise RewardOutOfRange(f"reward is {reward!r:.40}; pass a finite number")
-        self._store.write(lambda tx: self._feedback(tx, decision, reward, micros))
+        self._store.write(lambda tx: self._feedback(tx, decision, campaign, reward, micros))
 
-    def _feedback(self, tx: Transaction, id: str, reward: float | None, cost: int | None) -> None:
-        row, made = _locked(tx, id)
+    def _feedback(self, tx: Transaction, id: str, campaign: str | None, reward: float | None, cost: int | None) -> None:
+        row, made = _locked(tx, id, campaign)
         if made.hold.state == "voided":
             raise Conflict(f"decision {id} was voided; nothing can be told about it")
         most = row.settings["reward_max"]
@@ -261,11 +291,11 @@ class Engine:
         mind.learn(id, told.arm, told.reward / most, min(told.cost / row.settings["cost_max"], 1.0))
         self._remember(tx, row, mind, before)
 
-    def void(self, decision: str) -> None:
+    def void(self, decision: str, campaign: str | None = None) -> None:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
 
         def work(tx: Transaction) -> None:
-            row, made = _locked(tx, decision)
+            row, made = _locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
             account, hold = ledger.void(row.account, made.hold)
@@ -332,10 +362,10 @@ def _found(tx: Transaction, campaign: str) -> Campaign:
     return row
 
 
-def _locked(tx: Transaction, decision: str) -> tuple[Campaign, Decision]:
+def _locked(tx: Transaction, decision: str, campaign: str | None = None) -> tuple[Campaign, Decision]:
     """A decision and its campaign, read so that neither can change before the transaction ends."""
     before = tx.decision(decision)
-    if before is None:
+    if before is None or campaign not in (None, before.campaign):
         raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
     row = _found(tx, before.campaign)  # from here on the campaign is ours
     made = tx.decision(decision)

@@ -78,6 +78,18 @@ class Event:
     """Given by the store, in the order of commits."""
 
 
+@dataclass(frozen=True)
+class Key:
+    """An API key as it is kept: its public prefix, a digest of its secret, and what it may do."""
+
+    prefix: str
+    digest: str
+    scopes: tuple[str, ...]
+    created_at: float
+    campaign: str | None = None
+    """The only campaign it is for; None for all."""
+
+
 class Transaction(ABC):
     """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
 
@@ -119,6 +131,18 @@ class Transaction(ABC):
 
     @abstractmethod
     def add_event(self, event: Event) -> None: ...
+
+    @abstractmethod
+    def add_key(self, key: Key) -> None: ...
+
+    @abstractmethod
+    def key(self, prefix: str) -> Key | None: ...
+
+    @abstractmethod
+    def keys(self) -> list[Key]: ...
+
+    @abstractmethod
+    def drop_key(self, prefix: str) -> None: ...
 
     @abstractmethod
     def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]: ...

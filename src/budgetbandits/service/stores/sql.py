@@ -12,7 +12,7 @@ from typing import Any
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
 
@@ -21,6 +21,7 @@ _ARM = "campaign, number, name, cost_cap, learned, version, active"
 _DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
 )
+_KEY = "prefix, digest, scopes, created_at, campaign"
 _EVENT = "campaign, kind, at, decision, arm, amount, reward"
 
 
@@ -145,12 +146,33 @@ class SqlTransaction(Transaction):
             (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward),
         )
 
+    def add_key(self, key: Key) -> None:
+        self._do(
+            f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?)",
+            (key.prefix, key.digest, " ".join(key.scopes), key.created_at, key.campaign),
+        )
+
+    def key(self, prefix: str) -> Key | None:
+        row = self._do(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
+        return None if row is None else _key(row)
+
+    def keys(self) -> list[Key]:
+        return [_key(row) for row in self._do(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
+
+    def drop_key(self, prefix: str) -> None:
+        self._do("DELETE FROM api_key WHERE prefix = ?", (prefix,))
+
     def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
         rows = self._do(
             f"SELECT {_EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
             (campaign, after, limit),
         )
         return [Event(*row) for row in rows]
+
+
+def _key(row: Sequence[Any]) -> Key:
+    prefix, digest, scopes, created_at, campaign = row
+    return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)
 
 
 def _campaign(row: Sequence[Any]) -> Campaign:

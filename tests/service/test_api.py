@@ -1,0 +1,218 @@
+"""The service over HTTP: what is answered, what is refused and how, and one real server."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from budgetbandits.service.api import create_app
+from budgetbandits.service.auth import make_key
+from budgetbandits.service.engine import Engine
+from memory_store import MemoryStore
+
+CAMPAIGN = {"name": "ads", "budget": 10.0, "arms": {"search": 1.0, "mail": 0.5}}
+
+
+class Service:
+    """The application itself, called without a network."""
+
+    def __init__(self):
+        self.store = MemoryStore()
+        self.engine = Engine(self.store)
+        self.transport = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.admin = make_key(self.store, ["admin"], 0.0)
+
+    def __call__(self, method, path, body=None, key=None, content=None, **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        headers.setdefault("Authorization", f"Bearer {key or self.admin}")
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+
+        async def send():
+            async with httpx.AsyncClient(transport=self.transport, base_url="http://service") as client:
+                return await client.request(method, path, json=body, content=content, headers=headers)
+
+        return asyncio.run(send())
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+@pytest.fixture
+def campaign(service):
+    answer = service("POST", "/v1/campaigns", CAMPAIGN)
+    assert answer.status_code == 201
+    return f"/v1/campaigns/{answer.json()['id']}"
+
+
+def test_a_decision_from_beginning_to_end(service, campaign):
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    assert made.status_code == 201
+    again = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    assert again.json() == made.json()
+    decision = f"{campaign}/decisions/{made.json()['decision']}"
+    assert service("GET", campaign).json()["held"] == made.json()["hold"]
+    assert service("POST", f"{decision}/feedback", {"cost": 0.25}).status_code == 200
+    assert service("POST", f"{decision}/feedback", {"reward": 1}).status_code == 200
+    view = service("GET", campaign).json()
+    assert (view["spent"], view["held"], view["left"]) == (0.25, 0.0, 9.75)
+    assert sum(arm["pulls"] for arm in view["arms"]) == 1
+    assert service("POST", f"{decision}/feedback", {"cost": 0.5}).status_code == 409
+
+
+def test_operators(service, campaign):
+    assert service("POST", f"{campaign}/top-up", {"amount": 5}).json()["budget"] == 15.0
+    assert service("POST", f"{campaign}/pause").json()["status"] == "paused"
+    paused = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    assert (paused.status_code, paused.json()["title"]) == (409, "paused")
+    assert service("POST", f"{campaign}/resume").json()["status"] == "active"
+    assert service("POST", f"{campaign}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
+    retired = service("POST", f"{campaign}/arms/search/retire").json()
+    assert [(arm["name"], arm["active"]) for arm in retired["arms"]] == [
+        ("search", False), ("mail", True), ("radio", True)
+    ]  # fmt: skip
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two").json()
+    assert service("POST", f"{campaign}/decisions/{made['decision']}/void").status_code == 200
+    assert service("POST", f"{campaign}/close").json()["status"] == "closed"
+    assert [each["name"] for each in service("GET", "/v1/campaigns").json()] == ["ads"]
+
+
+def test_money_that_is_gone_and_money_that_is_held(service):
+    body = CAMPAIGN | {"budget": 1.0, "arms": {"a": 1.0, "b": 1.0}}
+    campaign = f"/v1/campaigns/{service('POST', '/v1/campaigns', body).json()['id']}"
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
+    held = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two")
+    assert (held.status_code, held.json()["title"], held.headers["retry-after"]) == (409, "blocked_by_holds", "1")
+    service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": 1, "reward": 0})
+    gone = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two")
+    assert (gone.status_code, gone.json()["title"]) == (402, "exhausted")
+    assert gone.headers["content-type"] == "application/problem+json"
+    assert "top up" in gone.json()["detail"]
+
+
+def test_keys_and_scopes(service, campaign):
+    identity = campaign.rsplit("/", 1)[1]
+    decider = make_key(service.store, ["decide"], 0.0, campaign=identity)
+    reader = make_key(service.store, ["read"], 0.0)
+    other = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}).json()["id"]
+    assert service("POST", f"{campaign}/decisions", {}, key=decider, Idempotency_Key="k").status_code == 201
+    assert service("GET", campaign, key=reader).status_code == 200
+    for key, method, path, status in [
+        (decider, "GET", campaign, 403),
+        (decider, "POST", f"{campaign}/pause", 403),
+        (decider, "POST", f"/v1/campaigns/{other}/decisions", 403),
+        (reader, "POST", f"{campaign}/decisions", 403),
+        ("bb_00000000_wrong", "GET", campaign, 401),
+        (decider[:-1] + "x", "GET", campaign, 401),
+        ("nonsense", "GET", campaign, 401),
+    ]:
+        answer = service(method, path, {} if method == "POST" else None, key=key, Idempotency_Key="z")
+        assert answer.status_code == status, (key, path)
+        assert answer.headers["content-type"] == "application/problem+json"
+    for header in ("", "Basic abc", service.admin):
+        assert service("GET", campaign, Authorization=header).status_code == 401
+    assert service("GET", "/healthz", Authorization="").status_code == 200
+    assert service("GET", "/readyz", Authorization="").status_code == 200
+
+
+def test_a_decision_is_not_found_through_another_campaign(service, campaign):
+    other = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}).json()["id"]
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()["decision"]
+    for what, body in (("feedback", {"cost": 0.1}), ("void", None)):
+        assert service("POST", f"/v1/campaigns/{other}/decisions/{made}/{what}", body).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": -1}, {"budget": 1e300}, {"budget": "10"}, {"budget": None}, {"arms": {}}, {"arms": {"one": 1}},
+        {"arms": {"one": 0, "two": 1}}, {"arms": ["a", "b"]}, {"arms": {"": 1, "b": 1}}, {"policy": "none"},
+        {"policy": "bts:x=1"}, {"policy": "kube-fractional"}, {"colour": "red"}, {"name": ""}, {"name": "x" * 201},
+        {"hold_seconds": 0}, {"on_expire": "forget"}, {"reward_max": 0}, {"costs": {"search": 1}}, {"budget": True},
+    ],
+)  # fmt: skip
+def test_campaigns_that_are_refused(service, change):
+    answer = service("POST", "/v1/campaigns", CAMPAIGN | change)
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["detail"]
+    assert service.store.campaigns == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "NaN", '{"cost": NaN}', '{"cost": Infinity}', '{"cost": -1}', '{"cost": 1e400}',
+     '{"reward": "1"}', '{"cost": 1, "extra": 2}', "{}", '{"cost": true}', "\x00", '{"cost": [1]}', '{"reward": 2}'],
+)  # fmt: skip
+def test_feedback_that_is_refused(service, campaign, text):
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()["decision"]
+    answer = service("POST", f"{campaign}/decisions/{made}/feedback", content=text)
+    assert answer.status_code == 422, answer.text
+    assert service("GET", campaign).json()["spent"] == 0.0
+
+
+def test_bodies_that_are_too_large(service, campaign):
+    answer = service("POST", f"{campaign}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+
+
+def test_a_key_with_another_context_is_a_conflict(service, campaign):
+    service("POST", f"{campaign}/decisions", {"context": {"visitor": 1}}, Idempotency_Key="one")
+    answer = service("POST", f"{campaign}/decisions", {"context": {"visitor": 2}}, Idempotency_Key="one")
+    assert answer.status_code == 409
+    assert service("POST", f"{campaign}/decisions", {}).status_code == 422  # no key at all
+
+
+def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):
+    service.store.breaks = "before"
+    answer = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    assert (answer.status_code, answer.json()["title"]) == (503, "StoreError")
+    assert service("GET", "/readyz", Authorization="").status_code == 503
+    service.store.breaks = None
+    assert service("GET", campaign).json()["held"] == 0.0
+
+
+def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
+    def start():
+        serve = "from budgetbandits.launcher import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", serve, "serve", "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        )
+        while process.poll() is None:
+            try:
+                ready = httpx.get(f"{address}/readyz")
+            except httpx.ConnectError:
+                time.sleep(0.05)
+            else:
+                assert ready.status_code == 200
+                return process
+        raise AssertionError(process.communicate())
+
+    port = 20_000 + hash(str(tmp_path)) % 20_000
+    address = f"http://127.0.0.1:{port}"
+    process = start()
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=20)[0]
+    key = re.search(r"shown this once: (bb_\S+)", said)[1]
+    process = start()
+    headers = {"Authorization": f"Bearer {key}"}
+    campaign = httpx.post(f"{address}/v1/campaigns", json=CAMPAIGN, headers=headers).json()["id"]
+    path = f"{address}/v1/campaigns/{campaign}"
+    made = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
+    process.kill()
+    process.communicate()
+    process = start()
+    assert httpx.get(path, headers=headers).json()["held"] == made["hold"]
+    again = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
+    assert again == made
+    process.send_signal(signal.SIGINT)
+    assert "shown this once" not in process.communicate(timeout=20)[0]
+    assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]
