@@ -159,6 +159,21 @@ def test_feedback_that_is_refused(service, campaign, text):
     assert service("GET", campaign).json()["spent"] == 0.0
 
 
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800", "line\nbreak"])
+def test_names_that_no_database_should_see(service, name):
+    body = json.dumps(CAMPAIGN | {"name": name})
+    assert service("POST", "/v1/campaigns", content=body).status_code == 422
+    arms = json.dumps(CAMPAIGN | {"arms": {name: 1.0, "other": 1.0}})
+    assert service("POST", "/v1/campaigns", content=arms).status_code == 422
+
+
+def test_ids_that_are_none(service):
+    assert service("GET", "/v1/campaigns/%00").status_code == 422
+    assert service("GET", f"/v1/campaigns/{'0' * 32}").status_code == 404
+    assert service("GET", "/v1/nothing").status_code == 404
+    assert service("DELETE", "/v1/campaigns").status_code == 405
+
+
 def test_bodies_that_are_too_large(service, campaign):
     answer = service("POST", f"{campaign}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Header, Request, Response
+from fastapi import Depends, FastAPI, Header, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -58,7 +58,8 @@ class Body(BaseModel):
 
 
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
 
 
 class NewCampaign(Body):
@@ -157,52 +158,52 @@ def create_app(engine: Engine, store: Store) -> FastAPI:
         return [CampaignView(**engine.describe(campaign)) for campaign in engine.campaigns()]
 
     @app.get("/v1/campaigns/{campaign}", dependencies=[allowed("read")])
-    def show(campaign: str) -> CampaignView:
+    def show(campaign: Id) -> CampaignView:
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/decisions", status_code=201, dependencies=[allowed("decide")])
-    def decide(campaign: str, body: AskDecision, idempotency_key: Annotated[Name, Header()]) -> Decided:
+    def decide(campaign: Id, body: AskDecision, idempotency_key: Annotated[Name, Header()]) -> Decided:
         return _decided(engine.decide(campaign, idempotency_key, body.context))
 
     @app.post("/v1/campaigns/{campaign}/decisions/{decision}/feedback", dependencies=[allowed("feedback")])
-    def feedback(campaign: str, decision: str, body: Feedback) -> dict[str, str]:
+    def feedback(campaign: Id, decision: Id, body: Feedback) -> dict[str, str]:
         if body.reward is None and body.cost is None:
             raise BadParameter("neither reward nor cost is given; tell at least one")
         engine.feedback(decision, campaign=campaign, reward=body.reward, cost=body.cost)
         return {"decision": decision}
 
     @app.post("/v1/campaigns/{campaign}/decisions/{decision}/void", dependencies=[allowed("feedback")])
-    def void(campaign: str, decision: str) -> dict[str, str]:
+    def void(campaign: Id, decision: Id) -> dict[str, str]:
         engine.void(decision, campaign=campaign)
         return {"decision": decision}
 
     @app.post("/v1/campaigns/{campaign}/pause", dependencies=[allowed("admin")])
-    def pause(campaign: str) -> CampaignView:
+    def pause(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "paused")
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/resume", dependencies=[allowed("admin")])
-    def resume(campaign: str) -> CampaignView:
+    def resume(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "active")
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/close", dependencies=[allowed("admin")])
-    def close(campaign: str) -> CampaignView:
+    def close(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "closed")
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/top-up", dependencies=[allowed("admin")])
-    def top_up(campaign: str, body: Amount) -> CampaignView:
+    def top_up(campaign: Id, body: Amount) -> CampaignView:
         engine.top_up(campaign, body.amount)
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=[allowed("admin")])
-    def add_arm(campaign: str, body: NewArm) -> CampaignView:
+    def add_arm(campaign: Id, body: NewArm) -> CampaignView:
         engine.add_arm(campaign, body.name, body.cost_cap)
         return CampaignView(**engine.describe(campaign))
 
     @app.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=[allowed("admin")])
-    def retire_arm(campaign: str, arm: str) -> CampaignView:
+    def retire_arm(campaign: Id, arm: Name) -> CampaignView:
         engine.retire_arm(campaign, arm)
         return CampaignView(**engine.describe(campaign))
 
