@@ -51,6 +51,29 @@ STATUS: dict[type[BudgetBanditsError], int] = {
 }
 
 
+PROBLEM = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("type", "title", "detail")} | {"status": {"type": "integer"}},
+    "required": ["type", "title", "status", "detail"],
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM}}}
+    for code, text in {
+        400: "no JSON",
+        401: "no such key",
+        402: "the budget is gone",
+        403: "the key may not do this",
+        404: "not found",
+        405: "not allowed here",
+        409: "a conflict, or no decision now",
+        411: "Content-Length is missing",
+        413: "the body is too large",
+        422: "malformed",
+        503: "the store cannot write; nothing was decided",
+    }.items()
+}
+
+
 class Body(BaseModel):
     """Unknown fields are mistakes."""
 
@@ -123,7 +146,9 @@ class CampaignView(BaseModel):
 
 def create_app(engine: Engine, store: Store) -> FastAPI:
     """The application; whoever serves it sees to `Engine.expire_due`."""
-    app = FastAPI(title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS
+    )  # fmt: skip
     _errors(app)
 
     def allowed(scope: str) -> Any:
