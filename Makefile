@@ -28,7 +28,7 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## everything: ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25
 
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test,dask,ray]'
