@@ -24,10 +24,10 @@ from budgetbandits.experiments import calibration, proven
 from budgetbandits.experiments.claims import Claim, claim
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.proven import PanelBounds
-from budgetbandits.experiments.results import Results, wilson
+from budgetbandits.experiments.results import BTS, Results, wilson
 from budgetbandits.experiments.runner import Progress, Workers, run
 
-BTS, EPSILON_FIRST = "bts", "epsilon-first"
+EPSILON_FIRST = "epsilon-first"
 NAMES = {"bts": "BTS", "epsilon-first": "ε-first", "pd-bwk": "PD-BwK", "ucb-bv1": "UCB-BV1", "kube": "KUBE"}
 CALIBRATED, ENSEMBLE = "calibrated", "ensemble"
 

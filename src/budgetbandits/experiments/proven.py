@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from budgetbandits.experiments.claims import Claim, claim
-from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import (
     bts_constant,
@@ -19,8 +18,6 @@ from budgetbandits.theory import (
     ucb_bv2_constant,
     upper_bounds,
 )
-
-BTS = "bts"
 
 EXACT_PULLS = 128
 """Of the bounds' sums: a little larger bounds in a tenth of the time."""
@@ -49,7 +46,7 @@ def panel_bounds(results: Results) -> list[PanelBounds]:
     """The bounds for the first problem of each group."""
     found = []
     for group in results.groups:
-        problem = _problems(results, group, 1)[0][1]
+        problem = results.problems(group, 1)[0][1]
         budgets = [budget for budget in results.budgets if budget >= 1.0]
         paper, sharp = (
             upper_bounds(problem, budgets, chain=chain, exact_pulls=EXACT_PULLS) for chain in ("paper", "sharp")
@@ -88,9 +85,9 @@ def theorem_one(calibrated: Results, ensemble: Results, panels: Sequence[PanelBo
     regret = dict(zip(means["problem"], means["mean"] + 1.96 * means["sem"], strict=True))
     below = []
     for group in ensemble.groups:
-        for name, problem in _problems(ensemble, group, SAMPLE):
+        for record, problem in ensemble.problems(group, SAMPLE):
             (bound,) = upper_bounds(problem, [largest], chain="sharp", exact_pulls=EXACT_PULLS)
-            below.append(regret[name] <= bound.regret)
+            below.append(regret[record["name"]] <= bound.regret)
     return claim(
         "The regret of BTS is at most Theorem 1's bound at every budget.",
         "At each budget of a panel the mean and 1.96 standard errors lie below the bound, with every term evaluated, "
@@ -107,16 +104,15 @@ def remark_one(calibrated: Results, ensemble: Results) -> Claim:
     """Remark 1: the constant before ln B of BTS is smaller than those of UCB-BV1 and UCB-BV2."""
     measured, holds = [], []
     for group in calibrated.groups:
-        ours, first, second, lower = _constants(_problems(calibrated, group, 1)[0][1])
+        ours, first, second, lower = _constants(calibrated.problems(group, 1)[0][1])
         measured.append(
             f"{group}: BTS {ours:,.0f} ln B, UCB-BV1 {first:,.0f}, UCB-BV2 {second:,.0f}; no policy below {lower:,.0f}"
         )
         holds.append(ours < min(first, second))
     everywhere = []
-    for group in ensemble.groups:
-        for _, problem in _problems(ensemble, group, None):
-            ours, first, second, _lower = _constants(problem)
-            everywhere.append(ours < min(first, second))
+    for _, problem in ensemble.problems():
+        ours, first, second, _lower = _constants(problem)
+        everywhere.append(ours < min(first, second))
     return claim(
         "The constant before ln B in the bound of BTS is smaller than in those of UCB-BV1 and UCB-BV2 (Remark 1).",
         "At γ = 1/√2, all three counted by Lemma 2, λ the true smallest mean cost. These are constants of proofs, not "
@@ -130,9 +126,3 @@ def remark_one(calibrated: Results, ensemble: Results) -> Claim:
 
 def _constants(problem: Problem) -> tuple[float, float, float, float]:
     return bts_constant(problem), ucb_bv1_constant(problem), ucb_bv2_constant(problem), lower_constant(problem)
-
-
-def _problems(results: Results, group: str, count: int | None) -> list[tuple[str, Problem]]:
-    """(name, problem) of the first ``count`` problems of a group."""
-    records: list[dict[str, Any]] = [record for record in results.record["problems"] if record["group"] == group]
-    return [(record["name"], Problem.from_toml(record["toml"])) for record in records[:count]]

@@ -14,7 +14,9 @@ from scipy import stats
 
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.study import Study
+from budgetbandits.problem import Problem
 
+BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
 METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -70,6 +72,11 @@ class Results:
     @property
     def groups(self) -> list[str]:
         return list(dict.fromkeys(problem["group"] for problem in self.record["problems"]))
+
+    def problems(self, group: str | None = None, count: int | None = None) -> list[tuple[dict[str, Any], Problem]]:
+        """(record, problem) of the first ``count`` problems of a group, or of all groups."""
+        records = [record for record in self.record["problems"] if group in (None, record["group"])]
+        return [(record, Problem.from_toml(record["toml"])) for record in records[:count]]
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:
         """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""

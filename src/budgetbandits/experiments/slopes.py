@@ -9,11 +9,9 @@ import polars as pl
 from scipy import stats
 
 from budgetbandits.errors import NotIndependent
-from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
-
-BTS = "bts"
 
 
 def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
@@ -24,8 +22,8 @@ def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
     """
     rows = []
     games = results.table.filter(pl.col("policy") == BTS).with_columns(pl.col("budget").cast(pl.Float64))
-    for record in results.record["problems"]:
-        lower = _lower(record["toml"])
+    for record, problem in results.problems():
+        lower = _lower(problem)
         wide = games.filter(pl.col("problem") == record["name"]).pivot("budget", index="run", values="pseudo_regret")
         for early, late in pairwise(results.budgets):
             steps = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
@@ -41,8 +39,8 @@ def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64})
 
 
-def _lower(toml: str) -> float | None:
+def _lower(problem: Problem) -> float | None:
     try:
-        return lower_constant(Problem.from_toml(toml))
+        return lower_constant(problem)
     except NotIndependent:
         return None

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
-from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.results import BTS, Results
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
@@ -129,8 +129,8 @@ def who_wins(ensemble: Results) -> Figure:
         figure, axes = plt.subplots(1, len(ensemble.groups), figsize=(9.6, 3.1), squeeze=False)
         for axis, group in zip(axes.flat, ensemble.groups, strict=True):
             rows = means.filter(pl.col("group") == group)
-            ours = rows.filter(pl.col("policy") == paper.BTS).sort("problem")
-            others = rows.filter(pl.col("policy") != paper.BTS).sort("mean").group_by("problem").first().sort("problem")
+            ours = rows.filter(pl.col("policy") == BTS).sort("problem")
+            others = rows.filter(pl.col("policy") != BTS).sort("mean").group_by("problem").first().sort("problem")
             x, y = ours["mean"].to_numpy(), others["mean"].to_numpy()
             for place, policy in enumerate(ensemble.policies):
                 best = others["policy"].to_numpy() == policy

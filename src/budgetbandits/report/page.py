@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgetbandits.experiments import paper, worst_case
-from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.slopes import BTS, slopes
+from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.slopes import slopes
 from budgetbandits.report import figures, theory_figures
 
 SHOWN = 20
@@ -209,9 +209,9 @@ def _worst(results: Results, folder: Path) -> dict[str, Any]:
 def _exceptions(ensemble: Results) -> dict[str, Any]:
     """Problems on which some policy is better than BTS beyond doubt, the worst for BTS first."""
     frames = [
-        ensemble.differences(paper.BTS, policy).with_columns(pl.lit(policy).alias("policy"))
+        ensemble.differences(BTS, policy).with_columns(pl.lit(policy).alias("policy"))
         for policy in ensemble.policies
-        if policy != paper.BTS
+        if policy != BTS
     ]
     beaten = (
         pl.concat(frames).filter(pl.col("low") > 0.0).with_columns((pl.col("first") / pl.col("second")).alias("times"))

@@ -15,14 +15,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from budgetbandits.experiments import paper
 from budgetbandits.experiments.proven import PanelBounds
-from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.worst_case import Exponent, Growth
 from budgetbandits.report.figures import COLOURS, STYLE, label, look, round_numbers, short
 
 
 def bounds_over_regret(calibrated: Results, panels: Sequence[PanelBounds]) -> Figure:
     """The paper's figure with what is proven drawn over it: BTS between the lower bound and Theorem 1."""
-    measured = calibrated.summary().filter(pl.col("policy") == paper.BTS)
+    measured = calibrated.summary().filter(pl.col("policy") == BTS)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(2, 2, figsize=(9.2, 7.1), squeeze=False)
         for axis, panel in zip(axes.flat, panels, strict=True):

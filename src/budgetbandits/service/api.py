@@ -21,17 +21,14 @@ from budgetbandits.errors import (
     BudgetBanditsError,
     Conflict,
     HoldRefused,
-    MissingKnowledge,
     NoArmLeft,
     NotAllowed,
     NotFound,
-    RewardOutOfRange,
     StoreError,
     UnknownArm,
-    UnknownPolicy,
 )
 from budgetbandits.service.auth import check_key
-from budgetbandits.service.engine import Answer, Engine
+from budgetbandits.service.engine import Engine
 from budgetbandits.service.stores.base import Store
 
 LARGEST_BODY = 1_000_000
@@ -43,12 +40,9 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     Conflict: 409,
     AlreadyResolved: 409,
     NoArmLeft: 409,
-    BadParameter: 422,
-    MissingKnowledge: 422,
-    UnknownPolicy: 422,
-    RewardOutOfRange: 422,
     StoreError: 503,
 }
+"""Everything else that is ours is malformed: 422."""
 
 
 PROBLEM = {
@@ -159,13 +153,16 @@ def create_app(engine: Engine, store: Store) -> FastAPI:
 
         return Depends(check)
 
+    def view(campaign: str) -> CampaignView:
+        return CampaignView(**engine.describe(campaign))
+
     @app.get("/healthz")
     def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/readyz")
     def readyz() -> dict[str, str]:
-        """Whether the store takes writes; 503 if not."""
+        """Whether a transaction that writes can be begun and committed; 503 if not."""
         store.write(lambda tx: tx.keys())
         return {"status": "ready"}
 
@@ -176,19 +173,19 @@ def create_app(engine: Engine, store: Store) -> FastAPI:
             body.name, body.policy, body.budget, body.arms, reward_max=body.reward_max, hold_seconds=body.hold_seconds,
             on_expire=body.on_expire, known={name: value for name, value in given.items() if value is not None},
         )  # fmt: skip
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.get("/v1/campaigns", dependencies=[allowed("read")])
     def campaigns() -> list[CampaignView]:
-        return [CampaignView(**engine.describe(campaign)) for campaign in engine.campaigns()]
+        return [view(campaign) for campaign in engine.campaigns()]
 
     @app.get("/v1/campaigns/{campaign}", dependencies=[allowed("read")])
     def show(campaign: Id) -> CampaignView:
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/decisions", status_code=201, dependencies=[allowed("decide")])
     def decide(campaign: Id, body: AskDecision, idempotency_key: Annotated[Name, Header()]) -> Decided:
-        return _decided(engine.decide(campaign, idempotency_key, body.context))
+        return Decided(**vars(engine.decide(campaign, idempotency_key, body.context)))
 
     @app.post("/v1/campaigns/{campaign}/decisions/{decision}/feedback", dependencies=[allowed("feedback")])
     def feedback(campaign: Id, decision: Id, body: Feedback) -> dict[str, str]:
@@ -205,38 +202,34 @@ def create_app(engine: Engine, store: Store) -> FastAPI:
     @app.post("/v1/campaigns/{campaign}/pause", dependencies=[allowed("admin")])
     def pause(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "paused")
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/resume", dependencies=[allowed("admin")])
     def resume(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "active")
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/close", dependencies=[allowed("admin")])
     def close(campaign: Id) -> CampaignView:
         engine.set_status(campaign, "closed")
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/top-up", dependencies=[allowed("admin")])
     def top_up(campaign: Id, body: Amount) -> CampaignView:
         engine.top_up(campaign, body.amount)
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=[allowed("admin")])
     def add_arm(campaign: Id, body: NewArm) -> CampaignView:
         engine.add_arm(campaign, body.name, body.cost_cap)
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     @app.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=[allowed("admin")])
     def retire_arm(campaign: Id, arm: Name) -> CampaignView:
         engine.retire_arm(campaign, arm)
-        return CampaignView(**engine.describe(campaign))
+        return view(campaign)
 
     return app
-
-
-def _decided(answer: Answer) -> Decided:
-    return Decided(**vars(answer))
 
 
 def _errors(app: FastAPI) -> None:

@@ -89,8 +89,7 @@ class _Replay:
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
-        if "budget" in self.mind.state.known:
-            self.mind.state.known["budget"] = self.account.budget / self.row.settings["cost_max"]
+        self.mind.hear_budget(self.account.budget, self.row.settings)
 
     def _arm_added(self, event: Event) -> None:
         self.mind.add(self.arms[_known(event.arm)].name, _known(event.amount))
@@ -127,8 +126,7 @@ class _Replay:
 
     def _learn(self, id: str, arm: int) -> None:
         if id in self.cost and id in self.reward:
-            share = self.reward[id] / self.row.settings["reward_max"]
-            self.mind.learn(id, arm, share, min(self.cost[id] / self.row.settings["cost_max"], 1.0))
+            self.mind.learn(id, arm, self.reward[id], self.cost[id], self.row.settings)
 
 
 def _known(value: T | None) -> T:

@@ -153,8 +153,7 @@ class Engine:
             row = _found(tx, campaign)
             mind = self._mind(tx, row)
             row = replace(row, account=ledger.top_up(row.account, micros))
-            if "budget" in mind.state.known:
-                mind.state.known["budget"] = row.account.budget / row.settings["cost_max"]
+            if mind.hear_budget(row.account.budget, row.settings):
                 row = mind.of_campaign(row)
             tx.save_campaign(row)
             tx.add_event(Event(campaign, "topped up", self._clock(), amount=micros))
@@ -288,7 +287,7 @@ class Engine:
             return
         mind = self._mind(tx, row)
         before = mind.copy()
-        mind.learn(id, told.arm, told.reward / most, min(told.cost / row.settings["cost_max"], 1.0))
+        mind.learn(id, told.arm, told.reward, told.cost, row.settings)
         self._remember(tx, row, mind, before)
 
     def void(self, decision: str, campaign: str | None = None) -> None:

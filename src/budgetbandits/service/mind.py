@@ -91,8 +91,17 @@ class Mind:
         finally:
             self.state.active = active
 
-    def learn(self, decision: str, arm: int, reward: float, cost: float) -> None:
-        self.policy.observe(self.state, arm, reward, cost, _generator(decision, "learn"))
+    def learn(self, decision: str, arm: int, reward: float, cost: int, settings: dict[str, Any]) -> None:
+        """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be."""
+        share, price = reward / settings["reward_max"], min(cost / settings["cost_max"], 1.0)
+        self.policy.observe(self.state, arm, share, price, _generator(decision, "learn"))
+
+    def hear_budget(self, budget: int, settings: dict[str, Any]) -> bool:
+        """Tell a policy that plans with the budget of a new one; whether it is of that kind."""
+        plans = "budget" in self.state.known
+        if plans:
+            self.state.known["budget"] = budget / settings["cost_max"]
+        return plans
 
     def copy(self) -> dict[str, NDArray[Any]]:
         """The arrays as they are now, for `changed` to compare with."""

@@ -35,7 +35,7 @@ from budgetbandits.theory.gaps import (
     reference_arm,
     worse_arms,
 )
-from budgetbandits.theory.waiting import EXACT_PULLS, Waiting, waiting
+from budgetbandits.theory.waiting import EXACT_PULLS, waiting
 
 Chain = Literal["paper", "sharp"]
 CHAINS: tuple[Chain, ...] = ("paper", "sharp")
@@ -134,26 +134,29 @@ def upper_bounds(
         check_budget(budget)
     if gamma is not None:
         check_gamma(gamma)
-    best = reference_arm(problem)
-    sums = _Sums(float(problem.reward_means[best]), float(problem.cost_means[best]), exact_pulls)
-    return [_at_budget(problem, budget, gamma, chain, sums) for budget in budgets]
+    return [_at_budget(problem, budget, gamma, chain, exact_pulls) for budget in budgets]
 
 
-def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chain, sums: _Sums) -> UpperBound:
+def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chain, exact_pulls: int) -> UpperBound:
     overdraws = not (problem.is_bernoulli and float(budget).is_integer())
     counts = _Counts(budget, float(problem.cost_means.min()), overdraws, chain)
     whole_delta, whole_epsilon = delta_gaps(problem, 1.0), epsilon_gaps(problem, 0.0)
     gap, cost_means = gaps(problem), problem.cost_means
     overdraft = 2.0 * best_ratio(problem) if overdraws else 0.0
     arms = []
+    best = reference_arm(problem)
+    means = float(problem.reward_means[best]), float(problem.cost_means[best])
     for arm in worse_arms(problem):
         delta, epsilon = float(whole_delta[arm]), float(whole_epsilon[arm])
-        chosen = _best_gamma(delta, epsilon, counts, sums) if gamma is None else gamma
+        if gamma is None:
+            chosen, below = _best_gamma(delta, epsilon, counts, means, exact_pulls)
+        else:
+            chosen, below = gamma, min((1.0 - gamma) * epsilon, means[0])  # ε(0) may exceed the mean by a last bit
         first, lucky = counts.pulls(chosen * delta)
-        wait = sums(min((1.0 - chosen) * epsilon, sums.means[0]))  # ε(0) may exceed the mean by a last bit
+        wait = waiting(*means, below, exact_pulls)
         arms.append(
             ArmBound(
-                arm=int(arm), gap=float(gap[arm]), gamma=chosen, delta=chosen * delta, epsilon=(1.0 - chosen) * epsilon,
+                arm=int(arm), gap=float(gap[arm]), gamma=chosen, delta=chosen * delta, epsilon=below,
                 first_pulls=first, lucky_samples=lucky, waiting=wait.total, remainder=wait.remainder,
                 cost_mean=float(cost_means[arm]),
             )
@@ -167,8 +170,10 @@ def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chai
     )
 
 
-def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> float:
-    """The γ of the smallest bound among those that put ε on the grid: by halving, since the bound has one valley in ε.
+def _best_gamma(
+    delta: float, epsilon: float, counts: _Counts, means: tuple[float, float], exact_pulls: int
+) -> tuple[float, float]:
+    """γ and ε(γ) of the smallest bound among those with ε on the grid: by halving, since it has one valley in ε.
 
     With few terms summed the remainder makes small ε look worse than they are, so the last steps are taken with all.
     """
@@ -176,13 +181,13 @@ def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> f
     top = math.ceil(math.log(epsilon) / math.log(GRID)) - 1
     bottom = top + math.floor(math.log(SMALLEST_SHARE) / math.log(GRID))
 
-    def bound(place: int, exact_pulls: int | None = None) -> float:
-        return sum(counts.pulls((1.0 - GRID**place / epsilon) * delta)) + sums(GRID**place, exact_pulls).total
+    def bound(place: int, terms: int = exact_pulls) -> float:
+        return sum(counts.pulls((1.0 - GRID**place / epsilon) * delta)) + waiting(*means, GRID**place, terms).total
 
-    low, high = bottom, top
+    low, high, rough = bottom, top, min(ROUGH_PULLS, exact_pulls)
     while low < high:
         middle = (low + high) // 2
-        if bound(middle, ROUGH_PULLS) < bound(middle + 1, ROUGH_PULLS):
+        if bound(middle, rough) < bound(middle + 1, rough):
             high = middle
         else:
             low = middle + 1
@@ -191,23 +196,7 @@ def _best_gamma(delta: float, epsilon: float, counts: _Counts, sums: _Sums) -> f
         place -= 1
     while place < top and bound(place + 1) < bound(place):
         place += 1
-    return 1.0 - GRID**place / epsilon
-
-
-class _Sums:
-    """`waiting` of the best arm by ε, each computed once."""
-
-    def __init__(self, reward_mean: float, cost_mean: float, exact_pulls: int) -> None:
-        self.means, self.exact_pulls = (reward_mean, cost_mean), exact_pulls
-        self.known: dict[tuple[float, int], Waiting] = {}
-
-    def __call__(self, epsilon: float, at_most: int | None = None) -> Waiting:
-        exact_pulls = min(self.exact_pulls, at_most or self.exact_pulls)
-        # (1 − γ)·ε is the grid's own value up to rounding
-        key = float(np.format_float_scientific(epsilon, precision=12)), exact_pulls
-        if key not in self.known:
-            self.known[key] = waiting(*self.means, epsilon, exact_pulls)
-        return self.known[key]
+    return 1.0 - GRID**place / epsilon, GRID**place
 
 
 @dataclass(frozen=True)

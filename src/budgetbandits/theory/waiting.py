@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ class Waiting:
     remainder: float
 
 
+@lru_cache(maxsize=4096)  # arms, budgets and both chains ask for the same ones
 def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: int = EXACT_PULLS) -> Waiting:
     """Σ_k (E[1/pʳ] E[1/pᶜ] − 1) for a best arm with these means.
 

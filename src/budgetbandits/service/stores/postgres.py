@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 from psycopg.errors import DeadlockDetected, SerializationFailure
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
@@ -69,23 +69,7 @@ class PostgresStore(Store):
     def _connection(self) -> Any:
         if self._pool.closed:
             raise StoreError("the store is closed; open it again")
-        return _Borrowed(self._pool)
-
-
-class _Borrowed:
-    """A connection of the pool, with its timeout as an error of ours."""
-
-    def __init__(self, pool: ConnectionPool) -> None:
-        self._context = pool.connection()
-
-    def __enter__(self) -> Any:
-        try:
-            return self._context.__enter__()
-        except PoolTimeout as error:
-            raise StoreError(f"the database does not answer: {error}; nothing was decided") from None
-
-    def __exit__(self, *problem: Any) -> Any:
-        return self._context.__exit__(*problem)
+        return self._pool.connection()  # when none comes free in time, that is an OperationalError
 
 
 class _Transaction(SqlTransaction):
