@@ -5,6 +5,7 @@ It can be told to break: before the commit (nothing happened) or after it (it ha
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
@@ -14,9 +15,18 @@ from budgetbandits.service.stores.base import Store, Transaction
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
-        self.api_keys = {}
+        self.api_keys, self.heartbeat = {}, {}
         self.breaks = None
         self.closed = False
+
+    def submit(self, work):
+        """Done before it returns."""
+        future = Future()
+        try:
+            future.set_result(self.write(work))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
 
     def write(self, work):
         if self.closed:
@@ -60,6 +70,9 @@ class _Memory(Transaction):
     def campaign(self, id):
         return self.store.campaigns.get(id)
 
+    def campaign_named(self, name):
+        return next((row for row in self.store.campaigns.values() if row.name == name), None)
+
     def campaigns(self):
         return list(self.store.campaigns.values())
 
@@ -71,6 +84,9 @@ class _Memory(Transaction):
         if account.spent + account.held > account.budget:
             raise StoreError("the store refused: spent + held > budget; nothing was written")
         self._put(self.store.campaigns, campaign.id, campaign)
+
+    def save_money(self, campaign):
+        self.save_campaign(replace(self.campaign(campaign.id), account=campaign.account))
 
     def arms(self, campaign, since=-1):
         return [arm for arm in self.store.arms.get(campaign, ()) if arm.version > since]
@@ -99,6 +115,13 @@ class _Memory(Transaction):
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return sorted(pending, key=lambda d: d.expires_at)[:limit]
+
+    def decisions(self, campaign, after=0, limit=1000):
+        made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]
+        return [(event.seq, self.decision(event.decision)) for event in made[:limit]]
+
+    def beat(self, now):
+        self._put(self.store.heartbeat, 1, now)
 
     def add_event(self, event):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))

@@ -65,11 +65,15 @@ class NotIndependent(BudgetBanditsError, ValueError):
 
 
 class HoldRefused(BudgetBanditsError, RuntimeError):
-    """No decision now: the money is gone or held, or the campaign is not active. ``reason`` says which."""
+    """No decision now: the money is gone, held or not yet due, or the campaign is not active. ``reason`` says which.
 
-    def __init__(self, reason: str, message: str) -> None:
+    ``retry_after`` is when to ask again, in seconds; None if asking again will not help.
+    """
+
+    def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class AlreadyResolved(BudgetBanditsError, RuntimeError):

@@ -7,9 +7,11 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 from budgetbandits.service.ledger import (
+    DAY,
     LARGEST,
     Account,
     Hold,
+    Limits,
     expire,
     place,
     settle,
@@ -26,7 +28,7 @@ def test_a_hold_is_settled_for_what_it_cost():
     account, hold = place(Account(budget=100), 40)
     assert (account.held, account.spent, account.left) == (40, 0, 60)
     account, hold = settle(account, hold, 25)
-    assert account == Account(budget=100, spent=25)
+    assert account == Account(budget=100, spent=25, today=25)
     assert (hold.state, hold.charged, hold.overrun) == ("settled", 25, 0)
 
 
@@ -57,7 +59,7 @@ def test_only_an_active_campaign_decides(status):
 def test_a_cost_above_the_cap_is_an_overrun_and_freezes():
     account, hold = place(Account(budget=100), 40)
     account, hold = settle(account, hold, 55)
-    assert account == Account(budget=100, spent=40, overrun=15, status="frozen")
+    assert account == Account(budget=100, spent=40, overrun=15, status="frozen", today=40)
     assert (hold.charged, hold.overrun) == (40, 15)
 
 
@@ -66,7 +68,7 @@ def test_an_expired_hold_is_charged_and_late_feedback_corrects_it():
     account, hold = expire(account, hold)
     assert (account.spent, account.held, hold.state, hold.charged) == (40, 0, "expired", 40)
     account, hold = settle(account, hold, 25)
-    assert account == Account(budget=100, spent=25)
+    assert account == Account(budget=100, spent=25, today=25)
     assert (hold.state, hold.reported) == ("expired", True)
     with pytest.raises(AlreadyResolved, match="counts once"):
         settle(account, hold, 25)
@@ -76,10 +78,10 @@ def test_a_released_hold_that_did_cost_something():
     """The soft mode: what still fits is spent, what does not is an overrun; never more than the budget."""
     account, hold = expire(*place(Account(budget=100), 40), charge=False)
     assert account == Account(budget=100)
-    assert settle(account, hold, 30)[0] == Account(budget=100, spent=30)
+    assert settle(account, hold, 30)[0] == Account(budget=100, spent=30, today=30)
     account, other = place(account, 80)
     account, hold = settle(account, hold, 30)
-    assert account == Account(budget=100, spent=20, held=80, overrun=10, status="frozen")
+    assert account == Account(budget=100, spent=20, held=80, overrun=10, status="frozen", today=100)
     assert settle(account, other, 80)[0].spent == 100
 
 
@@ -120,6 +122,57 @@ def test_top_ups():
     for amount in (0, -5, LARGEST):
         with pytest.raises(BadParameter, match="positive amount"):
             top_up(Account(budget=100), amount)
+
+
+def test_a_days_decisions_stay_under_the_daily_cap():
+    limits, noon = Limits(daily_cap=100), 1.5 * DAY
+    account, early = place(Account(budget=1000), 60, noon, limits)
+    with pytest.raises(HoldRefused, match="next day") as refused:
+        place(account, 41, noon, limits)
+    assert (refused.value.reason, refused.value.retry_after) == ("daily_cap", DAY / 2)
+    account, _ = settle(account, early, 20)
+    account, other = place(account, 80, noon, limits)
+    account, late = place(account, 100, noon + DAY, limits)  # a new day
+    before = account.today
+    account, _ = settle(account, other, 10)  # counts for the day before
+    assert account.today == before == 100
+    account, _ = void(account, late)
+    assert account.today == 0
+
+
+def test_a_paced_campaign_is_never_ahead_of_its_share():
+    limits = Limits(pace_seconds=1000.0, begun=50.0, slack=10)
+    account, _ = place(Account(budget=100), 10, 50.0, limits)
+    with pytest.raises(HoldRefused, match="pace") as refused:
+        place(account, 10, 60.0, limits)
+    assert (refused.value.reason, refused.value.retry_after) == ("paced", 90.0)
+    account, _ = place(account, 10, 150.0, limits)
+    assert place(account, 80, 1050.0, limits)[0].left == 0  # when the time is over, all of it
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.floats(0, 0.4), st.integers(0, 40)), max_size=60),
+    st.integers(40, 120),
+    st.floats(0.5, 9.0),
+)
+def test_whatever_happens_neither_limit_is_broken(steps, daily_cap, days):
+    """Holds placed, and settled or kept, at any time: what each day's decisions take is added up anew."""
+    limits = Limits(daily_cap, days * DAY, 0.0, 40)
+    account, now, taken = Account(budget=1000), 0.0, {}
+    for amount, later, cost in steps:
+        now += later * DAY
+        try:
+            account, hold = place(account, amount, now, limits)
+        except HoldRefused as refused:
+            assert refused.reason in ("daily_cap", "paced")
+            assert refused.retry_after > 0.0
+            continue
+        assert account.spent + account.held <= 40 + 1000 * now / (days * DAY) + 1e-6
+        if cost <= amount:
+            account, hold = settle(account, hold, cost)
+        day = int(now // DAY)
+        taken[day] = taken.get(day, 0) + (cost if cost <= amount else amount)
+        assert account.today == taken[day] <= daily_cap
 
 
 class Campaign(RuleBasedStateMachine):

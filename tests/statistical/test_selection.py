@@ -11,6 +11,7 @@ from scipy import interpolate, stats
 
 from budgetbandits.policies.ahead import DenseWindow, SparseWindow
 from budgetbandits.policies.ratio import NUMBERS, SURE, envelope, ratio_above, ratios_above
+from budgetbandits.policies.rising import Rising
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from exact import argmax_probabilities, chi_square, ratio_tail
 
@@ -98,6 +99,47 @@ def test_many_arms_by_exceedances():
     counts = np.bincount([ahead.choose(policy, state, rng) for _ in range(40_000)], minlength=300)
     assert chi_square(counts.reshape(6, 50).sum(axis=1), exact.reshape(6, 50).sum(axis=1)) > FALSE_ALARM
     assert chi_square(counts, exact) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize("level", [0.3, 1.0, 2.5, None])
+def test_rising_arms_at_any_level(name, level, monkeypatch):
+    """The level is held where every arm rises, in between, where almost none does, or where it likes to be."""
+    policy, state = posterior(name)
+    rng = np.random.default_rng(8)
+    rising = Rising(level or 1.0)
+    rising.begin(policy, state)
+    if level is not None:
+        monkeypatch.setattr(Rising, "_move", lambda *_: None)
+    arms = state.successes.shape[1]
+    counts = np.bincount([rising.choose(policy, state, rng) for _ in range(12_000)], minlength=arms)
+    assert chi_square(counts, argmax_probabilities(state.successes, state.failures)) > FALSE_ALARM
+
+
+def test_many_rising_arms_that_are_told_and_retired():
+    """300 arms in 6 groups of equals, each told something on the way; then a group retires."""
+    policy = BudgetedThompson()
+    state = policy.start(300, {})
+    rng = np.random.default_rng(9)
+    rising = Rising()
+    rising.begin(policy, state)
+    rising.choose(policy, state, rng)
+    for table in (state.successes, state.failures):
+        table[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
+    for arm in range(300):
+        rising.told(policy, state, arm)
+    exact = argmax_probabilities(state.successes, state.failures, size=50) * 50
+    counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
+    assert chi_square(counts, exact) > FALSE_ALARM
+    best = int(exact.argmax())
+    state.active[best * 50 : best * 50 + 50] = False
+    keep = np.repeat(np.arange(6) != best, 50)
+    exact = argmax_probabilities(state.successes[:, keep], state.failures[:, keep], size=50) * 50
+    counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
+    assert counts[best] == 0
+    assert chi_square(np.delete(counts, best), exact) > FALSE_ALARM
+    state.active[:] = False
+    assert rising.choose(policy, state, rng) is None
 
 
 def test_the_envelope_bounds_the_tail_and_draws_it_exactly():

@@ -105,12 +105,21 @@ def ratio_above(
     pace = math.log1p(-bound)
     at = 0.0
     while (at := at + math.floor(math.log(1.0 - rng.random()) / pace)) < rounds:
-        proposed = level * math.exp(rng.standard_exponential() / mu)
-        cost = rng.beta(a + mu, b) / proposed
-        if cost < 1.0 and rng.standard_exponential() > -log_chance(cost, c, d, mu, y, NUMBERS):
-            kept.append((int(at), proposed))
+        ratio = proposal(a, b, c, d, level, mu, y, rng)
+        if ratio is not None:
+            kept.append((int(at), ratio))
         at += 1.0
     return kept
+
+
+def proposal(
+    a: float, b: float, c: float, d: float, level: float, mu: float, y: float, rng: np.random.Generator
+) -> float | None:
+    """A ratio above the level drawn from the envelope, or None if it is not kept."""
+    proposed = level * math.exp(rng.standard_exponential() / mu)
+    cost = rng.beta(a + mu, b) / proposed
+    kept = cost < 1.0 and rng.standard_exponential() > -log_chance(cost, c, d, mu, y, NUMBERS)
+    return proposed if kept else None
 
 
 def _proposals(

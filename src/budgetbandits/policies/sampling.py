@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, Policy, State, best
+from budgetbandits.policies.ratio import SURE
 
 Arms = NDArray[np.int64]
 
@@ -32,6 +34,21 @@ class SamplingPolicy(Policy):
 @dataclass(frozen=True)
 class SparseSamplingPolicy(SamplingPolicy):
     """One that can also draw only what rises above a level, without drawing the rest."""
+
+    plain_above: ClassVar[float] = SURE
+    """Arms whose chance to rise is bounded by no less than this are better drawn plainly than by proposals."""
+
+    @abstractmethod
+    def chances_above(self, state: State, level: float) -> Array:
+        """For every arm a number that its chance to score above the level does not exceed."""
+
+    @abstractmethod
+    def chance_above(self, state: State, level: float, arm: int) -> float:
+        """The same for one arm."""
+
+    @abstractmethod
+    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+        """A score above the level, or None, so that one comes with probability P(score > level) / `chance_above`."""
 
     @abstractmethod
     def draw_above(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State
-from budgetbandits.policies.ratio import ratio_above, ratios_above
+from budgetbandits.policies.ratio import NUMBERS, envelope, proposal, ratio_above, ratios_above
 from budgetbandits.policies.sampling import Arms, SamplingPolicy, SparseSamplingPolicy
 
 
@@ -84,6 +84,19 @@ class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
         reward = rng.beta(state.successes[0, arm], state.failures[0, arm])
         return float(reward / rng.beta(state.successes[1, arm], state.failures[1, arm]))
 
+    def chances_above(self, state: State, level: float) -> Array:
+        assert isinstance(state, BetaPosterior)
+        (a, c), (b, d) = state.successes, state.failures
+        return np.asarray(envelope(a, b, c, d, level)[0])
+
+    def chance_above(self, state: State, level: float, arm: int) -> float:
+        return float(envelope(*_parameters(state, arm), level, NUMBERS)[0])
+
+    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+        a, b, c, d = _parameters(state, arm)
+        _, mu, y = envelope(a, b, c, d, level, NUMBERS)
+        return proposal(a, b, c, d, level, mu, y, rng)
+
     def draw_above(
         self, state: State, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
@@ -93,10 +106,14 @@ class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
     def draw_one_above(
         self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
     ) -> list[tuple[int, float]] | None:
-        assert isinstance(state, BetaPosterior)
-        a, c = state.successes[:, arm].tolist()
-        b, d = state.failures[:, arm].tolist()
-        return ratio_above(a, b, c, d, level, rounds, rng)
+        return ratio_above(*_parameters(state, arm), level, rounds, rng)
+
+
+def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
+    assert isinstance(state, BetaPosterior)
+    a, c = state.successes[:, arm].tolist()
+    b, d = state.failures[:, arm].tolist()
+    return a, b, c, d
 
 
 @dataclass(frozen=True)

@@ -1,276 +1,376 @@
 """The service over HTTP: FastAPI, problem+json for every error, bearer keys with scopes.
 
 Money is in the user's unit. A decision needs an ``Idempotency-Key``: send the same one again when an answer was lost.
+
+The routes that workers call all the time are coroutines that hand their work to the store and wait; the others may
+take long and run in threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import json
+import re
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import version
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, TypeVar
 
-from fastapi import Depends, FastAPI, Header, Path, Request, Response
+import structlog
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
-from starlette.exceptions import HTTPException
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, ValidationError
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
 
-from budgetbandits.errors import (
-    AlreadyResolved,
-    BadParameter,
-    BudgetBanditsError,
-    Conflict,
-    HoldRefused,
-    NoArmLeft,
-    NotAllowed,
-    NotFound,
-    StoreError,
-    UnknownArm,
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+from budgetbandits.service.audit import verify
+from budgetbandits.service.auth import KeyRing
+from budgetbandits.service.engine import Answer, Engine, Outcome, Work
+from budgetbandits.service.export import Format, Table, export
+from budgetbandits.service.ledger import Status as CampaignStatus
+from budgetbandits.service.metrics import Message, Metrics, Receive, Send
+from budgetbandits.service.problems import PROBLEMS, describe, handle_errors, of_error, of_invalid, problem
+from budgetbandits.service.schemas import (
+    PRINTABLE,
+    Amount,
+    AskDecision,
+    AskDecisions,
+    CampaignDetail,
+    CampaignPath,
+    CampaignView,
+    Decided,
+    DecidedMany,
+    Feedback,
+    FeedbackBatch,
+    NewArm,
+    NewCampaign,
+    Status,
+    Told,
+    ToldMany,
+    Verdict,
 )
-from budgetbandits.service.auth import check_key
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.stores.base import Store, T
 
 LARGEST_BODY = 1_000_000
-RETRY_SECONDS = 1
+TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
-STATUS: dict[type[BudgetBanditsError], int] = {
-    NotFound: 404,
-    UnknownArm: 404,
-    Conflict: 409,
-    AlreadyResolved: 409,
-    NoArmLeft: 409,
-    StoreError: 503,
-}
-"""Everything else that is ours is malformed: 422."""
+B = TypeVar("B", bound=BaseModel)
+
+log = structlog.get_logger("budgetbandits")
 
 
-PROBLEM = {
-    "type": "object",
-    "properties": {name: {"type": "string"} for name in ("type", "title", "detail")} | {"status": {"type": "integer"}},
-    "required": ["type", "title", "status", "detail"],
-}
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM}}}
-    for code, text in {
-        400: "no JSON",
-        401: "no such key",
-        402: "the budget is gone",
-        403: "the key may not do this",
-        404: "not found",
-        405: "not allowed here",
-        409: "a conflict, or no decision now",
-        411: "Content-Length is missing",
-        413: "the body is too large",
-        422: "malformed",
-        503: "the store cannot write; nothing was decided",
-    }.items()
-}
-
-
-class Body(BaseModel):
-    """Unknown fields are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
-
-
-class NewCampaign(Body):
-    name: Name
-    policy: Annotated[str, Field(max_length=200)] = "bts"
-    budget: Money
-    arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)]
-    reward_max: Annotated[FiniteFloat, Field(gt=0.0, le=1e12)] = 1.0
-    hold_seconds: Annotated[FiniteFloat, Field(gt=0.0, le=1e9)] = 3600.0
-    on_expire: Literal["charge", "release"] = "charge"
-    cost_floor: Money | None = None
-    costs: dict[Name, Money] | None = None
-
-
-class AskDecision(Body):
-    context: dict[str, Any] = Field(default_factory=dict)
-
-
-class Feedback(Body):
-    reward: FiniteFloat | None = None
-    cost: Money | None = None
-
-
-class Amount(Body):
-    amount: Money
-
-
-class NewArm(Body):
-    name: Name
-    cost_cap: Money
-
-
-class Decided(BaseModel):
-    decision: str
-    campaign: str
-    arm: str
-    hold: float
-    expires_at: float
-
-
-class ArmView(BaseModel):
-    name: str
-    cost_cap: float
-    active: bool
-    pulls: int
-
-
-class CampaignView(BaseModel):
-    id: str
-    name: str
-    policy: str
-    status: str
-    budget: float
-    spent: float
-    held: float
-    left: float
-    overrun: float
-    created_at: float
-    arms: list[ArmView]
-
-
-def create_app(engine: Engine, store: Store) -> FastAPI:
+def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> FastAPI:
     """The application; whoever serves it sees to `Engine.expire_due`."""
     app = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS
     )  # fmt: skip
-    _errors(app)
-
-    def allowed(scope: str) -> Any:
-        def check(request: Request, authorization: Annotated[str | None, Header()] = None) -> None:
-            kind, _, text = (authorization or "").partition(" ")
-            key = text if kind.lower() == "bearer" else None
-            check_key(store, key, scope, request.path_params.get("campaign"))
-
-        return Depends(check)
-
-    def view(campaign: str) -> CampaignView:
-        return CampaignView(**engine.describe(campaign))
-
-    @app.get("/healthz")
-    def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/readyz")
-    def readyz() -> dict[str, str]:
-        """Whether a transaction that writes can be begun and committed; 503 if not."""
-        store.write(lambda tx: tx.keys())
-        return {"status": "ready"}
-
-    @app.post("/v1/campaigns", status_code=201, dependencies=[allowed("admin")])
-    def create(body: NewCampaign) -> CampaignView:
-        given = {"cost_floor": body.cost_floor, "costs": body.costs}
-        campaign = engine.create(
-            body.name, body.policy, body.budget, body.arms, reward_max=body.reward_max, hold_seconds=body.hold_seconds,
-            on_expire=body.on_expire, known={name: value for name, value in given.items() if value is not None},
-        )  # fmt: skip
-        return view(campaign)
-
-    @app.get("/v1/campaigns", dependencies=[allowed("read")])
-    def campaigns() -> list[CampaignView]:
-        return [view(campaign) for campaign in engine.campaigns()]
-
-    @app.get("/v1/campaigns/{campaign}", dependencies=[allowed("read")])
-    def show(campaign: Id) -> CampaignView:
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/decisions", status_code=201, dependencies=[allowed("decide")])
-    def decide(campaign: Id, body: AskDecision, idempotency_key: Annotated[Name, Header()]) -> Decided:
-        return Decided(**vars(engine.decide(campaign, idempotency_key, body.context)))
-
-    @app.post("/v1/campaigns/{campaign}/decisions/{decision}/feedback", dependencies=[allowed("feedback")])
-    def feedback(campaign: Id, decision: Id, body: Feedback) -> dict[str, str]:
-        if body.reward is None and body.cost is None:
-            raise BadParameter("neither reward nor cost is given; tell at least one")
-        engine.feedback(decision, campaign=campaign, reward=body.reward, cost=body.cost)
-        return {"decision": decision}
-
-    @app.post("/v1/campaigns/{campaign}/decisions/{decision}/void", dependencies=[allowed("feedback")])
-    def void(campaign: Id, decision: Id) -> dict[str, str]:
-        engine.void(decision, campaign=campaign)
-        return {"decision": decision}
-
-    @app.post("/v1/campaigns/{campaign}/pause", dependencies=[allowed("admin")])
-    def pause(campaign: Id) -> CampaignView:
-        engine.set_status(campaign, "paused")
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/resume", dependencies=[allowed("admin")])
-    def resume(campaign: Id) -> CampaignView:
-        engine.set_status(campaign, "active")
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/close", dependencies=[allowed("admin")])
-    def close(campaign: Id) -> CampaignView:
-        engine.set_status(campaign, "closed")
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/top-up", dependencies=[allowed("admin")])
-    def top_up(campaign: Id, body: Amount) -> CampaignView:
-        engine.top_up(campaign, body.amount)
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=[allowed("admin")])
-    def add_arm(campaign: Id, body: NewArm) -> CampaignView:
-        engine.add_arm(campaign, body.name, body.cost_cap)
-        return view(campaign)
-
-    @app.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=[allowed("admin")])
-    def retire_arm(campaign: Id, arm: Name) -> CampaignView:
-        engine.retire_arm(campaign, arm)
-        return view(campaign)
-
+    metrics, keys = metrics or Metrics(engine), KeyRing(store)
+    handle_errors(app)
+    _watching(app, engine, store, metrics, keys)
+    app.add_middleware(Door, metrics=metrics, short_cuts=_deciding(app, engine, store, metrics, keys))
+    _operating(app, engine, store, keys)
     return app
 
 
-def _errors(app: FastAPI) -> None:
-    """Every error as application/problem+json: what it is, and what to do."""
+def _allowed(keys: KeyRing, scope: str) -> Any:
+    """The route may be called with a key of this scope."""
 
-    @app.exception_handler(HoldRefused)
-    def refused(_: Request, error: HoldRefused) -> Response:
-        waits = {"Retry-After": str(RETRY_SECONDS)} if error.reason == "blocked_by_holds" else {}
-        return _problem(402 if error.reason == "exhausted" else 409, error.reason, str(error), waits)
+    async def check(request: Request) -> None:
+        await _check(keys, request, scope)
 
-    @app.exception_handler(NotAllowed)
-    def not_allowed(_: Request, error: NotAllowed) -> Response:
-        if error.known:
-            return _problem(403, "forbidden", str(error))
-        return _problem(401, "unauthorized", str(error), {"WWW-Authenticate": "Bearer"})
-
-    @app.exception_handler(BudgetBanditsError)
-    def ours(_: Request, error: BudgetBanditsError) -> Response:
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 422)
-        return _problem(status, type(error).__name__, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    def invalid(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return _problem(422, "invalid", f"{where}: {first['msg']}"[:500])
-
-    @app.exception_handler(HTTPException)
-    def http(_: Request, error: HTTPException) -> Response:
-        return _problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
-
-    @app.middleware("http")
-    async def small_bodies(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        length = request.headers.get("content-length")
-        if length is None and "transfer-encoding" in request.headers:
-            return _problem(411, "length required", "send Content-Length with the body")
-        if length is not None and (not length.isdigit() or int(length) > LARGEST_BODY):
-            return _problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
-        return await call(request)
+    return Depends(check)
 
 
-def _problem(status: int, kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
-    content = {"type": f"about:blank#{kind}", "title": kind, "status": status, "detail": detail}
-    return JSONResponse(content, status, headers, media_type="application/problem+json")
+async def _check(keys: KeyRing, request: Request, scope: str) -> None:
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    key, campaign = text if kind.lower() == "bearer" else None, request.path_params.get("campaign")
+    if keys.knows(key):
+        keys.check(key, scope, campaign)
+    else:
+        await run_in_threadpool(keys.check, key, scope, campaign)
+
+
+def _watching(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys: KeyRing) -> None:
+    """Routes for whoever keeps the service running."""
+
+    @app.get("/healthz")
+    async def healthz() -> Status:
+        """The server is up."""
+        return Status(status="ok")
+
+    @app.get("/readyz")
+    def readyz() -> Status:
+        """A row was written and committed just now; 503 if that fails."""
+        store.write(lambda tx: tx.beat(time.time()))
+        return Status(status="ready")
+
+    @app.get("/metrics", dependencies=[_allowed(keys, "read")], response_class=Response)
+    def read_metrics() -> Response:
+        """For Prometheus; money is read from the store."""
+        return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys: KeyRing) -> list[ShortCut]:
+    """Routes for workers. They are called all the time, so they read the request and write the answer themselves, and
+    the door knows the way to them: what FastAPI does for the other routes costs as much as a decision."""
+    decisions = "/v1/campaigns/{campaign}/decisions"
+
+    async def allowed(request: Request, scope: str) -> str:
+        """The campaign, if the request may do this to it."""
+        await _check(keys, request, scope)
+        return str(request.path_params["campaign"])
+
+    async def done(work: Work[T]) -> T:
+        return await asyncio.wrap_future(store.submit(work))
+
+    async def decided(work: Work[list[Answer]]) -> list[dict[str, Any]]:
+        try:
+            answers = await done(work)
+        except HoldRefused as error:
+            metrics.refusals.labels(error.reason).inc()
+            raise
+        metrics.decisions.inc(len(answers))
+        return [vars(answer) for answer in answers]
+
+    def overran(campaign: str, decision: str, overrun: float) -> None:
+        metrics.overruns.inc()
+        log.warning("overrun: the campaign is frozen", campaign=campaign, decision=decision, overrun=overrun)
+
+    @app.post(decisions, **_hot(Decided, AskDecision, 201, key=True))
+    async def decide(request: Request) -> Response:
+        """Choose an arm and hold what it may cost."""
+        campaign, key = await allowed(request, "decide"), _idempotency_key(request)
+        body = await _body(request, AskDecision)
+        return _json((await decided(engine.deciding(campaign, key, body.context)))[0], 201)
+
+    @app.post(f"{decisions}/batch", **_hot(DecidedMany, AskDecisions, 201, key=True))
+    async def decide_many(request: Request) -> Response:
+        """Many decisions under one key, all of them or none."""
+        campaign, key = await allowed(request, "decide"), _idempotency_key(request)
+        body = await _body(request, AskDecisions)
+        return _json({"decisions": await decided(engine.deciding(campaign, key, body.context, body.count))}, 201)
+
+    @app.post(f"{decisions}/{{decision}}/feedback", **_hot(Told, Feedback))
+    async def feedback(request: Request) -> Response:
+        """What a decision brought, what it cost, or both; in any order, any number of times."""
+        campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
+        body = await _body(request, Feedback)
+        overrun = await done(engine.telling(Outcome(decision, body.reward, body.cost), campaign))
+        metrics.feedback.inc()
+        if overrun:
+            overran(campaign, decision, overrun)
+        return _json({"decision": decision, "overrun": overrun})
+
+    @app.post("/v1/campaigns/{campaign}/feedback", **_hot(ToldMany, FeedbackBatch))
+    async def feedback_many(request: Request) -> Response:
+        """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
+        campaign, body = await allowed(request, "feedback"), await _body(request, FeedbackBatch)
+        outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
+        results = []
+        for outcome, result in zip(outcomes, await done(engine.telling_many(outcomes, campaign)), strict=True):
+            told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
+            if isinstance(result, BudgetBanditsError):
+                told["problem"] = describe(result)
+            else:
+                metrics.feedback.inc()
+                told["overrun"] = result
+                if result:
+                    overran(campaign, outcome.decision, result)
+            results.append(told)
+        return _json({"results": results})
+
+    @app.post(f"{decisions}/{{decision}}/void", **_hot(Told))
+    async def void(request: Request) -> Response:
+        """The call was never made: its money is free again."""
+        campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
+        await done(engine.voiding(decision, campaign))
+        return _json({"decision": decision, "overrun": 0.0})
+
+    return [
+        ShortCut(decisions, decide),
+        ShortCut(f"{decisions}/{{decision}}/feedback", feedback),
+    ]
+
+
+def _operating(app: FastAPI, engine: Engine, store: Store, keys: KeyRing) -> None:
+    """Routes for operators."""
+    admin, read = [_allowed(keys, "admin")], [_allowed(keys, "read")]
+
+    def changed(what: str, campaign: str, **values: Any) -> CampaignDetail:
+        log.info(what, campaign=campaign, **values)
+        return CampaignDetail(**engine.describe(campaign))
+
+    def status(campaign: str, status: CampaignStatus) -> CampaignDetail:
+        engine.set_status(campaign, status)
+        return changed("status set", campaign, status=status)
+
+    @app.post("/v1/campaigns", status_code=201, dependencies=admin)
+    def create(body: NewCampaign) -> CampaignDetail:
+        given = body.model_dump(exclude={"cost_floor", "costs"})
+        known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
+        engine.create(**given, known=known)
+        return changed("campaign created", body.name, budget=body.budget, policy=body.policy)
+
+    @app.get("/v1/campaigns", dependencies=read)
+    def campaigns() -> list[CampaignView]:
+        return [CampaignView(**row) for row in engine.overview()]
+
+    @app.get("/v1/campaigns/{campaign}", dependencies=read)
+    def show(campaign: CampaignPath) -> CampaignDetail:
+        return CampaignDetail(**engine.describe(campaign))
+
+    @app.post("/v1/campaigns/{campaign}/pause", dependencies=admin)
+    def pause(campaign: CampaignPath) -> CampaignDetail:
+        return status(campaign, "paused")
+
+    @app.post("/v1/campaigns/{campaign}/resume", dependencies=admin)
+    def resume(campaign: CampaignPath) -> CampaignDetail:
+        """After a pause, or after a freeze that somebody has looked into."""
+        return status(campaign, "active")
+
+    @app.post("/v1/campaigns/{campaign}/close", dependencies=admin)
+    def close(campaign: CampaignPath) -> CampaignDetail:
+        """For good; what is open can still be told."""
+        return status(campaign, "closed")
+
+    @app.post("/v1/campaigns/{campaign}/top-up", dependencies=admin)
+    def top_up(campaign: CampaignPath, body: Amount) -> CampaignDetail:
+        engine.top_up(campaign, body.amount)
+        return changed("topped up", campaign, amount=body.amount)
+
+    @app.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=admin)
+    def add_arm(campaign: CampaignPath, body: NewArm) -> CampaignDetail:
+        engine.add_arm(campaign, body.name, body.cost_cap)
+        return changed("arm added", campaign, arm=body.name)
+
+    @app.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=admin)
+    def retire_arm(campaign: CampaignPath, arm: CampaignPath) -> CampaignDetail:
+        engine.retire_arm(campaign, arm)
+        return changed("arm retired", campaign, arm=arm)
+
+    @app.get("/v1/campaigns/{campaign}/export", dependencies=read, response_class=FileResponse)
+    def read_export(campaign: CampaignPath, table: Table = "decisions", format: Format = "csv") -> FileResponse:
+        """All decisions or all events as a file."""
+        folder = tempfile.TemporaryDirectory()
+        path = Path(folder.name) / f"{table}.{format}"
+        try:
+            export(store, campaign, path, table)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return FileResponse(
+            path, media_type=TYPES[format], filename=path.name, background=BackgroundTask(folder.cleanup)
+        )
+
+    @app.get("/v1/campaigns/{campaign}/verify", dependencies=admin)
+    def read_verify(campaign: CampaignPath) -> Verdict:
+        """Replay the campaign's events and compare."""
+        differences = verify(store, campaign)
+        return Verdict(agrees=not differences, differences=differences)
+
+
+class ShortCut:
+    """A route that need not go through FastAPI: what leads there, and who answers."""
+
+    def __init__(self, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        self.path = path
+        self.answer = answer
+        self.matches = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)).fullmatch
+
+
+class Door:
+    """What every request passes: bodies that are too large stay outside, the rest is counted, workers go straight on."""
+
+    def __init__(self, app: Any, metrics: Metrics, short_cuts: Sequence[ShortCut]) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._short_cuts = short_cuts
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            answer = _too_large(scope["headers"]) or await self._straight(scope, receive)
+            await (answer or self._app)(scope, receive, note)
+        except Exception as error:
+            log.error("request failed", path=scope["path"], error=repr(error), exc_info=True)
+            raise
+        finally:
+            self._metrics.seen(scope, status, begun)
+
+    async def _straight(self, scope: Message, receive: Receive) -> Response | None:
+        """The answer of a short cut, if the request takes one."""
+        if scope["method"] != "POST":
+            return None
+        for way in self._short_cuts:
+            if found := way.matches(scope["path"]):
+                scope["route"], scope["path_params"] = way, found.groupdict()
+                try:
+                    return await way.answer(Request(scope, receive))
+                except BudgetBanditsError as error:
+                    return of_error(error)
+                except RequestValidationError as error:
+                    return of_invalid(error)
+        return None
+
+
+def _too_large(headers: Sequence[tuple[bytes, bytes]]) -> Response | None:
+    length, encoded = None, False
+    for name, value in headers:
+        if name == b"content-length":
+            length = value
+        encoded = encoded or name == b"transfer-encoding"
+    if length is None and encoded:
+        return problem(411, "length required", "send Content-Length with the body")
+    if length is not None and (not length.isdigit() or int(length) > LARGEST_BODY):
+        return problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
+    return None
+
+
+def _hot(answer: type[BaseModel], body: type[BaseModel] | None = None, status: int = 200, key: bool = False) -> Any:
+    """The settings of a route that reads its request itself, among them what the OpenAPI document says of it."""
+    text = {"type": "string", "minLength": 1, "maxLength": 200}
+    extra: dict[str, Any] = {"parameters": [
+        {"name": "campaign", "in": "path", "required": True, "schema": text | {"pattern": PRINTABLE}},
+    ]}  # fmt: skip
+    if key:
+        extra["parameters"] += [{"name": "Idempotency-Key", "in": "header", "required": True, "schema": text}]
+    if body is not None:
+        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
+        schema.pop("$defs", None)
+        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return {"status_code": status, "response_model": answer, "openapi_extra": extra}
+
+
+async def _body(request: Request, kind: type[B]) -> B:
+    """What was sent, checked; errors look as FastAPI's do."""
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+
+
+def _idempotency_key(request: Request) -> str:
+    key = request.headers.get("idempotency-key", "")
+    if not (0 < len(key) <= 200 and key.isprintable()):
+        raise BadParameter(
+            "Idempotency-Key is missing or odd; send 1 to 200 printable characters, new for each decision"
+        )
+    return key
+
+
+def _json(content: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(content), status, media_type="application/json")

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
+from budgetbandits.service.campaigns import found
+from budgetbandits.service.engine import limits_of
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.mind import Mind
 from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Store, T, Transaction, all_events
@@ -23,11 +25,9 @@ def verify(store: Store, campaign: str) -> list[str]:
 
 
 def _verify(tx: Transaction, campaign: str) -> list[str]:
-    row = tx.campaign(campaign)
-    if row is None:
-        raise NotFound(f"no campaign {campaign!r:.60}; check the id")
-    arms = tx.arms(campaign)
-    replay = _Replay.of(row, arms, list(all_events(tx, campaign)))
+    row = found(tx, campaign)
+    arms = tx.arms(row.id)
+    replay = _Replay.of(row, arms, list(all_events(tx, row.id)))
     wrong = replay.run()
     if replay.account != row.account:
         wrong.append(f"the campaign's row says {row.account}, its events {replay.account}")
@@ -38,8 +38,9 @@ def _verify(tx: Transaction, campaign: str) -> list[str]:
     for arm in arms:
         if arm.learned != replay.mind.of_arm(arm.number) or arm.active != replay.mind.state.active[arm.number]:
             wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {replay.mind.of_arm(arm.number)}")
-    if row.learned["single"] != replay.mind.single():
-        wrong.append(f"the campaign's row says {row.learned['single']}, its events {replay.mind.single()}")
+    single = {name: value for name, value in row.learned["single"].items() if name != "known"}  # of version 2
+    if single != replay.mind.single():
+        wrong.append(f"the campaign's row says {single}, its events {replay.mind.single()}")
     return wrong
 
 
@@ -61,7 +62,7 @@ class _Replay:
         added = {event.arm for event in events if event.kind == "arm added"}
         first = [arm for arm in arms if arm.number not in added]
         policy = parse_policy(row.policy)
-        mind = Mind.new(policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings["known"])
+        mind = Mind.new(policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings)
         return cls(row, arms, events, Account(0), mind)
 
     def run(self) -> list[str]:
@@ -101,14 +102,19 @@ class _Replay:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
 
     def _decided(self, event: Event) -> None:
-        arm = self.mind.choose(_known(event.decision), self.account.left)
+        id = _known(event.decision)
+        fitting = self.mind.fitting(self.account.left)
+        arm = self.mind.choose(id, fitting) if fitting.any() else None
         assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
-        self.account, self.holds[_known(event.decision)] = ledger.place(self.account, _known(event.amount))
+        amount, limits = _known(event.amount), limits_of(self.row)
+        self.account, self.holds[id] = ledger.place(self.account, amount, event.at, limits)
 
     def _settled(self, event: Event) -> None:
         id, cost = _known(event.decision), _known(event.amount)
         self.account, self.holds[id] = ledger.settle(self.account, self.holds[id], cost)
         self.cost[id] = cost
+        if event.reward is not None:
+            self.reward[id] = event.reward
         self._learn(id, _known(event.arm))
 
     def _rewarded(self, event: Event) -> None:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from budgetbandits.errors import BadParameter, NotAllowed
-from budgetbandits.service.stores.base import Key, Store
+from budgetbandits.errors import BadParameter, NotAllowed, NotFound
+from budgetbandits.service.campaigns import found
+from budgetbandits.service.stores.base import Key, Store, Transaction
 
 SCOPES = ("decide", "feedback", "read", "admin")
+
+REMEMBERED = 5.0
+"""Seconds that a server trusts a key without looking it up again; a key that is dropped works for so long at most."""
 
 
 def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | None = None) -> str:
@@ -23,26 +29,86 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
     if wrong or not scopes:
         raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")
     prefix, secret = secrets.token_hex(4), secrets.token_urlsafe(24)
-    key = Key(prefix, _digest(secret), tuple(scopes), now, campaign)
-    store.write(lambda tx: tx.add_key(key))
+
+    def work(tx: Transaction) -> None:
+        only = None if campaign is None else found(tx, campaign).id
+        tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
+
+    store.write(work)
     return f"bb_{prefix}_{secret}"
 
 
-def check_key(store: Store, text: str | None, scope: str, campaign: str | None = None) -> Key:
-    """The key behind a text, if it may do what ``scope`` names to this campaign."""
+def drop_key(store: Store, prefix: str) -> None:
+    """Make a key worthless."""
+
+    def work(tx: Transaction) -> None:
+        if tx.key(prefix) is None:
+            raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
+        tx.drop_key(prefix)
+
+    store.write(work)
+
+
+@dataclass(frozen=True)
+class _Known:
+    key: Key
+    campaign: tuple[str, ...]
+    """The id and the name of the only campaign it is for; empty for all."""
+    until: float
+
+
+class KeyRing:
+    """The keys of a store, each remembered for a few seconds."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+
+    def knows(self, text: str | None) -> bool:
+        """Whether `check` of this text need not read the store."""
+        known = self._known.get(_parts(text)[0])
+        return known is not None and self._clock() < known.until
+
+    def check(self, text: str | None, scope: str, campaign: str | None = None) -> Key:
+        """The key behind a text, if it may do what ``scope`` names to this campaign (its id or its name)."""
+        prefix, secret = _parts(text)
+        known = self._known.get(prefix)
+        if known is None or self._clock() >= known.until:
+            known = self._look_up(prefix) if prefix and secret else None
+        # compared also when there is no such key, so that the time tells nothing
+        right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
+        if known is None or not right:
+            raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+        key = known.key
+        if scope not in key.scopes and "admin" not in key.scopes:
+            raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
+        if known.campaign and campaign not in known.campaign:
+            raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
+        return key
+
+    def _look_up(self, prefix: str) -> _Known | None:
+        def work(tx: Transaction) -> _Known | None:
+            key = tx.key(prefix)
+            if key is None:
+                return None
+            only = None if key.campaign is None else found(tx, key.campaign)
+            return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
+
+        known = self._store.read(work)
+        if known is None:
+            self._known.pop(prefix, None)
+        else:
+            self._known[prefix] = known
+        return known
+
+
+def _parts(text: str | None) -> tuple[str, str]:
+    """The prefix and the secret of a key; empty if it is none."""
     mark, _, rest = (text or "").partition("_")
     prefix, _, secret = rest.partition("_")
-    key = store.read(lambda tx: tx.key(prefix)) if mark == "bb" and prefix and secret else None
-    # compared also when there is no such key, so that the time tells nothing
-    right = hmac.compare_digest(_digest(secret), key.digest if key is not None else _digest("none"))
-    if key is None or not right:
-        raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
-    if scope not in key.scopes and "admin" not in key.scopes:
-        raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
-    if key.campaign is not None and key.campaign != campaign:
-        raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
-    return key
+    return (prefix, secret) if mark == "bb" else ("", "")
 
 
 def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

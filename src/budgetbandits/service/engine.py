@@ -1,9 +1,9 @@
-"""Campaigns: a policy that decides and a ledger that pays, changed together in one transaction or not at all.
-
-Every operation is one function over a transaction: read the campaign, apply the rules of `ledger` and the policy, write
-the rows and one event for each thing that happened. The events are the truth that `audit.verify` replays.
+"""Decisions: a policy that chooses and a ledger that pays, changed together in one transaction or not at all.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come.
+
+Each operation comes twice: as a method that does it and waits, and as the piece of work (`deciding`, `telling`,
+`voiding`) for whoever waits in another way.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
-import uuid
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from budgetbandits.errors import (
-    BadParameter,
-    Conflict,
-    HoldRefused,
-    NoArmLeft,
-    NotFound,
-    RewardOutOfRange,
-    UnknownArm,
-)
-from budgetbandits.policies import parse_policy
+import numpy as np
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.campaigns import Campaigns, found
+from budgetbandits.service.ledger import Limits, to_micros, to_units
 from budgetbandits.service.mind import Mind
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Store, Transaction
+from budgetbandits.service.stores.base import Campaign, Decision, Event, Transaction
 
-HOLD_SECONDS = 3600.0
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
+
+LARGEST_BATCH = 1000
+
+NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
+
+T = TypeVar("T")
+Work = Callable[[Transaction], T]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,24 @@ class Answer:
     expires_at: float
 
 
-class Engine:
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a decision: what it brought, what it cost, or both."""
+
+    decision: str
+    reward: float | None = None
+    cost: float | None = None
+
+    def checked(self) -> tuple[float | None, int | None]:
+        """The reward, and the cost in micros."""
+        if self.reward is None and self.cost is None:
+            raise BadParameter("neither reward nor cost is given; tell at least one")
+        if self.reward is not None and (isinstance(self.reward, bool) or not math.isfinite(self.reward)):
+            raise RewardOutOfRange(f"reward is {self.reward!r:.40}; pass a finite number")
+        return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
+
+
+class Engine(Campaigns):
     """The operations of the service on a store.
 
     >>> import tempfile
@@ -56,198 +72,76 @@ class Engine:
     >>> with tempfile.TemporaryDirectory() as folder, SQLiteStore(folder + "/money.db") as store:
     ...     engine = Engine(store)
     ...     campaign = engine.create("ads", "bts", budget=5.0, arms={"search": 1.0, "mail": 0.5})
-    ...     answer = engine.decide(campaign, key="visitor 1")
+    ...     answer = engine.decide("ads", key="visitor 1")
     ...     engine.feedback(answer.decision, reward=1.0, cost=0.25)
-    ...     engine.account(campaign).spent
+    ...     engine.account("ads").spent
     250000
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self._store = store
-        self._clock = clock
-        self._minds: dict[str, Mind] = {}
-
-    # --- campaigns -----------------------------------------------------------------------------------------------
-
-    def create(
-        self,
-        name: str,
-        policy: str,
-        budget: float,
-        arms: Mapping[str, float],
-        *,
-        reward_max: float = 1.0,
-        hold_seconds: float = HOLD_SECONDS,
-        on_expire: Literal["charge", "release"] = "charge",
-        known: Mapping[str, Any] | None = None,
-    ) -> str:
-        """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost.
-
-        ``known`` is for policies that must know something: cost_floor, or costs by arm, in the user's unit.
-        """
-        if len(arms) < 2:
-            raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
-        if not (isinstance(name, str) and name.strip()):
-            raise BadParameter(f"name is {name!r:.40}; give the campaign one")
-        caps = [_cap(arm, cap) for arm, cap in arms.items()]
-        amount = to_micros(budget, "budget")
-        if amount < min(caps):
-            raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
-        if on_expire not in ("charge", "release"):
-            raise BadParameter(f"on_expire is {on_expire!r:.40}; use charge or release")
-        rule = parse_policy(policy)
-        settings: dict[str, Any] = {
-            "reward_max": _positive("reward_max", reward_max),
-            "hold_seconds": _positive("hold_seconds", hold_seconds),
-            "on_expire": on_expire,
-            "cost_max": max(caps),
-            "known": _scaled(known or {}, list(arms), amount, max(caps)),
-        }
-        mind = Mind.new(rule, list(arms), caps, settings["known"])
-        campaign = mind.of_campaign(
-            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
-        )  # fmt: skip
-
-        def work(tx: Transaction) -> None:
-            if any(other.name == name for other in tx.campaigns()):
-                raise Conflict(f"there is a campaign {name!r} already; give this one another name")
-            tx.add_campaign(campaign)
-            tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
-            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
-
-        self._store.write(work)
-        return campaign.id
-
-    def account(self, campaign: str) -> Account:
-        return self._store.read(lambda tx: _found(tx, campaign).account)
-
-    def campaigns(self) -> list[str]:
-        """The ids of all campaigns, the oldest first."""
-        return self._store.read(lambda tx: [row.id for row in tx.campaigns()])
-
-    def describe(self, campaign: str) -> dict[str, Any]:
-        """A campaign's money, in the user's unit, and its arms."""
-
-        def work(tx: Transaction) -> dict[str, Any]:
-            row = _found(tx, campaign)
-            account, arms = row.account, tx.arms(campaign)
-            amounts = {
-                name: to_units(getattr(account, name)) for name in ("budget", "spent", "held", "left", "overrun")
-            }
-            return {
-                "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
-                "created_at": row.created_at,
-                "arms": [
-                    {"name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active,
-                     "pulls": arm.learned["pulls"]}
-                    for arm in arms
-                ],
-            }  # fmt: skip
-
-        return self._store.read(work)
-
-    def top_up(self, campaign: str, amount: float) -> None:
-        micros = to_micros(amount, "amount")
-
-        def work(tx: Transaction) -> None:
-            row = _found(tx, campaign)
-            mind = self._mind(tx, row)
-            row = replace(row, account=ledger.top_up(row.account, micros))
-            if mind.hear_budget(row.account.budget, row.settings):
-                row = mind.of_campaign(row)
-            tx.save_campaign(row)
-            tx.add_event(Event(campaign, "topped up", self._clock(), amount=micros))
-
-        self._store.write(work)
-
-    def set_status(self, campaign: str, status: Status) -> None:
-        """Pause, resume (also after a freeze), or close for good."""
-
-        def work(tx: Transaction) -> None:
-            row = _found(tx, campaign)
-            if row.account.status == "closed":
-                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-            tx.save_campaign(replace(row, account=replace(row.account, status=status)))
-            tx.add_event(Event(campaign, status, self._clock()))
-
-        self._store.write(work)
-
-    def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
-        """A new arm, from the next decision on."""
-        cap = _cap(name, cost_cap)
-
-        def work(tx: Transaction) -> None:
-            row = _found(tx, campaign)
-            mind, most = self._mind(tx, row), row.settings["cost_max"]
-            if name in mind.names:
-                raise Conflict(f"there is an arm {name!r} already; give this one another name")
-            if cap > most:
-                raise BadParameter(
-                    f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
-                )
-            if "costs" in mind.state.known:
-                raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
-            arm = mind.add(name, cap)
-            row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm)])
-            tx.save_campaign(row)
-            tx.add_event(Event(campaign, "arm added", self._clock(), arm=arm, amount=cap))
-
-        self._store.write(work)
-
-    def retire_arm(self, campaign: str, name: str) -> None:
-        """Never choose this arm again; its open decisions can still be told."""
-
-        def work(tx: Transaction) -> None:
-            row = _found(tx, campaign)
-            mind = self._mind(tx, row)
-            if name not in mind.names:
-                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(mind.names[:8])}")
-            arm, active = mind.names.index(name), mind.state.active
-            if active[arm] and active.sum() == 1:
-                raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
-            active[arm] = False
-            row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm)])
-            tx.save_campaign(row)
-            tx.add_event(Event(campaign, "arm retired", self._clock(), arm=arm))
-
-        self._store.write(work)
-
-    # --- decisions -----------------------------------------------------------------------------------------------
+    # --- decide --------------------------------------------------------------------------------------------------
 
     def decide(self, campaign: str, key: str, context: Mapping[str, Any] | None = None) -> Answer:
         """Choose an arm and hold its cost cap. The same key gives the same answer; with another context, a conflict."""
+        return self._store.write(self.deciding(campaign, key, context))[0]
+
+    def decide_many(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
+    ) -> list[Answer]:
+        """So many decisions at once, all of them or none."""
+        return self._store.write(self.deciding(campaign, key, context, count))
+
+    def deciding(
+        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
+    ) -> Work[list[Answer]]:
+        """One decision, or with a ``count`` so many under one key."""
         if not (isinstance(key, str) and 0 < len(key) <= 200):
             raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
-        payload = hashlib.sha256(json.dumps(context or {}, sort_keys=True).encode()).hexdigest()
-        return self._store.write(lambda tx: self._decide(tx, campaign, key, payload))
+        if count is not None and not 1 <= count <= LARGEST_BATCH:
+            raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
+        asked = json.dumps(context, sort_keys=True) if context else "{}"
+        if count is None:
+            requests = [(key, _digest(asked) if context else NO_CONTEXT)]
+        else:
+            requests = [(f"{key}#{number}", _digest(f"{number} of {count} {asked}")) for number in range(count)]
+        return lambda tx: self._decide(tx, campaign, requests)
 
-    def _decide(self, tx: Transaction, campaign: str, key: str, payload: str) -> Answer:
-        row = _found(tx, campaign)
+    def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
+        row = found(tx, campaign)
         mind = self._mind(tx, row)
-        made = tx.decision_by_key(campaign, key)
-        if made is not None:
-            if made.payload != payload:
-                raise Conflict(f"key {key!r:.60} was used with another context; use a new key for a new decision")
-            return _answer(made, mind)
+        answers = []
+        for key, payload in requests:
+            made = _made(tx, row.id, key, payload)
+            if made is None:
+                row, made = self._new(tx, row, mind, key, payload)
+            answers.append(_answer(made, mind))
+        return answers
+
+    def _new(self, tx: Transaction, row: Campaign, mind: Mind, key: str, payload: str) -> tuple[Campaign, Decision]:
+        """Choose, hold, and write it down."""
         ledger.check_open(row.account)
-        now, id = self._clock(), uuid.uuid4().hex
-        before = mind.copy()
-        arm = mind.choose(id, row.account.left)
-        if arm is None:
-            self._minds.pop(campaign, None)  # a choice that is not made may have moved the policy on
-            cheapest = int(mind.caps[mind.state.active].min())
-            ledger.place(row.account, cheapest)
-            raise HoldRefused(
-                "policy_stopped", f"{row.policy} stops here: it can afford no arm, or its horizon is over"
-            )
-        account, hold = ledger.place(row.account, int(mind.caps[arm]))
-        decision = Decision(id, campaign, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
-        self._remember(tx, replace(row, account=account), mind, before)
+        now, id, limits = self._clock(), secrets.token_hex(16), limits_of(row)
+        fitting = mind.fitting(row.account.left)
+        if not np.count_nonzero(fitting):
+            ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
+        if limits is not ledger.NO_LIMITS:
+            # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
+            ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
+        before = dict(vars(mind.state))
+        try:
+            arm = mind.choose(id, fitting)
+            if arm is None:
+                ledger.stop(row.policy)
+            account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
+            decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
+            row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
+        except BaseException:
+            self._minds.pop(row.id, None)  # a choice that is not kept may have moved the policy on
+            raise
         tx.add_decision(decision)
-        tx.add_event(Event(campaign, "decided", now, id, arm, hold.amount))
-        return _answer(decision, mind)
+        tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
+        return row, decision
+
+    # --- feedback ------------------------------------------------------------------------------------------------
 
     def feedback(
         self, decision: str, *, reward: float | None = None, cost: float | None = None, campaign: str | None = None
@@ -256,53 +150,85 @@ class Engine:
 
         With ``campaign`` a decision of another one is not found.
         """
-        micros = None if cost is None else to_micros(cost, "cost")
-        if reward is not None and (isinstance(reward, bool) or not math.isfinite(reward)):
-            raise RewardOutOfRange(f"reward is {reward!r:.40}; pass a finite number")
-        self._store.write(lambda tx: self._feedback(tx, decision, campaign, reward, micros))
+        self._store.write(self.telling(Outcome(decision, reward, cost), campaign))
 
-    def _feedback(self, tx: Transaction, id: str, campaign: str | None, reward: float | None, cost: int | None) -> None:
-        row, made = _locked(tx, id, campaign)
+    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[float | BudgetBanditsError]:
+        """Many at once; for each its overrun, or why it was not taken, which does not stop the others."""
+        return self._store.write(self.telling_many(outcomes, campaign))
+
+    def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[float]:
+        """Gives the overrun that this feedback brought to light: 0 if all is well."""
+        reward, cost = outcome.checked()
+
+        def work(tx: Transaction) -> float:
+            row, made = _locked(tx, outcome.decision, campaign)
+            return self._tell(tx, row, made, reward, cost)
+
+        return work
+
+    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Work[list[float | BudgetBanditsError]]:
+        if not 1 <= len(outcomes) <= LARGEST_BATCH:
+            raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
+
+        def work(tx: Transaction) -> list[float | BudgetBanditsError]:
+            results: list[float | BudgetBanditsError] = []
+            for outcome in outcomes:
+                try:
+                    # whatever is refused is refused before anything is written
+                    row, made = _locked(tx, outcome.decision, campaign)
+                    results.append(self._tell(tx, row, made, *outcome.checked()))
+                except BudgetBanditsError as error:
+                    results.append(error)
+            return results
+
+        return work
+
+    def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> float:
         if made.hold.state == "voided":
-            raise Conflict(f"decision {id} was voided; nothing can be told about it")
+            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
         most = row.settings["reward_max"]
         if reward is not None and not 0.0 <= reward <= most:
             raise RewardOutOfRange(f"reward {reward:g} is not in [0, {most:g}]; pass a number in that range")
         new_cost, new_reward = _news("cost", made.cost, cost), _news("reward", made.reward, reward)
+        if not (new_cost or new_reward):
+            return 0.0
         now, account, told = self._clock(), row.account, made
+        if new_reward:
+            told = replace(told, reward=reward)
         if new_cost:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
             told = replace(told, hold=hold, cost=cost)
-            tx.add_event(Event(row.id, "settled", now, id, made.arm, cost))
-        if new_reward:
-            told = replace(told, reward=reward)
-            tx.add_event(Event(row.id, "rewarded", now, id, made.arm, reward=reward))
-        if not (new_cost or new_reward):
-            return
+            tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, told.reward if new_reward else None))
+        else:
+            tx.add_event(Event(row.id, "rewarded", now, made.id, made.arm, reward=reward))
         tx.save_decision(told)
-        row = replace(row, account=account)
+        row = row.with_money(account)
         if told.cost is None or told.reward is None:
-            tx.save_campaign(row)
-            return
-        mind = self._mind(tx, row)
-        before = mind.copy()
-        mind.learn(id, told.arm, told.reward, told.cost, row.settings)
-        self._remember(tx, row, mind, before)
+            tx.save_money(row)
+        else:
+            mind = self._mind(tx, row)
+            mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
+            self._remember(tx, row, mind, [told.arm])
+        return to_units(told.hold.overrun - made.hold.overrun)
+
+    # --- no feedback ---------------------------------------------------------------------------------------------
 
     def void(self, decision: str, campaign: str | None = None) -> None:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
+        self._store.write(self.voiding(decision, campaign))
 
+    def voiding(self, decision: str, campaign: str | None = None) -> Work[None]:
         def work(tx: Transaction) -> None:
             row, made = _locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
             account, hold = ledger.void(row.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
-            tx.save_campaign(replace(row, account=account))
+            tx.save_money(row.with_money(account))
             tx.add_event(Event(row.id, "voided", self._clock(), decision, made.arm))
 
-        self._store.write(work)
+        return work
 
     def expire_due(self) -> int:
         """Resolve the holds whose time is over; how many there were."""
@@ -311,33 +237,44 @@ class Engine:
             now = self._clock()
             due = sorted(tx.due(now, EXPIRED_AT_ONCE), key=lambda made: made.campaign)  # one order of locks for all
             for each in due:
-                row, made = _locked(tx, each.id)
+                row, made = _locked(tx, each.id, each.campaign)
                 if made.hold.state != "pending":
                     continue  # told while we waited for the lock
                 account, hold = ledger.expire(row.account, made.hold, row.settings["on_expire"] == "charge")
                 tx.save_decision(replace(made, hold=hold))
-                tx.save_campaign(replace(row, account=account))
+                tx.save_money(row.with_money(account))
                 tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
             return len(due)
 
         return self._store.write(work)
 
-    # --- what the policy knows -----------------------------------------------------------------------------------
-
-    def _mind(self, tx: Transaction, row: Campaign) -> Mind:
-        """The campaign's mind as of this transaction: the one at hand, or read anew if that is of another change."""
-        mind = self._minds.get(row.id)
-        if mind is None or mind.tag != row.learned["tag"]:
-            mind = self._minds[row.id] = Mind.remembered(row, tx.arms(row.id))
-        return mind
-
-    def _remember(self, tx: Transaction, row: Campaign, mind: Mind, before: dict[str, Any]) -> None:
-        """Write the campaign, and of what is learnt whatever is different from before."""
-        changed = mind.changed(before)
-        if changed or mind.single() != row.learned["single"]:
+    def _remember(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int]) -> Campaign:
+        """Write the campaign, and of what is learnt whatever is different: these arms, and what is no arm's."""
+        if arms or mind.single() != row.learned["single"]:
             row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm) for arm in changed])
-        tx.save_campaign(row)
+            tx.save_arms([mind.row(row, arm) for arm in arms])
+            tx.save_campaign(row)
+        else:
+            tx.save_money(row)
+        return row
+
+
+def limits_of(row: Campaign) -> Limits:
+    """How fast a campaign may spend."""
+    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
+    if daily_cap is None and pace_seconds is None:
+        return ledger.NO_LIMITS
+    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
+
+
+def _replaced(mind: Mind, before: Mapping[str, Any]) -> list[int]:
+    """The arms that a choice has changed. A policy that changes arms when it chooses gives its state a new array."""
+    changed: set[int] = set()
+    for name, array in vars(mind.state).items():
+        if array is not before[name] and name in mind.arrays():
+            apart = array != before[name]
+            changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+    return sorted(changed)
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:
@@ -349,55 +286,31 @@ def _news(what: str, known: float | None, told: float | None) -> bool:
     return True
 
 
+def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | None:
+    """The decision that was made under this key before, if any."""
+    made = tx.decision_by_key(campaign, key)
+    if made is not None and made.payload != payload:
+        raise Conflict(f"key {key!r:.60} was used with another context; use a new key for a new decision")
+    return made
+
+
 def _answer(decision: Decision, mind: Mind) -> Answer:
     hold = to_units(decision.hold.amount)
     return Answer(decision.id, decision.campaign, mind.names[decision.arm], hold, decision.expires_at)
 
 
-def _found(tx: Transaction, campaign: str) -> Campaign:
-    row = tx.campaign(campaign)
-    if row is None:
-        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
-    return row
-
-
-def _locked(tx: Transaction, decision: str, campaign: str | None = None) -> tuple[Campaign, Decision]:
+def _locked(tx: Transaction, decision: str, campaign: str | None) -> tuple[Campaign, Decision]:
     """A decision and its campaign, read so that neither can change before the transaction ends."""
-    before = tx.decision(decision)
-    if before is None or campaign not in (None, before.campaign):
+    if campaign is None:
+        made = tx.decision(decision)
+        campaign = None if made is None else made.campaign
+    # the campaign first, which locks it: from there on its decisions are ours as well
+    row = None if campaign is None else found(tx, campaign)
+    made = None if row is None else tx.decision(decision)
+    if row is None or made is None or made.campaign != row.id:
         raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
-    row = _found(tx, before.campaign)  # from here on the campaign is ours
-    made = tx.decision(decision)
-    assert made is not None
     return row, made
 
 
-def _cap(arm: str, cap: float) -> int:
-    if not (isinstance(arm, str) and arm.strip()):
-        raise BadParameter(f"arm name {arm!r:.40} is not text; give every arm a name such as 'search'")
-    micros = to_micros(cap, f"the cost cap of {arm!r:.40}")
-    if micros == 0:
-        raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
-    return micros
-
-
-def _positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number")
-    return float(value)
-
-
-def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:
-    """What a policy may know, in units of the largest cost."""
-    unknown = set(known) - {"cost_floor", "costs"}
-    if unknown:
-        raise BadParameter(f"known has {sorted(unknown)[0]!r}; it may have cost_floor and costs")
-    scaled: dict[str, Any] = {"budget": budget / cost_max}
-    if "cost_floor" in known:
-        scaled["cost_floor"] = to_micros(known["cost_floor"], "cost_floor") / cost_max
-    if "costs" in known:
-        missing = [arm for arm in arms if arm not in known["costs"]]
-        if missing:
-            raise BadParameter(f"costs has no entry for arm {missing[0]!r}; give every arm one")
-        scaled["costs"] = [to_micros(known["costs"][arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
-    return scaled
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

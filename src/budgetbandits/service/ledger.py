@@ -16,18 +16,28 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 after every step. What cannot be booked without breaking that (a cost above the cap; a cost reported for a released
 hold when the money has gone elsewhere) is booked as overrun, whole and apart, and freezes the account until someone
 looks.
+
+Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
+
+    daily cap   what the decisions of one day (UTC) hold and were charged never exceeds it; a charge counts for the day
+                of its decision, whenever it is booked
+    pace        spent + held never exceeds the share of the budget that the time since the beginning is of the whole
+                time, and one cap more, so that the first decision need not wait
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NoReturn
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 
 MICROS = 1_000_000
 LARGEST = 2**62
 """In micros: sums of two such amounts still fit into a database's 64-bit integers."""
+
+DAY = 86_400.0
+"""Seconds."""
 
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
@@ -48,6 +58,24 @@ def to_units(micros: int) -> float:
     return micros / MICROS
 
 
+def day_of(at: float) -> int:
+    """The number of the day, UTC, that a moment is in."""
+    return int(at // DAY)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How fast a campaign may spend."""
+
+    daily_cap: int | None = None
+    pace_seconds: float | None = None
+    """Spread the budget evenly over so many seconds ..."""
+    begun: float = 0.0
+    """... from here on."""
+    slack: int = 0
+    """What may be spent ahead of the pace: the largest cap."""
+
+
 @dataclass(frozen=True)
 class Account:
     """A campaign's money, all in micros."""
@@ -57,6 +85,10 @@ class Account:
     held: int = 0
     overrun: int = 0
     status: Status = "active"
+    day: int = 0
+    """The day of the latest decision ..."""
+    today: int = 0
+    """... and what the decisions of that day hold and were charged."""
 
     def __post_init__(self) -> None:
         if min(self.budget, self.spent, self.held, self.overrun) < 0 or self.spent + self.held > self.budget:
@@ -80,6 +112,13 @@ class Hold:
     """What it cost beyond that."""
     reported: bool = False
     """Whether the real cost has been told."""
+    day: int = 0
+    """The day it was placed."""
+
+
+NO_LIMITS = Limits()
+RETRY_SECONDS = 1.0
+"""When to ask again for money that others hold: nobody knows when they will tell."""
 
 
 def check_open(account: Account) -> None:
@@ -88,42 +127,76 @@ def check_open(account: Account) -> None:
         raise HoldRefused(account.status, f"the campaign is {account.status}; no decisions until it is resumed")
 
 
-def place(account: Account, amount: int) -> tuple[Account, Hold]:
+def stop(policy: str) -> NoReturn:
+    """Refuse because the policy itself has come to its end."""
+    raise HoldRefused("policy_stopped", f"{policy} stops here: it can afford no arm, or its horizon is over")
+
+
+def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_LIMITS) -> tuple[Account, Hold]:
     """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
     check_open(account)
     if amount > account.left:
         if account.held:
-            raise HoldRefused("blocked_by_holds", f"{to_units(account.left):g} left beside open holds; try again later")
+            raise HoldRefused(
+                "blocked_by_holds", f"{to_units(account.left):g} left beside open holds; try again later", RETRY_SECONDS
+            )
         raise HoldRefused(
             "exhausted", f"{to_units(account.left):g} left, {to_units(amount):g} needed; top up the budget"
         )
-    return replace(account, held=account.held + amount), Hold(amount)
+    check_time(account, amount, now, limits)
+    day = day_of(now)
+    if day != account.day:
+        account = replace(account, day=day, today=0)
+    return _moved(account, day, held=amount), Hold(amount, day=day)
+
+
+def check_time(account: Account, amount: int, now: float, limits: Limits) -> None:
+    """Refuse if a hold of this amount would be too early by the daily cap or the pace."""
+    if limits.daily_cap is not None:
+        today = account.today if account.day == day_of(now) else 0
+        if today + amount > limits.daily_cap:
+            raise HoldRefused(
+                "daily_cap",
+                f"{to_units(limits.daily_cap - today):g} of the day's {to_units(limits.daily_cap):g} left, "
+                f"{to_units(amount):g} needed; wait for the next day (UTC)",
+                DAY - now % DAY,
+            )
+    if limits.pace_seconds is not None:
+        wanted = account.spent + account.held + amount - limits.slack
+        due, elapsed = limits.pace_seconds * wanted / account.budget, now - limits.begun
+        due = min(due, limits.pace_seconds)
+        if elapsed < due:
+            raise HoldRefused("paced", "the campaign is ahead of its pace; try again later", due - elapsed)
 
 
 def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     """Book what a decision really cost; for an expired hold, correct what was booked when it expired."""
     if hold.state in ("settled", "voided") or hold.reported:
         raise AlreadyResolved(f"the hold is {hold.state} already; feedback for a decision counts once")
-    if hold.state == "pending":
-        account = replace(account, held=account.held - hold.amount)
-        return _book(account, replace(hold, state="settled", reported=True), cost, cap=hold.amount)
-    # expired: take back what was charged, then book the truth; it stays expired, for that is what happened
-    account = replace(account, spent=account.spent - hold.charged)
-    return _book(account, replace(hold, charged=0, reported=True), cost, cap=hold.amount)
+    pending = hold.state == "pending"
+    held, booked = (hold.amount, 0) if pending else (0, hold.charged)
+    charged = min(cost, hold.amount, account.left + held + booked)
+    overrun = cost - charged
+    account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun)
+    if overrun and account.status != "closed":
+        account = replace(account, status="frozen")
+    # one that expired stays expired, for that is what happened
+    return account, Hold(hold.amount, "settled" if pending else "expired", charged, overrun, True, hold.day)
 
 
 def void(account: Account, hold: Hold) -> tuple[Account, Hold]:
     """The call was never made."""
     _still_pending(hold)
-    return replace(account, held=account.held - hold.amount), replace(hold, state="voided")
+    return _moved(account, hold.day, held=-hold.amount), replace(hold, state="voided")
 
 
 def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, Hold]:
     """Nobody told in time."""
     _still_pending(hold)
     charged = hold.amount if charge else 0
-    account = replace(account, held=account.held - hold.amount, spent=account.spent + charged)
-    return account, replace(hold, state="expired", charged=charged)
+    return (
+        _moved(account, hold.day, held=-hold.amount, spent=charged), replace(hold, state="expired", charged=charged)
+    )  # fmt: skip
 
 
 def top_up(account: Account, amount: int) -> Account:
@@ -134,13 +207,11 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
-def _book(account: Account, hold: Hold, cost: int, cap: int) -> tuple[Account, Hold]:
-    charged = min(cost, cap, account.left)
-    overrun = cost - charged
-    account = replace(account, spent=account.spent + charged, overrun=account.overrun + overrun)
-    if overrun:
-        account = replace(account, status="frozen" if account.status != "closed" else "closed")
-    return account, replace(hold, charged=charged, overrun=overrun)
+def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0) -> Account:
+    """The account with these changes, for a decision of this day; of earlier days nothing is kept."""
+    a = account
+    today = a.today + held + spent if day == a.day else a.today
+    return Account(a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today)
 
 
 def _still_pending(hold: Hold) -> None:

@@ -9,9 +9,9 @@ Randomness is seeded by the decision it is for: whoever replays a campaign's eve
 from __future__ import annotations
 
 import hashlib
-import uuid
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,45 @@ from numpy.typing import NDArray
 
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.rising import Rising
+from budgetbandits.policies.sampling import SparseSamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
+
+MANY_ARMS = 64
+"""From here on a campaign chooses by `Rising`, where its policy can."""
+
+FEW_ARMS = 32
+"""So many are looked at one by one when they have changed; more, all at once."""
+
+TAGS = 16
+"""A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
+
+
+class Draws:
+    """A generator for each decision and purpose, seeded by a digest of both. One object, seeded anew each time."""
+
+    VERSION = 2
+
+    def __init__(self) -> None:
+        self._bits = np.random.PCG64(0)
+        self._generator = np.random.Generator(self._bits)
+
+    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
+        """Good until the next call."""
+        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
+        state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
+        self._bits.state = {
+            "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
+        }  # fmt: skip
+        return self._generator
+
+
+class FirstDraws(Draws):
+    """How campaigns drew that were created before: slower, and kept so that their past can be replayed."""
+
+    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
+        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=16).digest()
+        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
 @dataclass
@@ -30,102 +68,142 @@ class Mind:
     state: State
     names: list[str]
     caps: NDArray[np.int64]
+    draws: Draws
+    rising: Rising | None = None
     tag: str = ""
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        self.most = int(self.caps.max())
+
+    # --- from rows and to rows -----------------------------------------------------------------------------------
 
     @classmethod
-    def new(cls, policy: Policy, names: Sequence[str], caps: Sequence[int], known: dict[str, Any]) -> Mind:
-        return cls(policy, policy.start(len(names), known), list(names), np.array(caps, dtype=np.int64))
+    def new(cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]) -> Mind:
+        state = policy.start(len(names), settings["known"])
+        draws = Draws() if settings.get("draws") == Draws.VERSION else FirstDraws()
+        mind = cls(policy, state, list(names), np.array(caps, dtype=np.int64), draws)
+        if settings.get("rising"):
+            mind.rising = Rising()
+            mind._begin_rising()
+        return mind
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> Mind:
         """From the rows that `of_campaign` and `row` made."""
-        policy, single = parse_policy(row.policy), row.learned["single"]
-        state = policy.start(len(arms), single["known"])
-        for f in fields(state):
-            old = getattr(state, f.name)
-            if isinstance(old, np.ndarray):
-                columns = [np.asarray(arm.learned[f.name], dtype=old.dtype) for arm in arms]
-                setattr(state, f.name, np.stack(columns, axis=-1))
-            elif f.name != "known":
-                setattr(state, f.name, single[f.name])
-        caps = np.array([arm.cost_cap for arm in arms], dtype=np.int64)
-        return cls(policy, state, [arm.name for arm in arms], caps, row.learned["tag"])
+        caps = [arm.cost_cap for arm in arms]
+        mind = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        mind._take(row, arms)
+        return mind
+
+    def catch_up(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
+        """Go on to where others have brought the campaign, which changed these arms."""
+        for arm in arms:
+            if arm.number == len(self.names):
+                self.add(arm.name, arm.cost_cap)
+        self._take(row, arms)
+
+    def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
+        numbers, single = [arm.number for arm in arms], row.learned["single"]
+        for name, old in list(vars(self.state).items()):
+            if isinstance(old, np.ndarray) and arms:
+                old[..., numbers] = np.stack([np.asarray(arm.learned[name], old.dtype) for arm in arms], axis=-1)
+            elif not isinstance(old, np.ndarray) and name != "known":
+                setattr(self.state, name, single[name])
+        self.hear_budget(row.account.budget, row.settings)
+        if self.rising is not None and (self.rising.level != single["level"] or len(arms) > FEW_ARMS):
+            self.rising.level = single["level"]
+            self._begin_rising()
+        elif self.rising is not None:
+            for number in numbers:
+                self.rising.told(self._sparse, self.state, number)
+        self.tag, self.version = tags(row)[0], row.version
 
     def of_campaign(self, row: Campaign) -> Campaign:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
-        self.tag = uuid.uuid4().hex
-        return replace(row, learned={"tag": self.tag, "single": self.single()}, version=row.version + 1)
+        self.tag, self.version = secrets.token_hex(6), row.version + 1
+        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.single()}
+        return replace(row, learned=learned, version=self.version)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.of_arm(arm), campaign.version, active)
+
+    def single(self) -> dict[str, Any]:
+        """What is not any one arm's, as plain values; what was known beforehand stands in the campaign's settings."""
+        values = vars(self.state).items()
+        plain = {name: _plain(value) for name, value in values if name != "known" and not isinstance(value, np.ndarray)}
+        return plain if self.rising is None else plain | {"level": self.rising.level}
+
+    def of_arm(self, arm: int) -> dict[str, Any]:
+        return {name: array[..., arm].tolist() for name, array in self.arrays().items()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: value for name, value in vars(self.state).items() if isinstance(value, np.ndarray)}
+
+    # --- what happens to it --------------------------------------------------------------------------------------
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""
         self.state.extend(self.policy.start(1, self.state.known))
         self.names.append(name)
         self.caps = np.append(self.caps, cap)
+        self.most = max(self.most, cap)
+        self._begin_rising()
         return len(self.names) - 1
 
-    def single(self) -> dict[str, Any]:
-        """What is not any one arm's, as plain values."""
-        return {
-            f.name: _plain(value)
-            for f in fields(self.state)
-            if not isinstance(value := getattr(self.state, f.name), np.ndarray)
-        }
+    def fitting(self, left: int) -> NDArray[np.bool_]:
+        """Which arms are active and have a cost cap that fits what is left."""
+        if left >= self.most:  # nearly always
+            return self.state.active
+        return self.state.active & (self.caps <= left)
 
-    def of_arm(self, arm: int) -> dict[str, Any]:
-        return {name: array[..., arm].tolist() for name, array in self._arrays().items()}
-
-    def choose(self, decision: str, left: int) -> int | None:
-        """The arm to pull among those whose cost cap fits what is left; None if none does or the policy stops."""
-        active = self.state.active
-        if not (active & (self.caps <= left)).any():
-            return None
-        self.state.active = active & (self.caps <= left)
+    def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
+        """The arm to pull among these, of which there is at least one; None if the policy stops."""
+        active, self.state.active = self.state.active, fitting
         try:
             if not self.policy.goes_on(self.state):
                 return None
-            return self.policy.choose(self.state, _generator(decision, "choose"))
+            generator = self.draws.generator(decision, "choose")
+            if self.rising is not None:
+                return self.rising.choose(self._sparse, self.state, generator)
+            return self.policy.choose(self.state, generator)
         finally:
             self.state.active = active
 
     def learn(self, decision: str, arm: int, reward: float, cost: int, settings: dict[str, Any]) -> None:
         """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be."""
         share, price = reward / settings["reward_max"], min(cost / settings["cost_max"], 1.0)
-        self.policy.observe(self.state, arm, share, price, _generator(decision, "learn"))
+        self.policy.observe(self.state, arm, share, price, self.draws.generator(decision, "learn"))
+        if self.rising is not None:
+            self.rising.told(self._sparse, self.state, arm)
 
-    def hear_budget(self, budget: int, settings: dict[str, Any]) -> bool:
-        """Tell a policy that plans with the budget of a new one; whether it is of that kind."""
-        plans = "budget" in self.state.known
-        if plans:
+    def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
+        """A policy that plans with the budget must know what it is now."""
+        if "budget" in self.state.known:
             self.state.known["budget"] = budget / settings["cost_max"]
-        return plans
 
-    def copy(self) -> dict[str, NDArray[Any]]:
-        """The arrays as they are now, for `changed` to compare with."""
-        return {name: array.copy() for name, array in self._arrays().items()}
+    @property
+    def _sparse(self) -> SparseSamplingPolicy:
+        assert isinstance(self.policy, SparseSamplingPolicy)
+        return self.policy
 
-    def changed(self, before: dict[str, NDArray[Any]]) -> list[int]:
-        """The arms of which something is different."""
-        different = np.zeros(len(self.state.pulls), dtype=bool)
-        for name, array in self._arrays().items():
-            apart = array != before[name]
-            different |= apart if apart.ndim == 1 else apart.any(axis=0)
-        return [int(arm) for arm in np.flatnonzero(different)]
+    def _begin_rising(self) -> None:
+        if self.rising is not None:
+            self.rising.begin(self._sparse, self.state)
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        values = {f.name: getattr(self.state, f.name) for f in fields(self.state)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+def rises(policy: Policy, arms: int) -> bool:
+    """Whether a new campaign should choose by `Rising`; it keeps to that, for its choices must be repeatable."""
+    return isinstance(policy, SparseSamplingPolicy) and arms >= MANY_ARMS
+
+
+def tags(row: Campaign) -> list[str]:
+    """The tags of the campaign's latest changes, the newest first."""
+    if "tag" in row.learned:  # as databases of version 2 have it
+        return [row.learned["tag"]]
+    return list(row.learned.get("tags", ()))
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def _generator(decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
-    digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
+    return value.item() if isinstance(value, np.generic) else value

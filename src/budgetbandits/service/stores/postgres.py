@@ -8,6 +8,7 @@ their numbers are in the order of their commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -40,6 +41,12 @@ class PostgresStore(Store):
                 f"cannot open the database: {_one_line(error)}; check the address and the rights"
             ) from None
         self._pool = ConnectionPool(url, min_size=1, max_size=CONNECTIONS, timeout=PATIENCE, open=True)
+        self._threads = ThreadPoolExecutor(CONNECTIONS, "store-writer")
+
+    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
+        if self._pool.closed:
+            raise StoreError("the store is closed; open it again")
+        return self._threads.submit(self.write, work)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         for attempt in range(TRIES):
@@ -64,6 +71,7 @@ class PostgresStore(Store):
             raise StoreError(f"cannot read: {_one_line(error)}") from None
 
     def close(self) -> None:
+        self._threads.shutdown()
         self._pool.close()
 
     def _connection(self) -> Any:
@@ -76,10 +84,13 @@ class _Transaction(SqlTransaction):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
+    def _rows_of(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._connection.execute(statement.replace("?", "%s"), values)
+
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(statement.replace("?", "%s"), rows)
 

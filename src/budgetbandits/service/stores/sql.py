@@ -7,16 +7,18 @@ import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
 
-_CAMPAIGN = "id, name, policy, budget, spent, held, overrun, status, settings, learned, version, created_at"
+_CAMPAIGN = "id, name, policy, budget, spent, held, overrun, status, day, today, settings, learned, version, created_at"
+_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, status = ?, day = ?, today = ?"
 _ARM = "campaign, number, name, cost_cap, learned, version, active"
 _DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
@@ -56,49 +58,56 @@ class SqlTransaction(Transaction):
     """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
 
     @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
+    def _rows_of(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """What a query finds; it can be iterated and has fetchone()."""
 
     @abstractmethod
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None: ...
+
+    @abstractmethod
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
 
     def campaign(self, id: str) -> Campaign | None:
-        row = self._do(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        row = self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        return None if row is None else _campaign(row)
+
+    def campaign_named(self, name: str) -> Campaign | None:
+        row = self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
         return None if row is None else _campaign(row)
 
     def campaigns(self) -> list[Campaign]:
-        return [_campaign(row) for row in self._do(f"SELECT {_CAMPAIGN} FROM campaign ORDER BY created_at, id")]
+        return [_campaign(row) for row in self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        a = campaign.account
-        self._do(
-            f"INSERT INTO campaign ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        self._change(
+            f"INSERT INTO campaign ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                campaign.id, campaign.name, campaign.policy, a.budget, a.spent, a.held, a.overrun, a.status,
-                json.dumps(campaign.settings), json.dumps(campaign.learned), campaign.version, campaign.created_at,
+                campaign.id, campaign.name, campaign.policy, *_money(campaign.account),
+                json.dumps(campaign.settings), json.dumps(campaign.learned), campaign.version,
+                campaign.created_at,
             ),
         )  # fmt: skip
 
     def save_campaign(self, campaign: Campaign) -> None:
-        a = campaign.account
-        self._do(
-            "UPDATE campaign SET budget = ?, spent = ?, held = ?, overrun = ?, status = ?, settings = ?, learned = ?, "
-            "version = ? WHERE id = ?",
-            (
-                a.budget, a.spent, a.held, a.overrun, a.status,
-                json.dumps(campaign.settings), json.dumps(campaign.learned), campaign.version, campaign.id,
-            ),
-        )  # fmt: skip
+        self._change(
+            f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?",
+            (*_money(campaign.account), json.dumps(campaign.learned), campaign.version, campaign.id),
+        )
+
+    def save_money(self, campaign: Campaign) -> None:
+        self._change(f"UPDATE campaign SET {_MONEY} WHERE id = ?", (*_money(campaign.account), campaign.id))
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        rows = self._do(f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
+        rows = self._rows_of(
+            f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since)
+        )
         return [
             ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
             for campaign, number, name, cost_cap, learned, version, active in rows
         ]
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        self._do_many(
+        self._change_many(
             f"INSERT INTO arm ({_ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
             "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, "
             "active = excluded.active",
@@ -112,12 +121,12 @@ class SqlTransaction(Transaction):
         return self._one_decision("campaign = ? AND key = ?", (campaign, key))
 
     def _one_decision(self, where: str, values: tuple[str, ...]) -> Decision | None:
-        row = self._do(f"SELECT {_DECISION} FROM decision WHERE {where}", values).fetchone()
+        row = self._rows_of(f"SELECT {_DECISION} FROM decision WHERE {where}", values).fetchone()
         return None if row is None else _decision(row)
 
     def add_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._do(
+        self._change(
             f"INSERT INTO decision ({_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
@@ -127,47 +136,63 @@ class SqlTransaction(Transaction):
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._do(
+        self._change(
             "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?",
             (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
         )
 
     def due(self, now: float, limit: int) -> list[Decision]:
-        rows = self._do(
+        rows = self._rows_of(
             f"SELECT {_DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
             (now, limit),
         )
         return [_decision(row) for row in rows]
 
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
+        columns = ", ".join(f"decision.{name}" for name in _DECISION.split(", "))
+        rows = self._rows_of(
+            f"SELECT event.seq, {columns} FROM event JOIN decision ON decision.id = event.decision "
+            "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
+            (campaign, after, limit),
+        )
+        return [(row[0], _decision(row[1:])) for row in rows]
+
     def add_event(self, event: Event) -> None:
         e = event
-        self._do(
+        self._change(
             f"INSERT INTO event ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward),
         )
 
     def add_key(self, key: Key) -> None:
-        self._do(
+        self._change(
             f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?)",
             (key.prefix, key.digest, " ".join(key.scopes), key.created_at, key.campaign),
         )
 
     def key(self, prefix: str) -> Key | None:
-        row = self._do(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
+        row = self._rows_of(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
         return None if row is None else _key(row)
 
     def keys(self) -> list[Key]:
-        return [_key(row) for row in self._do(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
+        return [_key(row) for row in self._rows_of(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
 
     def drop_key(self, prefix: str) -> None:
-        self._do("DELETE FROM api_key WHERE prefix = ?", (prefix,))
+        self._change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
+
+    def beat(self, now: float) -> None:
+        self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
 
     def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
-        rows = self._do(
+        rows = self._rows_of(
             f"SELECT {_EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
             (campaign, after, limit),
         )
         return [Event(*row) for row in rows]
+
+
+def _money(a: Account) -> tuple[Any, ...]:
+    return a.budget, a.spent, a.held, a.overrun, a.status, a.day, a.today
 
 
 def _key(row: Sequence[Any]) -> Key:
@@ -176,12 +201,18 @@ def _key(row: Sequence[Any]) -> Key:
 
 
 def _campaign(row: Sequence[Any]) -> Campaign:
-    id, name, policy, budget, spent, held, overrun, status, settings, learned, version, created_at = row
-    account = Account(budget, spent, held, overrun, status)
-    return Campaign(id, name, policy, account, created_at, json.loads(settings), json.loads(learned), version)
+    id, name, policy, budget, spent, held, overrun, status, day, today, settings, learned, version, created_at = row
+    account = Account(budget, spent, held, overrun, status, day, today)
+    return Campaign(id, name, policy, account, created_at, _settings(settings), json.loads(learned), version)
+
+
+@lru_cache(maxsize=4096)
+def _settings(text: str) -> dict[str, Any]:
+    """Read at every decision and never changed, by the database or by us."""
+    return dict(json.loads(text))
 
 
 def _decision(row: Sequence[Any]) -> Decision:
     id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, created, expires = row
-    hold = Hold(amount, state, charged, overrun, bool(reported))
+    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(created))
     return replace(Decision(id, campaign, arm, hold, key, payload, created, expires), cost=cost, reward=reward)

@@ -1,8 +1,9 @@
 """SQLite: the store for one host, one file, nothing to set up.
 
-One thread writes. It takes whatever has been handed in, runs it all in one transaction, each piece under a savepoint of
-its own, and commits once: the price of an fsync is shared by everybody who waits for it. With WAL and synchronous=FULL
-what `write` has returned from survives `kill -9` and a power cut. Readers see the last commit and never wait.
+One thread writes. It takes whatever has been handed in, runs it all in one transaction and commits once: the price of
+an fsync is shared by everybody who waits for it. If a piece fails after it has written something, which is rare, all
+are undone and run again one by one. With WAL and synchronous=FULL what `write` has returned from survives `kill -9`
+and a power cut. Readers see the last commit and never wait.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
+from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 GROUP = 64
 """At most this many pieces of work share a commit."""
+
+Piece = tuple[Callable[[Transaction], Any], Future[Any]]
 
 PATIENCE = 30.0
 """Seconds to wait for another process that is writing."""
@@ -39,8 +42,9 @@ class SQLiteStore(Store):
         if str(path) == ":memory:":
             raise StoreError("':memory:' is no file; the store must survive the process, so give it a path")
         self._path = Path(path)
-        self._work: queue.SimpleQueue[tuple[Callable[[Transaction], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
         self._readers = threading.local()
+        self._campaigns = _Campaigns()
         self._connections: list[sqlite3.Connection] = []
         self._gate = threading.Lock()
         self._closed = False
@@ -55,13 +59,13 @@ class SQLiteStore(Store):
         self._thread = threading.Thread(target=self._run, args=(writer,), name="store-writer", daemon=True)
         self._thread.start()
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._closed:
                 raise StoreError("the store is closed; open it again")
             self._work.put((work, future))
-        return future.result()
+        return future
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         connection = getattr(self._readers, "connection", None)
@@ -110,27 +114,33 @@ class SQLiteStore(Store):
             if not more:
                 return
 
-    def _commit(
-        self, connection: sqlite3.Connection, group: Sequence[tuple[Callable[[Transaction], Any], Future[Any]]]
-    ) -> None:
+    def _commit(self, connection: sqlite3.Connection, group: Sequence[Piece]) -> None:
         """Run the group in one transaction. Nobody gets an answer before it is on disk."""
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
+            self._campaigns.look(connection)
             for work, future in group:
-                connection.execute("SAVEPOINT piece")
+                transaction = _Writing(connection, self._campaigns)
                 try:
-                    answers.append((future, work(_Transaction(connection)), None))
+                    answers.append((future, work(transaction), None))
                 except sqlite3.OperationalError:
                     raise  # the disk is full, or gone: not this piece's fault
                 except BaseException as error:
-                    connection.execute("ROLLBACK TO piece")
+                    if transaction.wrote and len(group) > 1:
+                        # the others must not lose what they wrote: each in a transaction of its own
+                        self._undo(connection)
+                        for piece in group:
+                            self._commit(connection, [piece])
+                        return
+                    if transaction.wrote:
+                        self._undo(connection)
+                        future.set_exception(_named(error))
+                        return
                     answers.append((future, None, _named(error)))
-                connection.execute("RELEASE piece")
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            self._undo(connection)
             failure = StoreError(f"cannot write {self._path}: {error}; nothing was decided")
             for _, future in group:
                 future.set_exception(failure)
@@ -140,6 +150,29 @@ class SQLiteStore(Store):
                 future.set_result(answer)
             else:
                 future.set_exception(problem)
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        self._campaigns.forget()
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class _Campaigns:
+    """The writer's own copies of the campaigns it has read, for as long as nobody else writes to the file."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self.rows: dict[str, Campaign] = {}
+
+    def look(self, connection: sqlite3.Connection) -> None:
+        """At the beginning of a transaction: has another connection written?"""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self.forget()
+
+    def forget(self) -> None:
+        self.rows.clear()
 
 
 def _named(error: BaseException) -> BaseException:
@@ -170,8 +203,44 @@ class _Transaction(SqlTransaction):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
+    def _rows_of(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement, values)
 
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._connection.execute(statement, values)
+
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
+
+
+class _Writing(_Transaction):
+    """The writer's: notes whether anything was written, and keeps the campaigns at hand."""
+
+    def __init__(self, connection: sqlite3.Connection, campaigns: _Campaigns) -> None:
+        super().__init__(connection)
+        self._rows = campaigns.rows
+        self.wrote = False
+
+    def campaign(self, id: str) -> Campaign | None:
+        row = self._rows.get(id) or super().campaign(id)
+        if row is not None:
+            self._rows[id] = row
+        return row
+
+    def save_campaign(self, campaign: Campaign) -> None:
+        self._rows.pop(campaign.id, None)
+        super().save_campaign(campaign)
+        self._rows[campaign.id] = campaign
+
+    def save_money(self, campaign: Campaign) -> None:
+        self._rows.pop(campaign.id, None)
+        super().save_money(campaign)
+        self._rows[campaign.id] = campaign
+
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self.wrote = True
+        super()._change(statement, values)
+
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.wrote = True
+        super()._change_many(statement, rows)

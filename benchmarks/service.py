@@ -1,0 +1,162 @@
+"""The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
+
+    python benchmarks/service.py [--seconds 5] [--postgres postgresql://…]
+
+One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
+so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
+server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PORT = 8765
+
+
+@dataclass
+class Load:
+    """What so many clients saw: rounds a second, and the delay of a single request in milliseconds."""
+
+    rate: float
+    median: float
+    p99: float
+
+
+class Connection:
+    """HTTP/1.1 over a socket that stays open, written and read by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str) -> None:
+        self._reader, self._writer = reader, writer
+        self._head = (
+            f" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+        )
+        self.delays: list[float] = []
+
+    async def send(self, method: str, path: str, body: str = "", key: str = "") -> bytes:
+        head = f"{method} {path}{self._head}" + (f"Idempotency-Key: {key}\r\n" if key else "")
+        begun = time.perf_counter()
+        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        content = await self._reader.readexactly(length)
+        self.delays.append(time.perf_counter() - begun)
+        if answer[9] != ord("2"):
+            raise RuntimeError(f"{answer[:12]!r}: {content!r}")
+        return content
+
+
+async def noop(client: Connection, _: Sequence[str], __: str) -> None:
+    await client.send("GET", "/healthz")
+
+
+async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
+    campaign = campaigns[hash(name) % len(campaigns)]
+    made = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", "{}", name))
+    outcome = json.dumps({"reward": float(hash(name) % 3 == 0), "cost": 0.5})
+    await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
+
+
+async def drive(job, key: str, campaigns: Sequence[str], clients: int, seconds: float) -> Load:  # type: ignore[no-untyped-def]
+    connections = [Connection(*await asyncio.open_connection("127.0.0.1", PORT), key) for _ in range(clients)]
+    run, end, rounds = os.urandom(4).hex(), time.perf_counter() + seconds, 0
+
+    async def one(client: Connection, number: int) -> None:
+        nonlocal rounds
+        count = 0
+        while time.perf_counter() < end:
+            await job(client, campaigns, f"{run}-{number}-{count}")
+            count += 1
+        rounds += count
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(client, number) for number, client in enumerate(connections)))
+    took = time.perf_counter() - begun
+    delays = sorted(delay * 1e3 for client in connections for delay in client.delays)
+    for client in connections:
+        client._writer.close()
+    return Load(rounds / took, delays[len(delays) // 2], delays[int(len(delays) * 0.99)])
+
+
+@contextlib.contextmanager
+def server(store: str) -> Iterator[str]:
+    """A server of its own on an empty store; gives the admin key."""
+    command = [sys.executable, "-m", "budgetbandits", "serve", "--store", store, "--port", str(PORT)]
+    command[1:3] = ["-c", "from budgetbandits.launcher import main; main()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            key = next(line.split()[-1] for line in process.stdout if "bb_" in line)
+            for _ in range(100):
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz")
+                    break
+                time.sleep(0.1)
+            yield key
+        finally:
+            process.terminate()
+
+
+def create(key: str, name: str, arms: int, budget: float = 1e9) -> str:
+    body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{PORT}/v1/campaigns",
+        json.dumps(body).encode(),
+        {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        return str(json.load(answer)["id"])
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seconds", type=float, default=5.0)
+    options.add_argument("--postgres")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        stores = {"SQLite": str(Path(folder) / "money.db")}
+        if given.postgres:
+            stores["PostgreSQL"] = given.postgres
+        for kind, store in stores.items():
+            with server(store) as key:
+                measure(kind, key, given.seconds)
+
+
+def measure(kind: str, key: str, seconds: float) -> None:
+    one = [create(key, f"one {time.time()}", 10)]
+    asyncio.run(drive(pair, key, one, 8, 1.0))
+    print(f"{kind:12} clients      no-op/s   pairs/s   share   median ms   p99 ms")
+    for clients in (1, 8, 64):
+        still = asyncio.run(drive(noop, key, one, clients, seconds))
+        load = asyncio.run(drive(pair, key, one, clients, seconds))
+        print(
+            f"{'':12} {clients:7} {still.rate:12.0f} {load.rate:9.0f} {load.rate / still.rate:7.2f} "
+            f"{load.median:11.2f} {load.p99:8.2f}",
+            flush=True,
+        )
+    large = [create(key, f"large {time.time()}", 10_000)]
+    many = [create(key, f"many {number} {time.time()}", 10) for number in range(1000)]
+    for what, campaigns in {
+        "10 arms": one,
+        "10,000 arms": large,
+        "1,000 campaigns": many,
+        "10 arms again": one,
+    }.items():
+        load = asyncio.run(drive(pair, key, campaigns, 8, seconds))
+        print(f"{'':12} {what:20} {load.rate:9.0f} pairs/s {load.median:11.2f} {load.p99:8.2f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()

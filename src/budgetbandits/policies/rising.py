@@ -1,0 +1,118 @@
+"""One choice of a sampling policy among very many arms, without drawing the arms that cannot win.
+
+With thousands of arms nearly all of them lose every round. For a level that the winner will most likely exceed, the
+chance G of each arm to rise above it is bounded from above once and kept until the arm is told something. A round
+then asks which arms propose, each by itself with probability G, and whether a proposal is kept; that is the law of the
+scores above the level. Arms with a large G are drawn plainly. Only if nobody rises are all arms drawn, each on the
+condition that it stays at or below the level.
+
+Who proposes is drawn in one go: with rates −ln(1 − G), points of a Poisson process fall on each arm independently, and
+on at least one with probability G.
+
+A choice depends on the posterior, the level and the generator alone, and the level on the posterior and the level
+before. So whoever has those three can repeat it, which a window of rounds drawn ahead does not allow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.policies.base import Array, State
+from budgetbandits.policies.sampling import Arms, SparseSamplingPolicy
+
+FEWEST, WANTED, MOST = 2.0, 4.0, 8.0
+"""Proposals a round: where the level is moved, and what it is moved to. At two, one round in seven draws every arm."""
+
+LOWEST = 1e-9
+"""A level that every arm exceeds: all are drawn plainly, which is right for a handful."""
+
+
+@dataclass
+class Rising:
+    """The level and, for each arm, the rate at which it proposes."""
+
+    level: float = 1.0
+    _rates: Array = field(default_factory=lambda: np.zeros(0))
+    _plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def begin(self, policy: SparseSamplingPolicy, state: State) -> None:
+        """Learn the arms' chances; once, and after arms were added."""
+        self._rates, self._plain = _rates(policy, state, self.level)
+
+    def told(self, policy: SparseSamplingPolicy, state: State, arm: int) -> None:
+        """The posterior of this arm has changed."""
+        chance = policy.chance_above(state, self.level, arm)
+        self._plain[arm] = chance >= policy.plain_above
+        self._rates[arm] = -math.log1p(-min(chance, policy.plain_above))
+
+    def choose(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator) -> int | None:
+        """The arm to pull; None if no arm is active."""
+        if not state.active.any():
+            return None
+        total = float(self._rates @ state.active)
+        if not FEWEST <= total <= MOST:
+            self._move(policy, state, total)
+        plain = np.flatnonzero(self._plain & state.active)
+        scores = policy.draw(state, rng, 1, plain)[0]
+        top = int(scores.argmax()) if len(plain) else -1
+        best, score = (int(plain[top]), float(scores[top])) if len(plain) else (-1, -math.inf)
+        for arm in self._proposing(state, rng):
+            proposed = policy.propose_above(state, rng, arm, self.level)
+            if proposed is not None and proposed > score:
+                best, score = arm, proposed
+        if score > self.level:
+            return best
+        cold = np.flatnonzero(~self._plain & state.active)
+        if len(cold):
+            below = self._below(policy, state, rng, cold)
+            top = int(below.argmax())
+            if below[top] > score:
+                return int(cold[top])
+        return best
+
+    def _proposing(self, state: State, rng: np.random.Generator) -> list[int]:
+        """The arms that are not drawn plainly and propose in this round."""
+        sums = np.where(self._plain | ~state.active, 0.0, self._rates).cumsum()
+        points = rng.random(rng.poisson(sums[-1])) * sums[-1]
+        return [int(arm) for arm in np.unique(sums.searchsorted(points, side="right"))]
+
+    def _below(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator, arms: Arms) -> Array:
+        """One round of these arms, each on the condition that it does not rise."""
+        scores: Array = policy.draw(state, rng, 1, arms)[0]
+        while len(risen := np.flatnonzero(scores > self.level)):
+            scores[risen] = policy.draw(state, rng, 1, arms[risen])[0]
+        return scores
+
+    def _move(self, policy: SparseSamplingPolicy, state: State, total: float) -> None:
+        """Move the level to where about as many propose as are wanted: fewer do the higher it is."""
+        low = high = math.log(self.level)
+        step = math.log(2.0)
+        floor = math.log(LOWEST)
+        while total < WANTED and low > floor:
+            low, high = max(low - step, floor), low
+            total = self._try(policy, state, low)
+            step *= 2.0
+        while total > MOST:
+            low, high = high, high + step
+            total = self._try(policy, state, high)
+            step *= 2.0
+        for _ in range(50):
+            if FEWEST * 1.5 <= total <= MOST / 1.5 or high - low < 1e-9:
+                return
+            middle = (low + high) / 2.0
+            total = self._try(policy, state, middle)
+            low, high = (middle, high) if total > WANTED else (low, middle)
+
+    def _try(self, policy: SparseSamplingPolicy, state: State, log_level: float) -> float:
+        self.level = math.exp(log_level)
+        self.begin(policy, state)
+        return float(self._rates @ state.active)
+
+
+def _rates(policy: SparseSamplingPolicy, state: State, level: float) -> tuple[Array, NDArray[np.bool_]]:
+    chances = policy.chances_above(state, level)
+    return -np.log1p(-np.minimum(chances, policy.plain_above)), chances >= policy.plain_above

@@ -1,0 +1,255 @@
+"""Campaigns as an operator sees them: opened, looked at, topped up, paused and closed; their arms come and go.
+
+Every operation is one function over a transaction: read the campaign, apply the rules of `ledger` and the policy, write
+the rows and one event for each thing that happened. The events are the truth that `audit.verify` replays.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, UnknownArm
+from budgetbandits.policies import parse_policy
+from budgetbandits.service import ledger
+from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.mind import Draws, Mind, rises, tags
+from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
+
+HOLD_SECONDS = 3600.0
+ID = re.compile(r"[0-9a-f]{32}")
+
+
+class Campaigns:
+    """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._minds: dict[str, Mind] = {}
+
+    def create(
+        self,
+        name: str,
+        policy: str,
+        budget: float,
+        arms: Mapping[str, float],
+        *,
+        reward_max: float = 1.0,
+        hold_seconds: float = HOLD_SECONDS,
+        on_expire: Literal["charge", "release"] = "charge",
+        daily_cap: float | None = None,
+        pace_seconds: float | None = None,
+        known: Mapping[str, Any] | None = None,
+    ) -> str:
+        """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
+
+        ``daily_cap`` bounds what the decisions of one day (UTC) may cost; ``pace_seconds`` spreads the budget evenly
+        over so many seconds from now. ``known`` is for policies that must know something: cost_floor, or costs by arm,
+        in the user's unit.
+        """
+        check_name("name", name)
+        if ID.fullmatch(name):
+            raise BadParameter(f"name {name!r} looks like an id; give the campaign one that reads like a word")
+        if len(arms) < 2:
+            raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
+        caps = [_cap(arm, cap) for arm, cap in arms.items()]
+        amount = to_micros(budget, "budget")
+        if amount < min(caps):
+            raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
+        if on_expire not in ("charge", "release"):
+            raise BadParameter(f"on_expire is {on_expire!r:.40}; use charge or release")
+        rule = parse_policy(policy)
+        settings: dict[str, Any] = {
+            "reward_max": _positive("reward_max", reward_max),
+            "hold_seconds": _positive("hold_seconds", hold_seconds),
+            "on_expire": on_expire,
+            "cost_max": max(caps),
+            "known": _scaled(known or {}, list(arms), amount, max(caps)),
+            "rising": rises(rule, len(arms)),
+            "draws": Draws.VERSION,
+        }
+        if daily_cap is not None:
+            settings["daily_cap"] = to_micros(daily_cap, "daily_cap")
+            if settings["daily_cap"] < max(caps):
+                raise BadParameter(f"daily_cap is {daily_cap:g}, less than the dearest arm may cost; raise it")
+        if pace_seconds is not None:
+            settings["pace_seconds"] = _positive("pace_seconds", pace_seconds)
+        mind = Mind.new(rule, list(arms), caps, settings)
+        campaign = mind.of_campaign(
+            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
+        )  # fmt: skip
+
+        def work(tx: Transaction) -> None:
+            if tx.campaign_named(name) is not None:
+                raise Conflict(f"there is a campaign {name!r} already; give this one another name")
+            tx.add_campaign(campaign)
+            tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
+            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
+
+        self._store.write(work)
+        return campaign.id
+
+    def account(self, campaign: str) -> Account:
+        return self._store.read(lambda tx: found(tx, campaign).account)
+
+    def names(self) -> list[str]:
+        """The names of all campaigns, the oldest first."""
+        return self._store.read(lambda tx: [row.name for row in tx.campaigns()])
+
+    def describe(self, campaign: str) -> dict[str, Any]:
+        """A campaign's money, in the user's unit, and its arms."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            row = found(tx, campaign)
+            arms = [
+                {"name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active,
+                 "pulls": arm.learned["pulls"]}
+                for arm in tx.arms(row.id)
+            ]  # fmt: skip
+            return summary(row) | {"arms": arms}
+
+        return self._store.read(work)
+
+    def overview(self) -> list[dict[str, Any]]:
+        """What `describe` says of every campaign, without the arms."""
+        return self._store.read(lambda tx: [summary(row) for row in tx.campaigns()])
+
+    def top_up(self, campaign: str, amount: float) -> None:
+        """Raise the budget."""
+        micros = to_micros(amount, "amount")
+
+        def work(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            mind = self._mind(tx, row)
+            row = replace(row, account=ledger.top_up(row.account, micros))
+            mind.hear_budget(row.account.budget, row.settings)
+            tx.save_campaign(mind.of_campaign(row))
+            tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
+
+        self._store.write(work)
+
+    def set_status(self, campaign: str, status: Status) -> None:
+        """Pause, resume (also after a freeze), or close for good."""
+
+        def work(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            if row.account.status == "closed":
+                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+            tx.save_campaign(replace(row, account=replace(row.account, status=status)))
+            tx.add_event(Event(row.id, status, self._clock()))
+
+        self._store.write(work)
+
+    def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
+        """A new arm, from the next decision on."""
+        cap = _cap(name, cost_cap)
+
+        def work(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            mind, most = self._mind(tx, row), row.settings["cost_max"]
+            if name in mind.names:
+                raise Conflict(f"there is an arm {name!r} already; give this one another name")
+            if cap > most:
+                raise BadParameter(
+                    f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
+                )
+            if "costs" in mind.state.known:
+                raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+            arm = mind.add(name, cap)
+            row = mind.of_campaign(row)
+            tx.save_arms([mind.row(row, arm)])
+            tx.save_campaign(row)
+            tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
+
+        self._store.write(work)
+
+    def retire_arm(self, campaign: str, name: str) -> None:
+        """Never choose this arm again; its open decisions can still be told."""
+
+        def work(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            mind = self._mind(tx, row)
+            if name not in mind.names:
+                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(mind.names[:8])}")
+            arm, active = mind.names.index(name), mind.state.active
+            if active[arm] and active.sum() == 1:
+                raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
+            active[arm] = False
+            row = mind.of_campaign(row)
+            tx.save_arms([mind.row(row, arm)])
+            tx.save_campaign(row)
+            tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
+
+        self._store.write(work)
+
+    def _mind(self, tx: Transaction, row: Campaign) -> Mind:
+        """The campaign's mind as of this transaction: the one at hand, if need be with what others have changed."""
+        mind, known = self._minds.get(row.id), tags(row)
+        if mind is None or mind.tag not in known:
+            mind = self._minds[row.id] = Mind.remembered(row, tx.arms(row.id))
+        elif mind.tag != known[0]:
+            mind.catch_up(row, tx.arms(row.id, since=mind.version))
+        return mind
+
+
+def found(tx: Transaction, campaign: str) -> Campaign:
+    """A campaign by its id or its name."""
+    row = tx.campaign(campaign) if ID.fullmatch(campaign) else tx.campaign_named(campaign)
+    if row is None:
+        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
+    return row
+
+
+def summary(row: Campaign) -> dict[str, Any]:
+    """A campaign's money, in the user's unit, and its terms."""
+    account, settings = row.account, row.settings
+    daily_cap = settings.get("daily_cap")
+    amounts = {name: to_units(getattr(account, name)) for name in ("budget", "spent", "held", "left", "overrun")}
+    return {
+        "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
+        "reward_max": settings["reward_max"], "hold_seconds": settings["hold_seconds"],
+        "on_expire": settings["on_expire"], "daily_cap": None if daily_cap is None else to_units(daily_cap),
+        "pace_seconds": settings.get("pace_seconds"), "created_at": row.created_at,
+    }  # fmt: skip
+
+
+def check_name(what: str, name: Any) -> None:
+    """Names stand in addresses: no slashes, nothing that cannot be printed, no space at either end."""
+    good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
+    if not good or name != name.strip():
+        raise BadParameter(f"{what} is {name!r:.60}; use up to 200 printable characters without a slash")
+
+
+def _cap(arm: str, cap: float) -> int:
+    check_name("an arm's name", arm)
+    micros = to_micros(cap, f"the cost cap of {arm!r:.40}")
+    if micros == 0:
+        raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
+    return micros
+
+
+def _positive(what: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
+        raise BadParameter(f"{what} is {value!r:.40}; use a positive number")
+    return float(value)
+
+
+def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:
+    """What a policy may know, in units of the largest cost."""
+    unknown = set(known) - {"cost_floor", "costs"}
+    if unknown:
+        raise BadParameter(f"known has {sorted(unknown)[0]!r}; it may have cost_floor and costs")
+    scaled: dict[str, Any] = {"budget": budget / cost_max}
+    if "cost_floor" in known:
+        scaled["cost_floor"] = to_micros(known["cost_floor"], "cost_floor") / cost_max
+    if "costs" in known:
+        missing = [arm for arm in arms if arm not in known["costs"]]
+        if missing:
+            raise BadParameter(f"costs has no entry for arm {missing[0]!r}; give every arm one")
+        scaled["costs"] = [to_micros(known["costs"][arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
+    return scaled

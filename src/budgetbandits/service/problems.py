@@ -1,0 +1,112 @@
+"""Errors over HTTP: application/problem+json, with what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from budgetbandits.errors import (
+    AlreadyResolved,
+    BudgetBanditsError,
+    Conflict,
+    HoldRefused,
+    NoArmLeft,
+    NotAllowed,
+    NotFound,
+    StoreError,
+    UnknownArm,
+)
+
+STATUS: dict[type[BudgetBanditsError], int] = {
+    NotFound: 404,
+    UnknownArm: 404,
+    Conflict: 409,
+    AlreadyResolved: 409,
+    NoArmLeft: 409,
+    StoreError: 503,
+}
+"""Everything else that is ours is malformed: 422."""
+
+PROBLEM = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("type", "title", "detail")} | {"status": {"type": "integer"}},
+    "required": ["type", "title", "status", "detail"],
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM}}}
+    for code, text in {
+        400: "no JSON",
+        401: "no such key",
+        402: "the budget is gone",
+        403: "the key may not do this",
+        404: "not found",
+        405: "not allowed here",
+        409: "a conflict, or no decision now",
+        411: "Content-Length is missing",
+        413: "the body is too large",
+        422: "malformed",
+        503: "the store cannot write; nothing was decided",
+    }.items()
+}
+
+
+def describe(error: BudgetBanditsError) -> dict[str, Any]:
+    """An error of ours as the fields of a problem."""
+    if isinstance(error, HoldRefused):
+        return _fields(402 if error.reason == "exhausted" else 409, error.reason, str(error))
+    if isinstance(error, NotAllowed):
+        return _fields(*((403, "forbidden") if error.known else (401, "unauthorized")), str(error))
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 422)
+    return _fields(status, type(error).__name__, str(error))
+
+
+def problem(status: int, kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
+    return _response(_fields(status, kind, detail), headers)
+
+
+def of_error(error: BudgetBanditsError) -> Response:
+    headers = {}
+    if isinstance(error, HoldRefused) and error.retry_after is not None:
+        headers["Retry-After"] = str(math.ceil(error.retry_after))
+    if isinstance(error, NotAllowed) and not error.known:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _response(describe(error), headers)
+
+
+def of_invalid(error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return problem(422, "invalid", f"{where}: {first['msg']}"[:500])
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Every error of the application as a problem."""
+
+    @app.exception_handler(BudgetBanditsError)
+    async def ours(_: Request, error: BudgetBanditsError) -> Response:
+        return of_error(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return of_invalid(error)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> Response:
+        return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, error: Exception) -> Response:
+        return problem(500, "internal", "this is a mistake of the service; it is in its log")
+
+
+def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:
+    return {"type": f"urn:budgetbandits:{kind}", "title": kind, "status": status, "detail": detail}
+
+
+def _response(fields: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    return Response(json.dumps(fields), fields["status"], headers, media_type="application/problem+json")
