@@ -95,7 +95,7 @@ def server(store: str) -> Iterator[str]:
     """A server of its own on an empty store; gives the admin key."""
     command = [sys.executable, "-m", "budgetbandits", "serve", "--store", store, "--port", str(PORT)]
     command[1:3] = ["-c", "from budgetbandits.launcher import main; main()"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
             key = next(line.split()[-1] for line in process.stdout if "bb_" in line)

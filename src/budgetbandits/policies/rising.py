@@ -19,13 +19,13 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State
 from budgetbandits.policies.sampling import Arms, SparseSamplingPolicy
 
-FEWEST, WANTED, MOST = 2.0, 4.0, 8.0
-"""Proposals a round: where the level is moved, and what it is moved to. At two, one round in seven draws every arm."""
+FEWEST, WANTED, MOST = 3.5, 5.5, 8.0
+"""Proposals a round: where the level is moved, and what it is moved to. At 5.5, one round in 250 draws
+every arm, or a little more since chances are bounds; that is dear with thousands of them, a proposal is cheap."""
 
 LOWEST = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""
@@ -37,48 +37,63 @@ class Rising:
 
     level: float = 1.0
     _rates: Array = field(default_factory=lambda: np.zeros(0))
-    _plain: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    _plain: Arms = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Arms that are drawn plainly, in order."""
 
     def begin(self, policy: SparseSamplingPolicy, state: State) -> None:
         """Learn the arms' chances; once, and after arms were added."""
-        self._rates, self._plain = _rates(policy, state, self.level)
+        chances = policy.chances_above(state, self.level)
+        self._rates = -np.log1p(-np.minimum(chances, policy.plain_above))
+        self._plain = np.flatnonzero(chances >= policy.plain_above)
 
     def told(self, policy: SparseSamplingPolicy, state: State, arm: int) -> None:
         """The posterior of this arm has changed."""
         chance = policy.chance_above(state, self.level, arm)
-        self._plain[arm] = chance >= policy.plain_above
         self._rates[arm] = -math.log1p(-min(chance, policy.plain_above))
+        was, now = arm in self._plain, chance >= policy.plain_above
+        if was and not now:
+            self._plain = self._plain[self._plain != arm]
+        elif now and not was:
+            self._plain = np.sort(np.append(self._plain, arm))
 
     def choose(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator) -> int | None:
         """The arm to pull; None if no arm is active."""
         if not state.active.any():
             return None
-        total = float(self._rates @ state.active)
+        plain, sums, total = self._proposals(state)
         if not FEWEST <= total <= MOST:
             self._move(policy, state, total)
-        plain = np.flatnonzero(self._plain & state.active)
-        scores = policy.draw(state, rng, 1, plain)[0]
-        top = int(scores.argmax()) if len(plain) else -1
-        best, score = (int(plain[top]), float(scores[top])) if len(plain) else (-1, -math.inf)
-        for arm in self._proposing(state, rng):
+            plain, sums, total = self._proposals(state)
+        best, score = -1, -math.inf
+        if len(plain):
+            scores = policy.draw(state, rng, 1, plain)[0]
+            top = int(scores.argmax())
+            best, score = int(plain[top]), float(scores[top])
+        points = rng.random(rng.poisson(sums[-1])) * sums[-1]
+        for arm in sorted(set(sums.searchsorted(points, side="right").tolist())):
             proposed = policy.propose_above(state, rng, arm, self.level)
             if proposed is not None and proposed > score:
                 best, score = arm, proposed
         if score > self.level:
             return best
-        cold = np.flatnonzero(~self._plain & state.active)
-        if len(cold):
-            below = self._below(policy, state, rng, cold)
+        cold = state.active.copy()
+        cold[plain] = False
+        others = np.flatnonzero(cold)
+        if len(others):
+            below = self._below(policy, state, rng, others)
             top = int(below.argmax())
             if below[top] > score:
-                return int(cold[top])
+                return int(others[top])
         return best
 
-    def _proposing(self, state: State, rng: np.random.Generator) -> list[int]:
-        """The arms that are not drawn plainly and propose in this round."""
-        sums = np.where(self._plain | ~state.active, 0.0, self._rates).cumsum()
-        points = rng.random(rng.poisson(sums[-1])) * sums[-1]
-        return [int(arm) for arm in np.unique(sums.searchsorted(points, side="right"))]
+    def _proposals(self, state: State) -> tuple[Arms, Array, float]:
+        """The active arms that are drawn plainly, the running sums of the others' rates, and the sum of all rates."""
+        plain = self._plain[state.active[self._plain]]
+        rates = np.where(state.active, self._rates, 0.0)
+        of_plain = rates[plain].sum()
+        rates[plain] = 0.0
+        sums = rates.cumsum()
+        return plain, sums, float(sums[-1] + of_plain)
 
     def _below(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator, arms: Arms) -> Array:
         """One round of these arms, each on the condition that it does not rise."""
@@ -101,7 +116,7 @@ class Rising:
             total = self._try(policy, state, high)
             step *= 2.0
         for _ in range(50):
-            if FEWEST * 1.5 <= total <= MOST / 1.5 or high - low < 1e-9:
+            if abs(total - WANTED) < 0.5 or high - low < 1e-9:
                 return
             middle = (low + high) / 2.0
             total = self._try(policy, state, middle)
@@ -110,9 +125,4 @@ class Rising:
     def _try(self, policy: SparseSamplingPolicy, state: State, log_level: float) -> float:
         self.level = math.exp(log_level)
         self.begin(policy, state)
-        return float(self._rates @ state.active)
-
-
-def _rates(policy: SparseSamplingPolicy, state: State, level: float) -> tuple[Array, NDArray[np.bool_]]:
-    chances = policy.chances_above(state, level)
-    return -np.log1p(-np.minimum(chances, policy.plain_above)), chances >= policy.plain_above
+        return self._proposals(state)[2]

@@ -8,8 +8,6 @@ take long and run in threads.
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 import tempfile
 import time
@@ -23,6 +21,7 @@ from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
@@ -53,7 +52,7 @@ from budgetbandits.service.schemas import (
     ToldMany,
     Verdict,
 )
-from budgetbandits.service.stores.base import Store, T
+from budgetbandits.service.stores.base import Store
 
 LARGEST_BODY = 1_000_000
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
@@ -63,7 +62,7 @@ B = TypeVar("B", bound=BaseModel)
 log = structlog.get_logger("budgetbandits")
 
 
-def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> FastAPI:
+def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> Door:
     """The application; whoever serves it sees to `Engine.expire_due`."""
     app = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS
@@ -71,9 +70,9 @@ def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> 
     metrics, keys = metrics or Metrics(engine), KeyRing(store)
     handle_errors(app)
     _watching(app, engine, store, metrics, keys)
-    app.add_middleware(Door, metrics=metrics, short_cuts=_deciding(app, engine, store, metrics, keys))
+    short_cuts = _deciding(app, engine, store, metrics, keys)
     _operating(app, engine, store, keys)
-    return app
+    return Door(app, metrics, short_cuts)
 
 
 def _allowed(keys: KeyRing, scope: str) -> Any:
@@ -124,12 +123,9 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         await _check(keys, request, scope)
         return str(request.path_params["campaign"])
 
-    async def done(work: Work[T]) -> T:
-        return await asyncio.wrap_future(store.submit(work))
-
     async def decided(work: Work[list[Answer]]) -> list[dict[str, Any]]:
         try:
-            answers = await done(work)
+            answers = await store.perform(work)
         except HoldRefused as error:
             metrics.refusals.labels(error.reason).inc()
             raise
@@ -159,7 +155,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         """What a decision brought, what it cost, or both; in any order, any number of times."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
         body = await _body(request, Feedback)
-        overrun = await done(engine.telling(Outcome(decision, body.reward, body.cost), campaign))
+        overrun = await store.perform(engine.telling(Outcome(decision, body.reward, body.cost), campaign))
         metrics.feedback.inc()
         if overrun:
             overran(campaign, decision, overrun)
@@ -171,7 +167,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         campaign, body = await allowed(request, "feedback"), await _body(request, FeedbackBatch)
         outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
         results = []
-        for outcome, result in zip(outcomes, await done(engine.telling_many(outcomes, campaign)), strict=True):
+        for outcome, result in zip(outcomes, await store.perform(engine.telling_many(outcomes, campaign)), strict=True):
             told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
             if isinstance(result, BudgetBanditsError):
                 told["problem"] = describe(result)
@@ -187,7 +183,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
     async def void(request: Request) -> Response:
         """The call was never made: its money is free again."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
-        await done(engine.voiding(decision, campaign))
+        await store.perform(engine.voiding(decision, campaign))
         return _json({"decision": decision, "overrun": 0.0})
 
     return [
@@ -283,16 +279,16 @@ class ShortCut:
 
 
 class Door:
-    """What every request passes: bodies that are too large stay outside, the rest is counted, workers go straight on."""
+    """What every request passes: bodies too large stay outside, the rest is counted, workers go straight on."""
 
-    def __init__(self, app: Any, metrics: Metrics, short_cuts: Sequence[ShortCut]) -> None:
-        self._app = app
+    def __init__(self, app: FastAPI, metrics: Metrics, short_cuts: Sequence[ShortCut]) -> None:
+        self.app = app
         self._metrics = metrics
         self._short_cuts = short_cuts
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         begun, status = time.perf_counter(), 500
 
@@ -304,7 +300,7 @@ class Door:
 
         try:
             answer = _too_large(scope["headers"]) or await self._straight(scope, receive)
-            await (answer or self._app)(scope, receive, note)
+            await (answer or self.app)(scope, receive, note)
         except Exception as error:
             log.error("request failed", path=scope["path"], error=repr(error), exc_info=True)
             raise
@@ -373,4 +369,4 @@ def _idempotency_key(request: Request) -> str:
 
 
 def _json(content: dict[str, Any], status: int = 200) -> Response:
-    return Response(json.dumps(content), status, media_type="application/json")
+    return Response(to_json(content), status, media_type="application/json")

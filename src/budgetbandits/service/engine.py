@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import secrets
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -119,7 +119,7 @@ class Engine(Campaigns):
     def _new(self, tx: Transaction, row: Campaign, mind: Mind, key: str, payload: str) -> tuple[Campaign, Decision]:
         """Choose, hold, and write it down."""
         ledger.check_open(row.account)
-        now, id, limits = self._clock(), secrets.token_hex(16), limits_of(row)
+        now, id, limits = self._clock(), os.urandom(16).hex(), limits_of(row)
         fitting = mind.fitting(row.account.left)
         if not np.count_nonzero(fitting):
             ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
@@ -192,15 +192,14 @@ class Engine(Campaigns):
         new_cost, new_reward = _news("cost", made.cost, cost), _news("reward", made.reward, reward)
         if not (new_cost or new_reward):
             return 0.0
-        now, account, told = self._clock(), row.account, made
-        if new_reward:
-            told = replace(told, reward=reward)
+        now, account = self._clock(), row.account
         if new_cost:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
-            told = replace(told, hold=hold, cost=cost)
-            tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, told.reward if new_reward else None))
+            told = replace(made, hold=hold, cost=cost, reward=reward if new_reward else made.reward)
+            tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None))
         else:
+            told = replace(made, reward=reward)
             tx.add_event(Event(row.id, "rewarded", now, made.id, made.arm, reward=reward))
         tx.save_decision(told)
         row = row.with_money(account)

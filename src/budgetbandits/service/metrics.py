@@ -36,6 +36,7 @@ class Metrics:
             "budgetbandits_request_seconds", "How long a request took.", ["route"], buckets=BUCKETS,
             registry=self._registry,
         )  # fmt: skip
+        self._series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._registry.register(_Money(campaigns))
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -47,8 +48,11 @@ class Metrics:
     def seen(self, scope: Message, status: int, begun: float) -> None:
         """A request has been answered."""
         route = getattr(scope.get("route"), "path", "none")
-        self.requests.labels(route, str(status)).inc()
-        self.seconds.labels(route).observe(time.perf_counter() - begun)
+        if (route, status) not in self._series:
+            self._series[route, status] = self.requests.labels(route, str(status)), self.seconds.labels(route)
+        requests, seconds = self._series[route, status]
+        requests.inc()
+        seconds.observe(time.perf_counter() - begun)
 
 
 class _Money(Collector):

@@ -9,7 +9,7 @@ Randomness is seeded by the decision it is for: whoever replays a campaign's eve
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -121,7 +121,7 @@ class Mind:
 
     def of_campaign(self, row: Campaign) -> Campaign:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
-        self.tag, self.version = secrets.token_hex(6), row.version + 1
+        self.tag, self.version = os.urandom(6).hex(), row.version + 1
         learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.single()}
         return replace(row, learned=learned, version=self.version)
 

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
+import structlog
 import uvicorn
 
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, StoreError
 from budgetbandits.service.api import create_app
 from budgetbandits.service.auth import make_key
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.metrics import Metrics
 from budgetbandits.service.stores.base import Store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 EXPIRE_EVERY = 1.0
-log = logging.getLogger("budgetbandits")
+FINISH_WITHIN = 10
+"""Seconds that requests have to end when the server is told to stop."""
+
+log = structlog.get_logger("budgetbandits")
 
 
-def open_store(address: str) -> Store:
+def open_store(address: str, must_exist: bool = False) -> Store:
     """A PostgreSQL by its address, or a SQLite file by its path."""
     if address.startswith(("postgresql://", "postgres://")):
-        from budgetbandits.service.stores.postgres import PostgresStore
+        try:
+            from budgetbandits.service.stores.postgres import PostgresStore
+        except ImportError as error:
+            raise StoreError(f"PostgreSQL needs {error.name}; pip install 'budgetbandits[postgres]'") from None
 
         return PostgresStore(address)
+    if must_exist and not Path(address).exists():
+        raise StoreError(f"no database {address!r}; say where it is with --store, or make one with 'serve'")
     return SQLiteStore(address)
 
 
@@ -37,24 +50,55 @@ def first_key(store: Store) -> str | None:
 
 def serve(address: str, host: str, port: int) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished."""
+    write_logs()
     with open_store(address) as store:
         key = first_key(store)
         if key is not None:
             print(f"The admin key, shown this once: {key}", flush=True)
         engine, stop = Engine(store), threading.Event()
-        sweeper = threading.Thread(target=_sweep, args=(engine, stop), name="expire", daemon=True)
+        metrics = Metrics(engine)
+        sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
         sweeper.start()
+        log.info("serving", host=host, port=port)
         try:
-            uvicorn.run(create_app(engine, store), host=host, port=port, log_level="warning", access_log=False)
+            uvicorn.run(
+                create_app(engine, store, metrics), host=host, port=port, log_config=None, access_log=False,
+                proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
+            )  # fmt: skip
         finally:
             stop.set()
             sweeper.join()
+            log.info("stopped")
 
 
-def _sweep(engine: Engine, stop: threading.Event) -> None:
+def write_logs() -> None:
+    """One line for each thing of note, on stderr: JSON, or plain words where a person is looking."""
+    person = sys.stderr.isatty()
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.StackInfoRenderer(),
+    ]  # fmt: skip
+    if not person:
+        shared.append(structlog.processors.format_exc_info)
+    last = structlog.dev.ConsoleRenderer() if person else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    # what the libraries below us say goes the same way
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
     while not stop.wait(EXPIRE_EVERY):
         try:
-            while engine.expire_due():
-                pass
+            while count := engine.expire_due():
+                metrics.expired.inc(count)
+                log.warning("holds expired", count=count)
         except BudgetBanditsError as error:  # the store may be back in a second
-            log.warning("overdue holds not resolved: %s", error)
+            log.warning("overdue holds not resolved", error=str(error))

@@ -8,6 +8,7 @@ happened.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -187,6 +188,10 @@ class Store(ABC):
     def write(self, work: Callable[[Transaction], T]) -> T:
         """The same, waiting for it."""
         return self.submit(work).result()
+
+    async def perform(self, work: Callable[[Transaction], T]) -> T:
+        """The same, for an event loop; all calls from one loop."""
+        return await asyncio.wrap_future(self.submit(work))
 
     @abstractmethod
     def read(self, work: Callable[[Transaction], T]) -> T:

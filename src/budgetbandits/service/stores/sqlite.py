@@ -8,11 +8,13 @@ and a power cut. Readers see the last commit and never wait.
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ from budgetbandits.service.stores.sql import SqlTransaction, check_version, migr
 GROUP = 64
 """At most this many pieces of work share a commit."""
 
-Piece = tuple[Callable[[Transaction], Any], Future[Any]]
+Answerable = Future[Any] | asyncio.Future[Any]
+Piece = tuple[Callable[[Transaction], Any], Answerable]
+Answers = list[tuple[Answerable, Any, BaseException | None]]
 
 PATIENCE = 30.0
 """Seconds to wait for another process that is writing."""
@@ -48,15 +52,18 @@ class SQLiteStore(Store):
         self._connections: list[sqlite3.Connection] = []
         self._gate = threading.Lock()
         self._closed = False
-        writer = self._connect()
+        self._waiting: list[Piece] = []
+        self._writing = threading.Lock()
+        """Held from the beginning of a transaction to its end, by whichever thread is at it."""
+        self._writer = self._connect()
         try:
-            _migrate(writer)
+            _migrate(self._writer)
         except BaseException as error:
-            writer.close()
+            self._writer.close()
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"cannot use {self._path}: {error}; is it a database of budgetbandits?") from None
             raise
-        self._thread = threading.Thread(target=self._run, args=(writer,), name="store-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
@@ -66,6 +73,34 @@ class SQLiteStore(Store):
                 raise StoreError("the store is closed; open it again")
             self._work.put((work, future))
         return future
+
+    async def perform(self, work: Callable[[Transaction], T]) -> T:
+        """In the event loop's own thread, together with whatever else came in with this round of the loop.
+
+        Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
+        loop's waiting for the disk. The writer takes over when it, or another process, is writing.
+        """
+        if self._closed:
+            raise StoreError("the store is closed; open it again")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append((work, future))
+        if len(self._waiting) == 1:  # a round later, so that requests on the wire already share the commit
+            loop.call_soon(loop.call_soon, self._run_waiting)
+        return await future
+
+    def _run_waiting(self) -> None:
+        group, self._waiting = self._waiting, []
+        if self._writing.acquire(blocking=False):
+            try:
+                answers = self._run_pieces(group, patient=False)
+            finally:
+                self._writing.release()
+            if answers is not None:
+                _give(answers)
+                return
+        for work, future in group:
+            asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         connection = getattr(self._readers, "connection", None)
@@ -102,7 +137,7 @@ class SQLiteStore(Store):
 
     # --- the writer ----------------------------------------------------------------------------------------------
 
-    def _run(self, connection: sqlite3.Connection) -> None:
+    def _run(self) -> None:
         while (first := self._work.get()) is not None:
             group, more = [first], True
             while more and len(group) < GROUP and not self._work.empty():
@@ -110,51 +145,62 @@ class SQLiteStore(Store):
                 more = piece is not None
                 if piece is not None:
                     group.append(piece)
-            self._commit(connection, group)
+            with self._writing:
+                answers = self._run_pieces(group, patient=True)
+            _give(answers or [])
             if not more:
                 return
 
-    def _commit(self, connection: sqlite3.Connection, group: Sequence[Piece]) -> None:
-        """Run the group in one transaction. Nobody gets an answer before it is on disk."""
-        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+    def _run_pieces(self, group: Sequence[Piece], patient: bool) -> Answers | None:
+        """Run the group in one transaction. What to answer, now that it is on disk.
+
+        None, and nothing has happened, if another process is writing and we are not patient.
+        """
+        answers: Answers = []
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            self._campaigns.look(connection)
+            if not self._begin(patient):
+                return None
             for work, future in group:
-                transaction = _Writing(connection, self._campaigns)
+                transaction = _Writing(self._writer, self._campaigns)
                 try:
                     answers.append((future, work(transaction), None))
                 except sqlite3.OperationalError:
                     raise  # the disk is full, or gone: not this piece's fault
                 except BaseException as error:
-                    if transaction.wrote and len(group) > 1:
-                        # the others must not lose what they wrote: each in a transaction of its own
-                        self._undo(connection)
-                        for piece in group:
-                            self._commit(connection, [piece])
-                        return
-                    if transaction.wrote:
-                        self._undo(connection)
-                        future.set_exception(_named(error))
-                        return
                     answers.append((future, None, _named(error)))
-            connection.execute("COMMIT")
+                    if transaction.wrote:
+                        self._undo()
+                        return answers if len(group) == 1 else self._one_by_one(group)
+            self._writer.execute("COMMIT")
         except sqlite3.Error as error:
-            self._undo(connection)
+            self._undo()
             failure = StoreError(f"cannot write {self._path}: {error}; nothing was decided")
-            for _, future in group:
-                future.set_exception(failure)
-            return
-        for future, answer, problem in answers:
-            if problem is None:
-                future.set_result(answer)
-            else:
-                future.set_exception(problem)
+            return [(future, None, failure) for _, future in group]
+        return answers
 
-    def _undo(self, connection: sqlite3.Connection) -> None:
+    def _one_by_one(self, group: Sequence[Piece]) -> Answers:
+        """A piece failed after it had written something: the others must not lose what they wrote."""
+        return [answer for piece in group for answer in self._run_pieces([piece], patient=True) or ()]
+
+    def _begin(self, patient: bool) -> bool:
+        if not patient:
+            self._writer.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if patient or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            if not patient:
+                self._writer.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
+        self._campaigns.look(self._writer)
+        return True
+
+    def _undo(self) -> None:
         self._campaigns.forget()
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
 
 
 class _Campaigns:
@@ -173,6 +219,25 @@ class _Campaigns:
 
     def forget(self) -> None:
         self.rows.clear()
+
+
+def _answer(future: Answerable, answer: Any, problem: BaseException | None) -> None:
+    if future.done():
+        return  # whoever asked has gone
+    if problem is None:
+        future.set_result(answer)
+    else:
+        future.set_exception(problem)
+
+
+def _give(answers: Answers) -> None:
+    for each in answers:
+        _answer(*each)
+
+
+def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
+    problem = done.exception()
+    _answer(future, None if problem else done.result(), problem)
 
 
 def _named(error: BaseException) -> BaseException:
