@@ -100,6 +100,14 @@ class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 
 
+class Unreachable(BudgetBanditsError, ConnectionError):
+    """The service does not answer."""
+
+
+class ServiceError(BudgetBanditsError, RuntimeError):
+    """The service answered with something that is nobody's promise: a malformed request, or a mistake of its own."""
+
+
 class ExperimentError(BudgetBanditsError, ValueError):
     """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
 

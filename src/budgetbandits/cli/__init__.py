@@ -1,4 +1,5 @@
-"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; `bounds`; `serve`."""
+"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; `bounds`; in `service`
+serve, campaign, key."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from rich.markup import escape
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.screen import plain_table, progress_bar
-from budgetbandits.cli.service import serve_command
+from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import POLICIES, parse_policy
@@ -36,6 +37,8 @@ app.command("report")(studies.report_command)
 app.command("compare")(studies.compare_command)
 app.command("bounds")(bounds_command)
 app.command("serve")(serve_command)
+app.add_typer(campaign_app, name="campaign")
+app.add_typer(key_app, name="key")
 
 
 def main() -> None:

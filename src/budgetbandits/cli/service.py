@@ -1,18 +1,46 @@
-"""The command ``serve``."""
+"""The decision service from a terminal: ``serve``, and for operators ``campaign`` and ``key``.
+
+``campaign`` and ``key`` work on the store itself, beside the servers that use it: whoever may open the database needs
+no key.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
+from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
+from budgetbandits.service.audit import verify
+from budgetbandits.service.auth import drop_key, make_key
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.export import export
+from budgetbandits.service.stores import open_store
+from budgetbandits.service.stores.base import Store
+
+Address = Annotated[
+    str,
+    typer.Option("--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres)."),
+]
+Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+DATABASE = "budgetbandits.db"
+
+campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and check campaigns.")
+key_app = typer.Typer(no_args_is_help=True, help="Make, list and drop API keys.")
 
 
 def serve_command(
-    store: Annotated[
-        str, typer.Option(help="A SQLite file, or postgresql://… for many hosts (extra postgres).")
-    ] = "budgetbandits.db",
+    store: Address = DATABASE,
     host: Annotated[str, typer.Option(help="Where to listen; this machine alone unless told otherwise.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
 ) -> None:
@@ -23,3 +51,227 @@ def serve_command(
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
     print(f"Serving {store.split('@')[-1]} on http://{host}:{port}", flush=True)
     serve(store, host, port)
+
+
+# --- campaign --------------------------------------------------------------------------------------------------------
+
+
+@campaign_app.command("create")
+def create_command(
+    name: Annotated[str, typer.Argument(help="A name that no other campaign has.")],
+    budget: Annotated[float, typer.Option(help="What may be spent in all.")],
+    arm: Annotated[list[str], typer.Option(help="NAME=CAP, the most that one pull can cost; twice or more.")],
+    policy: Annotated[str, typer.Option(help="Any policy of 'budgetbandits policies'.")] = "bts",
+    reward_max: Annotated[float, typer.Option(help="The largest reward there can be.")] = 1.0,
+    hold_seconds: Annotated[float, typer.Option(help="How long a decision may go untold.")] = 3600.0,
+    on_expire: Annotated[str, typer.Option(help="What a hold that nobody told of becomes: charge or release.")] = (
+        "charge"
+    ),
+    daily_cap: Annotated[float | None, typer.Option(help="What a day's (UTC) decisions may cost.")] = None,
+    pace_seconds: Annotated[float | None, typer.Option(help="Spread the budget evenly over so many seconds.")] = None,
+    cost_floor: Annotated[float | None, typer.Option(help="For policies that must know a least mean cost.")] = None,
+    store: Address = DATABASE,
+) -> None:
+    """Open a campaign."""
+    with _opened(store) as (engine, _):
+        engine.create(
+            name, policy, budget, dict(_arm(text) for text in arm), reward_max=reward_max, hold_seconds=hold_seconds,
+            on_expire="release" if on_expire == "release" else _charge(on_expire), daily_cap=daily_cap,
+            pace_seconds=pace_seconds, known={} if cost_floor is None else {"cost_floor": cost_floor},
+        )  # fmt: skip
+        _show(engine.describe(name))
+
+
+@campaign_app.command("list")
+def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """All campaigns and their money."""
+    with _opened(store) as (engine, _):
+        rows = engine.overview()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = plain_table()
+    for title in ("campaign", "status", "policy"):
+        table.add_column(title, overflow="fold")
+    for title in ("budget", "spent", "held", "left", "overrun"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(escape(row[name]) for name in ("name", "status", "policy")), *_money(row))
+    Console().print(table if rows else "No campaigns yet; open one with 'budgetbandits campaign create'.")
+
+
+@campaign_app.command("show")
+def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """One campaign, its terms and its arms."""
+    with _opened(store) as (engine, _):
+        row = engine.describe(campaign)
+    if as_json:
+        print(json.dumps(row, indent=2))
+    else:
+        _show(row)
+
+
+@campaign_app.command("top-up")
+def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> None:
+    """Raise the budget."""
+    with _opened(store) as (engine, _):
+        engine.top_up(campaign, amount)
+        _show(engine.describe(campaign))
+
+
+def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
+    def command(campaign: Name, store: Address = DATABASE) -> None:
+        with _opened(store) as (engine, _):
+            engine.set_status(campaign, status)
+        print(f"{campaign} is {status}")
+
+    campaign_app.command(word, help=text)(command)
+
+
+_status_command("pause", "paused", "No decisions until it is resumed; feedback goes on.")
+_status_command("resume", "active", "Decide again, after a pause or after a freeze that somebody has looked into.")
+_status_command("close", "closed", "For good; what is open can still be told.")
+
+
+@campaign_app.command("add-arm")
+def add_arm_command(
+    campaign: Name, arm: Annotated[str, typer.Argument(help="NAME=CAP")], store: Address = DATABASE
+) -> None:
+    """A new arm, from the next decision on."""
+    name, cap = _arm(arm)
+    with _opened(store) as (engine, _):
+        engine.add_arm(campaign, name, cap)
+        _show(engine.describe(campaign))
+
+
+@campaign_app.command("retire-arm")
+def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> None:
+    """Never choose this arm again."""
+    with _opened(store) as (engine, _):
+        engine.retire_arm(campaign, arm)
+        _show(engine.describe(campaign))
+
+
+@campaign_app.command("export")
+def export_command(
+    campaign: Name,
+    file: Annotated[Path, typer.Argument(help="Ends in .csv or .parquet.")],
+    table: Annotated[str, typer.Option(help="decisions or events.")] = "decisions",
+    store: Address = DATABASE,
+) -> None:
+    """Write all decisions, or all events, to a file."""
+    if table not in ("decisions", "events"):
+        raise BadParameter(f"table is {table!r}; use decisions or events")
+    with _opened(store) as (_, opened):
+        count = export(opened, campaign, file, "decisions" if table == "decisions" else "events")
+    print(f"{count:,} {table} in {file}")
+
+
+@campaign_app.command("verify")
+def verify_command(campaign: Name, store: Address = DATABASE) -> None:
+    """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
+    with _opened(store) as (_, opened):
+        differences = verify(opened, campaign)
+    for difference in differences:
+        print(difference)
+    if differences:
+        print(f"{len(differences)} differences between {campaign} and its events")
+        raise typer.Exit(1)
+    print(f"{campaign} agrees with its events")
+
+
+# --- key -------------------------------------------------------------------------------------------------------------
+
+
+@key_app.command("create")
+def create_key_command(
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be given again.")],
+    campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
+    store: Address = DATABASE,
+) -> None:
+    """Make a key and show it this once."""
+    with _opened(store) as (_, opened):
+        print(make_key(opened, scope, time.time(), campaign))
+
+
+@key_app.command("list")
+def list_keys_command(store: Address = DATABASE) -> None:
+    """All keys, by their public part."""
+    with _opened(store) as (_, opened):
+        keys = opened.read(lambda tx: tx.keys())
+        names = opened.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    table = plain_table()
+    for title in ("key", "may", "campaign", "made"):
+        table.add_column(title, overflow="fold")
+    for key in keys:
+        only = "all" if key.campaign is None else names[key.campaign]
+        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), _when(key.created_at))
+    Console().print(table)
+
+
+@key_app.command("drop")
+def drop_key_command(
+    prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")], store: Address = DATABASE
+) -> None:
+    """Make a key worthless; servers notice within five seconds."""
+    with _opened(store) as (_, opened):
+        drop_key(opened, prefix)
+    print(f"bb_{prefix}_… is dropped")
+
+
+# --- what they share -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(address: str) -> Iterator[tuple[Engine, Store]]:
+    with open_store(address, must_exist=True) as store:
+        yield Engine(store), store
+
+
+def _arm(text: str) -> tuple[str, float]:
+    name, _, cap = text.rpartition("=")
+    try:
+        return name, float(cap)
+    except ValueError:
+        raise BadParameter(f"arm {text!r} is not NAME=CAP; write for example search=2.50") from None
+
+
+def _charge(on_expire: str) -> Literal["charge"]:
+    if on_expire != "charge":
+        raise BadParameter(f"on_expire is {on_expire!r}; use charge or release")
+    return "charge"
+
+
+def _show(row: dict[str, Any]) -> None:
+    console = Console()
+    console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {_when(row['created_at'])}")
+    console.print(
+        "   ".join(f"{name} {value}" for name, value in zip(MONEY, _money(row), strict=True)), highlight=False
+    )
+    terms = [f"holds {row['hold_seconds']:g} s, then {row['on_expire']}", f"rewards up to {row['reward_max']:g}"]
+    if row["daily_cap"] is not None:
+        terms.append(f"at most {row['daily_cap']:,.2f} a day")
+    if row["pace_seconds"] is not None:
+        terms.append(f"spread over {row['pace_seconds']:g} s")
+    console.print("; ".join(terms), highlight=False)
+    table = plain_table()
+    table.add_column("arm", overflow="fold")
+    for title in ("cost cap", "pulls"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    for arm in row["arms"]:
+        table.add_row(
+            escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", "" if arm["active"] else "retired"
+        )
+    console.print(table)
+
+
+MONEY = ("budget", "spent", "held", "left", "overrun")
+
+
+def _money(row: dict[str, Any]) -> list[str]:
+    return [f"{row[name]:,.2f}" for name in MONEY]
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -6,39 +6,24 @@ import logging
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import structlog
 import uvicorn
 
-from budgetbandits.errors import BudgetBanditsError, StoreError
+from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.api import create_app
 from budgetbandits.service.auth import make_key
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.metrics import Metrics
+from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
-from budgetbandits.service.stores.sqlite import SQLiteStore
 
 EXPIRE_EVERY = 1.0
 FINISH_WITHIN = 10
 """Seconds that requests have to end when the server is told to stop."""
 
 log = structlog.get_logger("budgetbandits")
-
-
-def open_store(address: str, must_exist: bool = False) -> Store:
-    """A PostgreSQL by its address, or a SQLite file by its path."""
-    if address.startswith(("postgresql://", "postgres://")):
-        try:
-            from budgetbandits.service.stores.postgres import PostgresStore
-        except ImportError as error:
-            raise StoreError(f"PostgreSQL needs {error.name}; pip install 'budgetbandits[postgres]'") from None
-
-        return PostgresStore(address)
-    if must_exist and not Path(address).exists():
-        raise StoreError(f"no database {address!r}; say where it is with --store, or make one with 'serve'")
-    return SQLiteStore(address)
 
 
 def first_key(store: Store) -> str | None:
