@@ -137,6 +137,28 @@ def test_a_hundred_thousand_rounds_without_a_nan(name):
 
 
 @EVERY
+def test_only_the_arm_that_is_told_changes_in_place(name):
+    """Whoever keeps a state in rows writes back one arm for each pull; what changes more is a new array."""
+    policy, state = started(name, 6, budget=60.0)
+    rng, world = np.random.default_rng(1), np.random.default_rng(2)
+
+    def arrays():
+        return {key: value for key, value in vars(state).items() if isinstance(value, np.ndarray)}
+
+    for _ in range(200):
+        before, copies = arrays(), {key: value.copy() for key, value in arrays().items()}
+        arm = policy.choose(state, rng)
+        for key, array in before.items():
+            assert np.array_equal(array, copies[key]), key
+        if arm is None:
+            break
+        copies = {key: value.copy() for key, value in arrays().items()}
+        policy.observe(state, arm, *feedback(world), rng)
+        for key, array in arrays().items():
+            assert np.array_equal(np.delete(array, arm, axis=-1), np.delete(copies[key], arm, axis=-1)), key
+
+
+@EVERY
 def test_retired_arms_are_never_chosen(name):
     policy, state = started(name, 4)
     rng, world = np.random.default_rng(1), np.random.default_rng(2)

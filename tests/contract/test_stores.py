@@ -1,5 +1,6 @@
 """What every store of the service must do. A new one is a line in stores.py."""
 
+import asyncio
 import sqlite3
 import threading
 from dataclasses import replace
@@ -11,11 +12,11 @@ from budgetbandits.errors import HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_events
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}, 1), ArmRow("c1", 1, "mail", 50, {}, 2, active=False)]
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
@@ -45,6 +46,7 @@ def filled(store):
 
 def test_rows_come_back_as_they_went(filled):
     assert filled.read(lambda tx: tx.campaign("c1")) == ONE
+    assert filled.read(lambda tx: (tx.campaign_named("ads"), tx.campaign_named("c1"))) == (ONE, None)
     assert filled.read(lambda tx: tx.campaigns()) == [ONE]
     assert filled.read(lambda tx: tx.arms("c1")) == ARMS
     assert filled.read(lambda tx: tx.arms("c1", since=1)) == ARMS[1:]
@@ -54,7 +56,7 @@ def test_rows_come_back_as_they_went(filled):
 
 
 def test_changes_are_written(filled):
-    account = Account(2000, 1, 2, 3, "frozen")
+    account = Account(2000, 1, 2, 3, "frozen", 4, 3)
     changed = replace(ONE, account=account, learned={"tag": "y"}, version=9)
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
@@ -67,6 +69,77 @@ def test_changes_are_written(filled):
     assert filled.read(lambda tx: tx.campaign("c1")) == changed
     assert filled.read(lambda tx: tx.arms("c1"))[0].learned == {"pulls": 3}
     assert filled.read(lambda tx: tx.decision("d1")) == told
+
+
+def test_money_alone_is_written(filled):
+    money = Account(1000, 7, 8, 9, "paused", 5, 6)
+    filled.write(lambda tx: tx.save_money(replace(ONE, account=money, learned={"other": 1}, version=99)))
+    assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, account=money)
+
+
+def test_a_heartbeat_can_be_written_again_and_again(store):
+    store.write(lambda tx: tx.beat(1.0))
+    store.write(lambda tx: tx.beat(2.0))
+
+
+def test_decisions_come_in_the_order_they_were_made(filled):
+    made = [replace(MADE, id=f"x{9 - n}", key=f"k{n}") for n in range(5)]
+
+    def work(tx):
+        for each in made:
+            tx.add_decision(each)
+            tx.add_event(Event("c1", "decided", 1.0, each.id))
+            tx.add_event(Event("c1", "settled", 2.0, each.id))
+
+    filled.write(work)
+    assert filled.read(lambda tx: list(all_decisions(tx, "c1"))) == made
+    first = filled.read(lambda tx: tx.decisions("c1", limit=2))
+    assert [each for _, each in first] == made[:2]
+    assert [each for _, each in filled.read(lambda tx: tx.decisions("c1", first[1][0], 2))] == made[2:4]
+
+
+def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):
+    """Those that fail have written something before, so the others' work must survive its being undone."""
+
+    def raise_it(fail):
+        def work(tx):
+            row = tx.campaign("c1")
+            tx.save_campaign(replace(row, version=row.version + 1))
+            if fail:
+                raise NotFound("on purpose")
+            return row.version
+
+        return work
+
+    async def run():
+        return await asyncio.gather(*(filled.perform(raise_it(n % 5 == 0)) for n in range(60)), return_exceptions=True)
+
+    results = asyncio.run(run())
+    assert [isinstance(result, NotFound) for result in results] == [n % 5 == 0 for n in range(60)]
+    versions = [result for result in results if not isinstance(result, NotFound)]
+    assert sorted(versions) == list(range(ONE.version, ONE.version + 48))
+    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 48
+
+
+def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_path):
+    """SQLite lets one write at a time: the loop goes on turning, and the work is done when the other is."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+
+        async def run():
+            work = asyncio.ensure_future(store.perform(lambda tx: tx.add_campaign(ONE)))
+            ticks = 0
+            while ticks < 20:
+                await asyncio.sleep(0.005)
+                ticks += 1
+            assert not work.done()
+            other.execute("COMMIT")
+            await work
+
+        asyncio.run(asyncio.wait_for(run(), 20.0))
+        other.close()
+        assert store.read(lambda tx: tx.campaign("c1")) == ONE
 
 
 def test_an_error_undoes_all_of_its_own_work_and_nothing_else(filled):
@@ -109,7 +182,8 @@ def test_many_writers_at_once_lose_nothing(filled):
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
     """The rows are written past the ledger: the CHECK is the second lock on the door."""
     broken = object.__new__(Account)
-    for name, value in {"budget": 100, "spent": 60, "held": 41, "overrun": 0, "status": "active"}.items():
+    numbers = {"budget": 100, "spent": 60, "held": 41, "overrun": 0, "day": 0, "today": 0}
+    for name, value in (numbers | {"status": "active"}).items():
         object.__setattr__(broken, name, value)
     with pytest.raises(StoreError, match="refused"):
         filled.write(lambda tx: tx.save_campaign(replace(ONE, account=broken)))

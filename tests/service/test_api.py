@@ -1,18 +1,22 @@
 """The service over HTTP: what is answered, what is refused and how, and one real server."""
 
 import asyncio
+import io
 import json
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import httpx
+import polars
 import pytest
 
+from budgetbandits.errors import NotAllowed, NotFound
 from budgetbandits.service.api import create_app
-from budgetbandits.service.auth import make_key
+from budgetbandits.service.auth import KeyRing, drop_key, make_key
 from budgetbandits.service.engine import Engine
 from memory_store import MemoryStore
 
@@ -165,6 +169,164 @@ def test_names_that_no_database_should_see(service, name):
     assert service("POST", "/v1/campaigns", content=body).status_code == 422
     arms = json.dumps(CAMPAIGN | {"arms": {name: 1.0, "other": 1.0}})
     assert service("POST", "/v1/campaigns", content=arms).status_code == 422
+
+
+def test_campaigns_go_by_their_names_as_well(service, campaign):
+    made = service("POST", "/v1/campaigns/ads/decisions", {}, Idempotency_Key="one").json()
+    assert service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json() == made
+    path = f"/v1/campaigns/ads/decisions/{made['decision']}/feedback"
+    assert service("POST", path, {"cost": 0.1, "reward": 0.5}).json() == {"decision": made["decision"], "overrun": 0.0}
+    assert service("GET", "/v1/campaigns/ads").json() == service("GET", campaign).json()
+    only = make_key(service.store, ["decide"], 0.0, campaign="ads")
+    assert service("POST", "/v1/campaigns/ads/decisions", {}, key=only, Idempotency_Key="2").status_code == 201
+    assert service("POST", f"{campaign}/decisions", {}, key=only, Idempotency_Key="3").status_code == 201
+    service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other name, with ünicode?"})
+    path = "/v1/campaigns/other%20name%2C%20with%20%C3%BCnicode%3F/decisions"
+    assert service("POST", path, {}, Idempotency_Key="4").status_code == 201
+    assert service("POST", path, {}, key=only, Idempotency_Key="5").status_code == 403
+
+
+def test_batches(service, campaign):
+    ask = {"count": 3, "context": {"page": "home"}}
+    made = service("POST", f"{campaign}/decisions/batch", ask, Idempotency_Key="one")
+    assert (made.status_code, len(made.json()["decisions"])) == (201, 3)
+    assert service("POST", f"{campaign}/decisions/batch", ask, Idempotency_Key="one").json() == made.json()
+    assert service("POST", f"{campaign}/decisions/batch", ask | {"count": 2}, Idempotency_Key="one").status_code == 409
+    for count in (0, -1, 1001, 1.5, "3", None):
+        assert service("POST", f"{campaign}/decisions/batch", {"count": count}, Idempotency_Key="x").status_code == 422
+    held = service("GET", campaign).json()["held"]
+    refused = service("POST", f"{campaign}/decisions/batch", {"count": 100}, Idempotency_Key="two")
+    assert (refused.status_code, refused.json()["title"]) == (409, "blocked_by_holds")
+    assert service("GET", campaign).json()["held"] == held
+    ids = [each["decision"] for each in made.json()["decisions"]]
+    told = [
+        {"decision": ids[0], "cost": 0.25, "reward": 1}, {"decision": ids[1], "reward": 2},
+        {"decision": "none", "cost": 1},
+    ]  # fmt: skip
+    results = service("POST", f"{campaign}/feedback", {"outcomes": told}).json()["results"]
+    assert [each["problem"] and each["problem"]["title"] for each in results] == [None, "RewardOutOfRange", "NotFound"]
+    assert service("GET", campaign).json()["spent"] == 0.25
+    assert service("POST", f"{campaign}/feedback", {"outcomes": []}).status_code == 422
+    over = [{"decision": ids[1], "cost": 1.75, "reward": 0}]
+    assert service("POST", f"{campaign}/feedback", {"outcomes": over}).json()["results"][0]["overrun"] >= 0.75
+    assert service("GET", campaign).json()["status"] == "frozen"
+
+
+def test_an_overrun_is_told_counted_and_freezes(service, campaign):
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
+    told = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
+    assert told.json()["overrun"] == 0.5
+    view = service("GET", campaign).json()
+    assert (view["status"], view["overrun"], view["spent"]) == ("frozen", 0.5, made["hold"])
+    page = service("GET", "/metrics").text
+    assert "budgetbandits_overruns_total 1.0" in page
+    assert 'budgetbandits_campaign_overrun{campaign="ads"} 0.5' in page
+    assert 'budgetbandits_campaign_status{campaign="ads",status="frozen"} 1.0' in page
+
+
+def test_metrics_count_and_read_money_from_the_store(service, campaign):
+    service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    service.engine.top_up("ads", 5.0)  # behind the server's back
+    service("POST", f"{campaign}/pause")
+    service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two")
+    page = service("GET", "/metrics").text
+    assert "budgetbandits_decisions_total 1.0" in page
+    assert 'budgetbandits_refusals_total{reason="paused"} 1.0' in page
+    assert 'budgetbandits_campaign_budget{campaign="ads"} 15.0' in page
+    route = 'route="/v1/campaigns/{campaign}/decisions"'
+    assert f'budgetbandits_requests_total{{{route},status="201"}} 1.0' in page
+    assert f'budgetbandits_requests_total{{{route},status="409"}} 1.0' in page
+    assert f"budgetbandits_request_seconds_count{{{route}}} 2.0" in page
+    assert service("GET", "/metrics", Authorization="").status_code == 401
+
+
+@pytest.mark.parametrize("table", ["decisions", "events"])
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_export(service, campaign, table, format):
+    for number in range(3):
+        made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key=str(number)).json()
+    service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": 0.25, "reward": 1})
+    answer = service("GET", f"{campaign}/export?table={table}&format={format}")
+    assert answer.status_code == 200
+    frame = (polars.read_csv if format == "csv" else polars.read_parquet)(io.BytesIO(answer.content))
+    if table == "events":
+        assert frame["kind"].to_list() == ["created", "decided", "decided", "decided", "settled"]
+        assert frame["amount"].to_list()[-1] == 0.25
+    else:
+        assert frame["key"].cast(str).to_list() == ["0", "1", "2"]
+        assert frame["state"].to_list() == ["pending", "pending", "settled"]
+        assert frame["cost"].to_list() == [None, None, 0.25]
+        assert frame["arm"].to_list()[-1] == made["arm"]
+    assert service("GET", f"{campaign}/export?table=secrets").status_code == 422
+    assert service("GET", "/v1/campaigns/none/export").status_code == 404
+
+
+def test_verify_over_http(service, campaign):
+    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
+    assert service("GET", f"{campaign}/verify").json() == {"agrees": True, "differences": []}
+    row = service.store.decisions[made["decision"]]
+    service.store.decisions[made["decision"]] = replace(row, reward=0.5)
+    verdict = service("GET", f"{campaign}/verify").json()
+    assert not verdict["agrees"]
+    assert made["decision"] in verdict["differences"][0]
+
+
+def test_limits_in_time(service):
+    body = CAMPAIGN | {"daily_cap": 1.0}
+    service("POST", "/v1/campaigns", body)
+    made = [service("POST", "/v1/campaigns/ads/decisions", {}, Idempotency_Key=str(n)) for n in range(3)]
+    assert made[0].status_code == 201
+    assert (made[-1].status_code, made[-1].json()["title"]) == (409, "daily_cap")
+    assert 0 < int(made[-1].headers["retry-after"]) <= 86_400
+    service("POST", "/v1/campaigns", CAMPAIGN | {"name": "slow", "pace_seconds": 1000.0})
+    made = [service("POST", "/v1/campaigns/slow/decisions", {}, Idempotency_Key=str(n)) for n in range(3)]
+    assert (made[0].status_code, made[-1].json()["title"]) == (201, "paced")
+    view = service("GET", "/v1/campaigns/slow").json()
+    assert (view["pace_seconds"], view["daily_cap"]) == (1000.0, None)
+
+
+def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("our mistake")
+
+    monkeypatch.setattr(Engine, "describe", broken)
+    monkeypatch.setattr(Engine, "deciding", broken)
+    for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
+        answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
+        assert (answer.status_code, answer.json()["title"]) == (500, "internal")
+        assert "our mistake" not in answer.text
+
+
+def test_a_dropped_key_stops_working(service, campaign):
+    key = make_key(service.store, ["read"], 0.0)
+    assert service("GET", campaign, key=key).status_code == 200
+    drop_key(service.store, key.split("_")[1])
+    ring = KeyRing(service.store, clock=lambda: 0.0)
+    with pytest.raises(NotAllowed):
+        ring.check(key, "read")
+    with pytest.raises(NotFound, match="eight characters"):
+        drop_key(service.store, "nothing")
+
+
+def test_a_key_is_remembered_for_five_seconds(service):
+    now = [100.0]
+    ring, key = KeyRing(service.store, clock=lambda: now[0]), make_key(service.store, ["read"], 0.0)
+    ring.check(key, "read")
+    drop_key(service.store, key.split("_")[1])
+    now[0] += 4.9
+    assert ring.check(key, "read").scopes == ("read",)
+    now[0] += 0.2
+    with pytest.raises(NotAllowed):
+        ring.check(key, "read")
+
+
+def test_the_document_tells_of_every_route(service):
+    document = service("GET", "/openapi.json").json()
+    decide = document["paths"]["/v1/campaigns/{campaign}/decisions"]["post"]
+    assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
+    assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert decide["responses"]["201"]["content"]["application/json"]["schema"]
+    assert len(document["paths"]) == 18
 
 
 def test_ids_that_are_none(service):

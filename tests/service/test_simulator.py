@@ -9,9 +9,10 @@ from collections import Counter
 
 import pytest
 
-from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, StoreError
+from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.engine import Engine, Outcome
+from budgetbandits.service.ledger import day_of
 from memory_store import MemoryStore
 from stores import STORES
 
@@ -27,19 +28,23 @@ class World:
         self.engines = [self.engine(), self.engine()]
         self.policy = POLICIES[seed % len(POLICIES)]
         self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
+        if seed % 14 == 0:  # enough arms to choose from those that rise
+            self.caps |= {f"arm {number}": 0.3 for number in range(80)}
+        self.limits = {"daily_cap": 6.0} if seed % 3 == 1 else {"pace_seconds": 3600.0} if seed % 3 == 2 else {}
         self.campaign = self.engines[0].create(
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
-            hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]),
+            hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]), **self.limits,
         )  # fmt: skip
-        self.open, self.told, self.keys, self.happened = [], [], {}, Counter()
+        self.names = [self.campaign, f"campaign {seed}"]
+        self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
+        self.open, self.told, self.keys, self.batched, self.happened = [], [], {}, set(), Counter()
 
     def engine(self):
         return Engine(self.store, clock=lambda: self.now)
 
     def step(self):
-        kinds = (
-            ["decide"] * 8 + ["feedback"] * 8 + ["again", "void", "tick", "tick", "retry", "break", "restart", "steer"]
-        )
+        rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer"]
+        kinds = ["decide"] * 7 + ["feedback"] * 7 + rare
         kind = self.random.choice(kinds)
         try:
             getattr(self, kind)(self.random.choice(self.engines))
@@ -48,23 +53,55 @@ class World:
             self.happened[refused.reason] += 1
         account = self.engines[0].account(self.campaign)  # reading checks spent + held <= budget
         assert account.spent + account.held <= account.budget
-        pending = sum(hold for _, hold in self.pending())
-        assert account.held == pending
-
-    def pending(self):
-        rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.open])
-        return [(row.id, row.hold.amount) for row in rows if row.hold.state == "pending"]
+        rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.keys.values()])
+        assert account.held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
+        if "daily_cap" in self.limits and account.day == day_of(self.now):
+            today = [row.hold for row in rows if row.hold.day == account.day]
+            taken = sum(hold.amount if hold.state == "pending" else hold.charged for hold in today)
+            assert account.today == taken
+            # a hold that was released and then did cost something is charged to its day all the same
+            assert taken <= 6_000_000 or self.released
 
     def decide(self, engine):
         key = f"key {len(self.keys)}"
-        answer = engine.decide(self.campaign, key)
+        answer = engine.decide(self.random.choice(self.names), key)
         assert answer.hold == self.caps[answer.arm]
+        if "pace_seconds" in self.limits:
+            account = engine.account(self.campaign)
+            share = min(1.0, (self.now - 1000.0) / 3600.0)
+            assert account.spent + account.held <= account.budget * share + 2_000_000
         self.keys[key] = answer
         self.open.append(answer)
+
+    def many(self, engine):
+        """Three at once: all of them or none, and the same ones again."""
+        key, before = f"batch {len(self.keys)}", engine.account(self.campaign)
+        try:
+            answers = engine.decide_many(self.campaign, key, 3)
+        except HoldRefused:
+            assert engine.account(self.campaign) == before
+            raise
+        assert engine.decide_many(self.campaign, key, 3) == answers
+        with pytest.raises(Conflict):
+            engine.decide_many(self.campaign, key, 2)
+        for number, answer in enumerate(answers):
+            self.keys[f"{key}#{number}"] = answer
+            self.batched.add(f"{key}#{number}")
+            self.open.append(answer)
+
+    def tell_many(self, engine):
+        """Some of them told before, one that does not exist: each by itself."""
+        chosen = self.random.sample(self.open, min(4, len(self.open)))
+        outcomes = [Outcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
+        results = engine.feedback_many(self.campaign, [*outcomes, Outcome("nothing", 1.0, 0.1)])
+        assert isinstance(results[-1], NotFound)
+        assert all(isinstance(result, float | Conflict | AlreadyResolved) for result in results[:-1])
 
     def retry(self, engine):
         if self.keys:
             key, answer = self.random.choice(list(self.keys.items()))
+            if key in self.batched:
+                return
             assert engine.decide(self.campaign, key) == answer
             with pytest.raises(Conflict):
                 engine.decide(self.campaign, key, {"another": "context"})
@@ -105,7 +142,7 @@ class World:
                 self.happened["void too late"] += 1
 
     def tick(self, engine):
-        self.now += self.random.choice([0.1, 1.0, 15.0])
+        self.now += self.random.choice([0.1, 1.0, 15.0] + ([20_000.0] if "daily_cap" in self.limits else []))
         engine.expire_due()
 
     def restart(self, _engine):
@@ -118,7 +155,7 @@ class World:
             engine.top_up(self.campaign, self.random.choice([0.000001, 5.0]))
         elif what == 1:
             engine.set_status(self.campaign, "paused" if status == "active" else "active")
-        elif what == 2 and len(self.caps) < 6 and status != "paused":
+        elif what == 2 and not 6 <= len(self.caps) < 80 and len(self.caps) < 90 and status != "paused":
             name = f"arm {len(self.caps)}"
             engine.add_arm(self.campaign, name, 0.25)
             self.caps[name] = 0.25
@@ -161,6 +198,8 @@ def test_a_hundred_thousand_steps_in_memory(part):
     happened = Counter()
     for seed in range(part * 25, part * 25 + 25):
         happened += play(MemoryStore(), seed, 1000)
+    for what in ("daily_cap", "paced", "many", "tell_many"):
+        assert happened[what] > 50, (what, happened)
     for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
         assert happened[what] > 50, (what, happened)
     assert happened["exhausted"] + happened["blocked_by_holds"] > 500

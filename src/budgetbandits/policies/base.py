@@ -38,7 +38,11 @@ KNOWLEDGE = {
 
 @dataclass
 class State:
-    """What the next choice needs and nothing more. The last axis of every array runs over the arms."""
+    """What the next choice needs and nothing more. The last axis of every array runs over the arms.
+
+    `Policy.observe` writes into its arm's entries alone, `Policy.choose` into none; one that must change more assigns a
+    new array. So whoever keeps states in a database knows what to write back.
+    """
 
     active: NDArray[np.bool_]
     pulls: NDArray[np.int64]

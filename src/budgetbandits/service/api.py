@@ -32,7 +32,7 @@ from budgetbandits.service.engine import Answer, Engine, Outcome, Work
 from budgetbandits.service.export import Format, Table, export
 from budgetbandits.service.ledger import Status as CampaignStatus
 from budgetbandits.service.metrics import Message, Metrics, Receive, Send
-from budgetbandits.service.problems import PROBLEMS, describe, handle_errors, of_error, of_invalid, problem
+from budgetbandits.service.problems import PROBLEMS, describe, handle_errors, of_error, of_invalid, of_mistake, problem
 from budgetbandits.service.schemas import (
     PRINTABLE,
     Amount,
@@ -136,21 +136,21 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         metrics.overruns.inc()
         log.warning("overrun: the campaign is frozen", campaign=campaign, decision=decision, overrun=overrun)
 
-    @app.post(decisions, **_hot(Decided, AskDecision, 201, key=True))
+    @app.post(**_hot(decisions, Decided, AskDecision, keyed=True), status_code=201)
     async def decide(request: Request) -> Response:
         """Choose an arm and hold what it may cost."""
         campaign, key = await allowed(request, "decide"), _idempotency_key(request)
         body = await _body(request, AskDecision)
         return _json((await decided(engine.deciding(campaign, key, body.context)))[0], 201)
 
-    @app.post(f"{decisions}/batch", **_hot(DecidedMany, AskDecisions, 201, key=True))
+    @app.post(**_hot(f"{decisions}/batch", DecidedMany, AskDecisions, keyed=True), status_code=201)
     async def decide_many(request: Request) -> Response:
         """Many decisions under one key, all of them or none."""
         campaign, key = await allowed(request, "decide"), _idempotency_key(request)
         body = await _body(request, AskDecisions)
         return _json({"decisions": await decided(engine.deciding(campaign, key, body.context, body.count))}, 201)
 
-    @app.post(f"{decisions}/{{decision}}/feedback", **_hot(Told, Feedback))
+    @app.post(**_hot(f"{decisions}/{{decision}}/feedback", Told, Feedback))
     async def feedback(request: Request) -> Response:
         """What a decision brought, what it cost, or both; in any order, any number of times."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
@@ -161,7 +161,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
             overran(campaign, decision, overrun)
         return _json({"decision": decision, "overrun": overrun})
 
-    @app.post("/v1/campaigns/{campaign}/feedback", **_hot(ToldMany, FeedbackBatch))
+    @app.post(**_hot("/v1/campaigns/{campaign}/feedback", ToldMany, FeedbackBatch))
     async def feedback_many(request: Request) -> Response:
         """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
         campaign, body = await allowed(request, "feedback"), await _body(request, FeedbackBatch)
@@ -179,7 +179,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
             results.append(told)
         return _json({"results": results})
 
-    @app.post(f"{decisions}/{{decision}}/void", **_hot(Told))
+    @app.post(**_hot(f"{decisions}/{{decision}}/void", Told))
     async def void(request: Request) -> Response:
         """The call was never made: its money is free again."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
@@ -302,7 +302,7 @@ class Door:
             answer = _too_large(scope["headers"]) or await self._straight(scope, receive)
             await (answer or self.app)(scope, receive, note)
         except Exception as error:
-            log.error("request failed", path=scope["path"], error=repr(error), exc_info=True)
+            _log_mistake(scope, error)  # by now FastAPI has answered
             raise
         finally:
             self._metrics.seen(scope, status, begun)
@@ -320,7 +320,14 @@ class Door:
                     return of_error(error)
                 except RequestValidationError as error:
                     return of_invalid(error)
+                except Exception as error:
+                    _log_mistake(scope, error)
+                    return of_mistake()
         return None
+
+
+def _log_mistake(scope: Message, error: Exception) -> None:
+    log.error("request failed", path=scope["path"], error=repr(error), exc_info=error)
 
 
 def _too_large(headers: Sequence[tuple[bytes, bytes]]) -> Response | None:
@@ -336,19 +343,32 @@ def _too_large(headers: Sequence[tuple[bytes, bytes]]) -> Response | None:
     return None
 
 
-def _hot(answer: type[BaseModel], body: type[BaseModel] | None = None, status: int = 200, key: bool = False) -> Any:
+def _hot(
+    path: str, answer: type[BaseModel], body: type[BaseModel] | None = None, keyed: bool = False
+) -> dict[str, Any]:
     """The settings of a route that reads its request itself, among them what the OpenAPI document says of it."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
-    extra: dict[str, Any] = {"parameters": [
-        {"name": "campaign", "in": "path", "required": True, "schema": text | {"pattern": PRINTABLE}},
-    ]}  # fmt: skip
-    if key:
-        extra["parameters"] += [{"name": "Idempotency-Key", "in": "header", "required": True, "schema": text}]
+    names = re.findall(r"{(\w+)}", path)
+    parameters = [{"name": n, "in": "path", "required": True, "schema": text | {"pattern": PRINTABLE}} for n in names]
+    if keyed:
+        parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": text})
+    extra: dict[str, Any] = {"parameters": parameters}
     if body is not None:
-        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-        schema.pop("$defs", None)
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return {"status_code": status, "response_model": answer, "openapi_extra": extra}
+        schema = body.model_json_schema()
+        content = {"application/json": {"schema": _inlined(schema, schema.pop("$defs", {}))}}
+        extra["requestBody"] = {"required": True, "content": content}
+    return {"path": path, "response_model": answer, "openapi_extra": extra}
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema that refers to nothing outside itself."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
+    return {name: _inlined(each, definitions) for name, each in schema.items()}
 
 
 async def _body(request: Request, kind: type[B]) -> B:

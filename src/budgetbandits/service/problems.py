@@ -84,6 +84,10 @@ def of_invalid(error: RequestValidationError) -> Response:
     return problem(422, "invalid", f"{where}: {first['msg']}"[:500])
 
 
+def of_mistake() -> Response:
+    return problem(500, "internal", "this is a mistake of the service; it is in its log")
+
+
 def handle_errors(app: FastAPI) -> None:
     """Every error of the application as a problem."""
 
@@ -101,7 +105,7 @@ def handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(_: Request, error: Exception) -> Response:
-        return problem(500, "internal", "this is a mistake of the service; it is in its log")
+        return of_mistake()
 
 
 def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def write_logs() -> None:
     ]  # fmt: skip
     if not person:
         shared.append(structlog.processors.format_exc_info)
-    last = structlog.dev.ConsoleRenderer() if person else structlog.processors.JSONRenderer()
+    words = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    last = words if person else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

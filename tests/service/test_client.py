@@ -1,0 +1,230 @@
+"""The client: answers lost on the way, refusals worth waiting for, blocks left in every way, and with asyncio."""
+
+import asyncio
+import contextlib
+import warnings
+
+import httpx
+import polars
+import pytest
+
+from budgetbandits.errors import (
+    AlreadyResolved,
+    Conflict,
+    HoldRefused,
+    NotAllowed,
+    NotFound,
+    RewardOutOfRange,
+    ServiceError,
+    StoreError,
+    UnknownArm,
+    Unreachable,
+)
+from budgetbandits.service import client as module
+from budgetbandits.service.api import create_app
+from budgetbandits.service.auth import make_key
+from budgetbandits.service.client import AsyncClient, Client
+from budgetbandits.service.engine import Engine
+from memory_store import MemoryStore
+
+ARMS = {"search": 1.0, "mail": 0.5}
+
+
+class Line(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """A line to a service in this process, on which requests or answers get lost when told to."""
+
+    def __init__(self):
+        self.store = MemoryStore()
+        self.engine = Engine(self.store)
+        self.app = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.admin = make_key(self.store, ["admin"], 0.0)
+        self.trouble, self.requests = [], []
+
+    async def handle_async_request(self, request):
+        trouble = self.trouble.pop(0) if self.trouble else None
+        self.requests.append(request)
+        if trouble == "lost request":
+            raise httpx.ConnectError("nobody is there")
+        answer = await self.app.handle_async_request(request)
+        if trouble == "lost answer":
+            raise httpx.ReadTimeout("nothing came back")
+        if isinstance(trouble, int):
+            return httpx.Response(trouble, text="a proxy says no")
+        return answer
+
+    def handle_request(self, request):
+        async def run():
+            answer = await self.handle_async_request(request)
+            return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+        return asyncio.run(run())
+
+
+@pytest.fixture
+def line(monkeypatch):
+    slept = []
+    line = Line()
+    line.slept = slept
+    monkeypatch.setattr(module.time, "sleep", slept.append)
+    return line
+
+
+@pytest.fixture
+def client(line):
+    with Client("http://service", line.admin, transport=line) as client:
+        client.create("ads", 10.0, ARMS, hold_seconds=60.0)
+        line.requests.clear()
+        yield client
+
+
+def test_a_decision_from_beginning_to_end(client):
+    with client.decide("ads") as d:
+        assert d.hold == ARMS[d.arm]
+        assert d.settle(cost=0.25) == 0.0
+        d.settle(reward=1.0)
+    info = client.campaign("ads")
+    assert (info.spent, info.held, sum(arm.pulls for arm in info.arms)) == (0.25, 0.0, 1)
+
+
+@pytest.mark.parametrize("trouble", [["lost answer"], ["lost request"], [503, "lost answer", 502], [504] * 5])
+def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_done_twice(client, line, trouble):
+    line.trouble = list(trouble)
+    d = client.decide("ads")
+    keys = {request.headers["idempotency-key"] for request in line.requests}
+    assert (len(keys), len(line.requests)) == (1, len(trouble) + 1)
+    assert client.campaign("ads").held == d.hold
+    line.trouble = list(trouble)
+    d.settle(reward=1.0, cost=0.25)
+    line.trouble = list(trouble)
+    client.void("ads", client.decide("ads").id)
+    assert client.campaign("ads").spent == 0.25
+    assert client.verify("ads") == []
+    assert all(0.05 <= pause <= 5.0 for pause in line.slept)
+
+
+def test_it_gives_up_in_the_end(client, line):
+    line.trouble = ["lost request"] * 6
+    with pytest.raises(Unreachable, match="nobody is there"):
+        client.decide("ads")
+    assert len(line.requests) == 6
+    line.trouble = [503] * 6
+    with pytest.raises(ServiceError, match="503"):
+        client.decide("ads")
+    line.store.breaks = "before"
+    with pytest.raises(StoreError, match="nothing was decided"):
+        client.decide("ads")
+
+
+def test_what_must_not_be_sent_twice_is_not(client, line):
+    line.trouble = ["lost answer"]
+    with pytest.raises(Unreachable, match="may have arrived"):
+        client.top_up("ads", 5.0)
+    assert client.campaign("ads").budget == 15.0
+    assert line.slept == []
+
+
+def test_refusals(client, line):
+    small = client.create("small", 1.0, {"a": 1.0, "b": 1.0})
+    d = client.decide(small.id)
+    with pytest.raises(HoldRefused) as refused:
+        client.decide("small")
+    assert (refused.value.reason, refused.value.retry_after) == ("blocked_by_holds", 1.0)
+    with pytest.raises(HoldRefused):
+        client.decide("small", wait=0.5)  # not long enough
+    assert line.slept == []
+
+    def tell(_pause):
+        d.settle(cost=0.0, reward=0.0)
+
+    module.time.sleep = tell
+    assert client.decide("small", wait=5.0).hold == 1.0
+    client.pause("small")
+    with pytest.raises(HoldRefused) as refused:
+        client.decide("small", wait=5.0)
+    assert refused.value.reason == "paused"
+
+
+def test_a_block_that_is_left_by_an_exception_keeps_its_hold(client):
+    with pytest.raises(ZeroDivisionError), client.decide("ads") as d:
+        raise ZeroDivisionError
+    assert client.campaign("ads").held == d.hold
+    d.void()
+    assert client.campaign("ads").held == 0.0
+
+
+def test_a_block_that_is_left_without_a_word_warns(client):
+    with pytest.warns(RuntimeWarning, match=r"without settle\(\) or void\(\)"), client.decide("ads"):
+        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.decide("ads")  # not in a block: told later
+
+
+def test_errors_have_their_names(client):
+    d = client.decide("ads", key="one", context={"visitor": 1})
+    with pytest.raises(Conflict, match="another context"):
+        client.decide("ads", key="one")
+    with pytest.raises(NotFound, match="no campaign"):
+        client.decide("nothing")
+    with pytest.raises(RewardOutOfRange):
+        d.settle(reward=2.0)
+    with pytest.raises(UnknownArm, match="no arm"):
+        client.retire_arm("ads", "radio")
+    with pytest.raises(ServiceError, match="count"):
+        client.decide_many("ads", 0)
+    d.settle(cost=0.1)
+    with pytest.raises(AlreadyResolved):
+        d.void()
+    stranger = Client("http://service", "bb_00000000_wrong", transport=client._http._transport)
+    with pytest.raises(NotAllowed, match="no such key"):
+        stranger.decide("ads")
+
+
+def test_batches(client):
+    made = client.decide_many("ads", 3)
+    told = client.feedback_many(
+        "ads", [{"decision": made[0].id, "cost": 0.1, "reward": 1.0}, {"decision": made[1].id, "reward": 7.0}]
+    )
+    assert told[0].problem is None
+    assert isinstance(told[1].problem, RewardOutOfRange)
+
+
+def test_operators(client, tmp_path):
+    assert client.top_up("ads", 2.5).budget == 12.5
+    assert client.add_arm("ads", "tv & more", 0.75).arms[-1].name == "tv & more"
+    assert not client.retire_arm("ads", "tv & more").arms[-1].active
+    assert client.pause("ads").status == "paused"
+    assert client.resume("ads").status == "active"
+    client.decide("ads")
+    client.export("ads", tmp_path / "made.csv")
+    client.export("ads", tmp_path / "all.parquet", table="events")
+    assert polars.read_csv(tmp_path / "made.csv").height == 1
+    assert polars.read_parquet(tmp_path / "all.parquet")["kind"].to_list()[-1] == "decided"
+    with pytest.raises(ServiceError, match="format"):
+        client.export("ads", tmp_path / "made.txt")
+    assert [info.name for info in client.campaigns()] == ["ads"]
+    assert client.close_campaign("ads").status == "closed"
+
+
+def test_the_same_with_asyncio(line, client):
+    async def run():
+        async with AsyncClient("http://service", line.admin, transport=line) as other:
+            line.trouble = ["lost answer"]
+            async with await other.decide("ads", context={"visitor": 1}) as d:
+                await d.settle(reward=1.0, cost=0.25)
+            for d in await other.decide_many("ads", 2):
+                await d.void()
+            told = await other.feedback_many("ads", [{"decision": "nothing", "cost": 1.0}])
+            assert isinstance(told[0].problem, NotFound)
+            with contextlib.suppress(ZeroDivisionError):
+                async with await other.decide("ads") as d:
+                    raise ZeroDivisionError
+            info = await other.campaign("ads")
+            assert (info.spent, info.held) == (0.25, d.hold)
+            line.trouble = ["lost request"] * 6
+            with pytest.raises(Unreachable):
+                await other.decide("ads")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FIRST_PAUSE", 0.001)
+        asyncio.run(run())

@@ -1,0 +1,113 @@
+"""The commands for operators, on a store that a server could be using at the same time."""
+
+import json
+
+import polars
+import pytest
+from typer.testing import CliRunner
+
+from budgetbandits.cli import app
+from budgetbandits.service.auth import KeyRing
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
+
+ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
+
+
+@pytest.fixture
+def say(tmp_path, monkeypatch):
+    """Run a command; what it printed. ``fails`` is what an error must say."""
+    monkeypatch.chdir(tmp_path)
+    SQLiteStore(tmp_path / "budgetbandits.db").close()
+
+    def say(*words, fails=None, code=0):
+        result = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"})
+        if fails is not None:
+            assert fails in str(result.exception)
+            return ""
+        assert result.exit_code == code, (result.output, result.exception)
+        return result.output
+
+    return say
+
+
+def test_a_campaigns_life(say, tmp_path):
+    assert "No campaigns yet" in say("campaign", "list")
+    assert "left 500.00" in say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        answer = Engine(store).decide("ads", "one")
+        Engine(store).feedback(answer.decision, cost=0.25, reward=1.0)
+    assert "spent 0.25" in say("campaign", "show", "ads")
+    assert json.loads(say("campaign", "show", "ads", "--json"))["spent"] == 0.25
+    assert "budget 520.50" in say("campaign", "top-up", "ads", "20.5")
+    assert "ads is paused" in say("campaign", "pause", "ads")
+    assert "paused" in say("campaign", "list")
+    assert "ads is active" in say("campaign", "resume", "ads")
+    assert "tv" in say("campaign", "add-arm", "ads", "tv=2")
+    assert "retired" in say("campaign", "retire-arm", "ads", "mail")
+    assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
+    assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
+    say("campaign", "export", "ads", "all.parquet", "--table", "events")
+    assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
+    assert "agrees with its events" in say("campaign", "verify", "ads")
+    assert "ads is closed" in say("campaign", "close", "ads")
+    assert [row["name"] for row in json.loads(say("campaign", "list", "--json"))] == ["ads"]
+
+
+def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
+    say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        store.write(lambda tx: tx._change("UPDATE campaign SET budget = budget + 1"))
+    said = say("campaign", "verify", "ads", code=1)
+    assert "1 differences" in said
+    assert "500000001" in said
+
+
+def test_money_is_never_cut_off_in_the_list(say):
+    say(*ADS, "--policy", "epsilon-first:epsilon=0.25")
+    say("campaign", "create", "x" * 60, "--budget", "123456789.25", "--arm", "a=1", "--arm", "b=1")
+    said = say("campaign", "list")
+    assert said.count("123,456,789.25") == 2
+    assert max(len(line) for line in said.splitlines()) <= 80
+
+
+def test_terms(say):
+    say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
+    said = say("campaign", "show", "ads")
+    assert "at most 50.00 a day" in said
+    assert "then release" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b"], "not NAME=CAP"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1"], "fewer than two"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b=1", "--on-expire", "no"], "release"),
+        (["campaign", "show", "nothing"], "no campaign 'nothing'"),
+        (["campaign", "export", "ads", "made.txt"], "use .csv or .parquet"),
+        (["campaign", "export", "ads", "nowhere/made.csv"], "choose another place"),
+        (["campaign", "export", "ads", "made.csv", "--table", "keys"], "decisions or events"),
+        (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
+        (["key", "create", "--scope", "everything"], "choose from decide"),
+        (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),
+        (["key", "drop", "nothing"], "eight characters"),
+    ],
+)
+def test_mistakes_have_remedies(say, tmp_path, words, message):
+    say(*ADS)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    say(*words, fails=message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_keys(say, tmp_path):
+    say(*ADS)
+    key = say("key", "create", "--scope", "decide", "--scope", "feedback", "--campaign", "ads").strip()
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        assert KeyRing(store).check(key, "decide", "ads").scopes == ("decide", "feedback")
+    listed = say("key", "list")
+    assert key.split("_")[1] in listed
+    assert key.split("_", 2)[2] not in listed
+    say("key", "drop", key.split("_")[1])
+    assert key.split("_")[1] not in say("key", "list")
