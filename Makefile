@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test clusters postgres lint deep mutants benchmark clean
+.PHONY: help paper demo test clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
 	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -k postgres
 
+examples: .venv/ready  ## the three example programs, each against a service of its own
+	@for each in llm_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
+
 lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,10 +52,11 @@ deep: .venv/ready  ## the statistical tests of the engines with many more games
 mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 15 minutes)
 	$(BIN)/python tests/simulation/mutants.py
 
-benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), and the engine
+benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), the engine, the service
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check mabwiser river pybandits rovingbandit
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/service.py
 
 clean:  ## remove everything the targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist out

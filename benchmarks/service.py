@@ -1,6 +1,7 @@
 """The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
 
-    python benchmarks/service.py [--seconds 5] [--postgres postgresql://…]
+    python benchmarks/service.py [--seconds 5]
+    bash tests/service/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
 
 One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
@@ -19,11 +20,13 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 PORT = 8765
+POSTGRES = "BUDGETBANDITS_POSTGRES"
 
 
 @dataclass
@@ -45,6 +48,9 @@ class Connection:
         )
         self.delays: list[float] = []
 
+    def close(self) -> None:
+        self._writer.close()
+
     async def send(self, method: str, path: str, body: str = "", key: str = "") -> bytes:
         head = f"{method} {path}{self._head}" + (f"Idempotency-Key: {key}\r\n" if key else "")
         begun = time.perf_counter()
@@ -58,18 +64,23 @@ class Connection:
         return content
 
 
+Job = Callable[[Connection, Sequence[str], str], Awaitable[None]]
+
+
 async def noop(client: Connection, _: Sequence[str], __: str) -> None:
     await client.send("GET", "/healthz")
 
 
 async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
-    campaign = campaigns[hash(name) % len(campaigns)]
+    """A decision and its feedback in one of the campaigns."""
+    chance = zlib.crc32(name.encode())
+    campaign = campaigns[chance % len(campaigns)]
     made = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", "{}", name))
-    outcome = json.dumps({"reward": float(hash(name) % 3 == 0), "cost": 0.5})
+    outcome = json.dumps({"reward": float(chance % 3 == 0), "cost": 0.5})
     await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
 
 
-async def drive(job, key: str, campaigns: Sequence[str], clients: int, seconds: float) -> Load:  # type: ignore[no-untyped-def]
+async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float) -> Load:
     connections = [Connection(*await asyncio.open_connection("127.0.0.1", PORT), key) for _ in range(clients)]
     run, end, rounds = os.urandom(4).hex(), time.perf_counter() + seconds, 0
 
@@ -86,15 +97,15 @@ async def drive(job, key: str, campaigns: Sequence[str], clients: int, seconds: 
     took = time.perf_counter() - begun
     delays = sorted(delay * 1e3 for client in connections for delay in client.delays)
     for client in connections:
-        client._writer.close()
+        client.close()
     return Load(rounds / took, delays[len(delays) // 2], delays[int(len(delays) * 0.99)])
 
 
 @contextlib.contextmanager
 def server(store: str) -> Iterator[str]:
     """A server of its own on an empty store; gives the admin key."""
-    command = [sys.executable, "-m", "budgetbandits", "serve", "--store", store, "--port", str(PORT)]
-    command[1:3] = ["-c", "from budgetbandits.launcher import main; main()"]
+    start = "from budgetbandits.launcher import main; main()"
+    command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(PORT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
@@ -123,39 +134,31 @@ def create(key: str, name: str, arms: int, budget: float = 1e9) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=5.0)
-    options.add_argument("--postgres")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stores = {"SQLite": str(Path(folder) / "money.db")}
-        if given.postgres:
-            stores["PostgreSQL"] = given.postgres
+        if POSTGRES in os.environ:
+            stores["PostgreSQL"] = os.environ[POSTGRES]
         for kind, store in stores.items():
             with server(store) as key:
                 measure(kind, key, given.seconds)
 
 
 def measure(kind: str, key: str, seconds: float) -> None:
-    one = [create(key, f"one {time.time()}", 10)]
+    one = [create(key, "ten arms", 10)]
     asyncio.run(drive(pair, key, one, 8, 1.0))
-    print(f"{kind:12} clients      no-op/s   pairs/s   share   median ms   p99 ms")
+    print(f"{kind:12} clients   no-op/s   pairs/s   share   median ms   p99 ms   (of a request)", flush=True)
     for clients in (1, 8, 64):
         still = asyncio.run(drive(noop, key, one, clients, seconds))
         load = asyncio.run(drive(pair, key, one, clients, seconds))
-        print(
-            f"{'':12} {clients:7} {still.rate:12.0f} {load.rate:9.0f} {load.rate / still.rate:7.2f} "
-            f"{load.median:11.2f} {load.p99:8.2f}",
-            flush=True,
-        )
-    large = [create(key, f"large {time.time()}", 10_000)]
-    many = [create(key, f"many {number} {time.time()}", 10) for number in range(1000)]
-    for what, campaigns in {
-        "10 arms": one,
-        "10,000 arms": large,
-        "1,000 campaigns": many,
-        "10 arms again": one,
-    }.items():
+        rates = f"{still.rate:9.0f} {load.rate:9.0f} {load.rate / still.rate:7.2f}"
+        print(f"{'':12} {clients:7} {rates} {load.median:11.2f} {load.p99:8.2f}", flush=True)
+    large = [create(key, "ten thousand arms", 10_000)]
+    many = [create(key, f"one of many, {number}", 10) for number in range(1000)]
+    kinds = {"10 arms": one, "10,000 arms": large, "1,000 campaigns": many, "10 arms, again": one}
+    for what, campaigns in kinds.items():
         load = asyncio.run(drive(pair, key, campaigns, 8, seconds))
-        print(f"{'':12} {what:20} {load.rate:9.0f} pairs/s {load.median:11.2f} {load.p99:8.2f} ms", flush=True)
+        print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
 
 
 if __name__ == "__main__":
