@@ -164,6 +164,21 @@ def test_a_daily_cap_waits_for_the_next_day_rather_than_choose_the_cheap(engine,
     assert verify(engine._store, campaign) == []
 
 
+def test_a_clock_that_is_a_little_slow_does_not_bring_back_the_day_before(clock):
+    """Two hosts around midnight: the money of neither day is counted anew."""
+    store, midnight = MemoryStore(), 86_400.0 * 20_000
+    fast, slow = Engine(store, lambda: midnight + 1.0), Engine(store, lambda: midnight - 1.0)
+    campaign = slow.create("daily", "bts", budget=10.0, arms={"a": 1.0, "b": 1.0}, daily_cap=2.0)
+    for engine in (slow, fast, slow):
+        engine.decide(campaign, f"{id(engine)} {engine.account(campaign).held}")
+    assert slow.account(campaign).today == 2_000_000
+    for engine in (slow, fast):
+        with pytest.raises(HoldRefused) as refused:
+            engine.decide(campaign, "one more")
+        assert refused.value.reason == "daily_cap"
+    assert verify(store, campaign) == []
+
+
 def test_a_paced_campaign_spends_its_budget_evenly(engine, clock):
     campaign = engine.create("slow", "bts", budget=10.0, arms={"a": 0.5, "b": 0.5}, pace_seconds=1000.0)
     decided, reasons = [], set()

@@ -119,7 +119,9 @@ class Engine(Campaigns):
     def _new(self, tx: Transaction, row: Campaign, mind: Mind, key: str, payload: str) -> tuple[Campaign, Decision]:
         """Choose, hold, and write it down."""
         ledger.check_open(row.account)
-        now, id, limits = self._clock(), os.urandom(16).hex(), limits_of(row)
+        # clocks of different hosts differ a little; a day that has begun for one has begun for all
+        now = max(self._clock(), row.account.day * ledger.DAY)
+        id, limits = os.urandom(16).hex(), limits_of(row)
         fitting = mind.fitting(row.account.left)
         if not np.count_nonzero(fitting):
             ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
