@@ -19,7 +19,7 @@ class MemoryStore(Store):
         self.breaks = None
         self.closed = False
 
-    def submit(self, work):
+    def submit(self, work, about=""):
         """Done before it returns."""
         future = Future()
         try:
@@ -28,7 +28,7 @@ class MemoryStore(Store):
             future.set_exception(error)
         return future
 
-    def write(self, work):
+    def write(self, work, about=""):
         if self.closed:
             raise StoreError("the store is closed; open it again")
         transaction = _Memory(self)

@@ -122,9 +122,9 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         await _check(keys, request, scope)
         return str(request.path_params["campaign"])
 
-    async def decided(work: Work[list[Answer]]) -> list[dict[str, Any]]:
+    async def decided(work: Work[list[Answer]], campaign: str) -> list[dict[str, Any]]:
         try:
-            answers = await store.perform(work)
+            answers = await store.perform(work, campaign)
         except HoldRefused as error:
             metrics.refusals.labels(error.reason).inc()
             raise
@@ -140,21 +140,23 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         """Choose an arm and hold what it may cost."""
         campaign, key = await allowed(request, "decide"), _idempotency_key(request)
         body = await _body(request, AskDecision)
-        return _json((await decided(engine.deciding(campaign, key, body.context)))[0], 201)
+        return _json((await decided(engine.deciding(campaign, key, body.context), campaign))[0], 201)
 
     @app.post(**_hot(f"{decisions}/batch", DecidedMany, AskDecisions, keyed=True), status_code=201)
     async def decide_many(request: Request) -> Response:
         """Many decisions under one key, all of them or none."""
         campaign, key = await allowed(request, "decide"), _idempotency_key(request)
         body = await _body(request, AskDecisions)
-        return _json({"decisions": await decided(engine.deciding(campaign, key, body.context, body.count))}, 201)
+        return _json(
+            {"decisions": await decided(engine.deciding(campaign, key, body.context, body.count), campaign)}, 201
+        )
 
     @app.post(**_hot(f"{decisions}/{{decision}}/feedback", Told, Feedback))
     async def feedback(request: Request) -> Response:
         """What a decision brought, what it cost, or both; in any order, any number of times."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
         body = await _body(request, Feedback)
-        overrun = await store.perform(engine.telling(Outcome(decision, body.reward, body.cost), campaign))
+        overrun = await store.perform(engine.telling(Outcome(decision, body.reward, body.cost), campaign), campaign)
         metrics.feedback.inc()
         if overrun:
             overran(campaign, decision, overrun)
@@ -165,8 +167,9 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
         campaign, body = await allowed(request, "feedback"), await _body(request, FeedbackBatch)
         outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
+        found = await store.perform(engine.telling_many(outcomes, campaign), campaign)
         results = []
-        for outcome, result in zip(outcomes, await store.perform(engine.telling_many(outcomes, campaign)), strict=True):
+        for outcome, result in zip(outcomes, found, strict=True):
             told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
             if isinstance(result, BudgetBanditsError):
                 told["problem"] = describe(result)
@@ -182,7 +185,7 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
     async def void(request: Request) -> Response:
         """The call was never made: its money is free again."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
-        await store.perform(engine.voiding(decision, campaign))
+        await store.perform(engine.voiding(decision, campaign), campaign)
         return _json({"decision": decision, "overrun": 0.0})
 
     return [

@@ -82,13 +82,13 @@ class Engine(Campaigns):
 
     def decide(self, campaign: str, key: str, context: Mapping[str, Any] | None = None) -> Answer:
         """Choose an arm and hold its cost cap. The same key gives the same answer; with another context, a conflict."""
-        return self._store.write(self.deciding(campaign, key, context))[0]
+        return self._store.write(self.deciding(campaign, key, context), campaign)[0]
 
     def decide_many(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
     ) -> list[Answer]:
         """So many decisions at once, all of them or none."""
-        return self._store.write(self.deciding(campaign, key, context, count))
+        return self._store.write(self.deciding(campaign, key, context, count), campaign)
 
     def deciding(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
@@ -152,11 +152,11 @@ class Engine(Campaigns):
 
         With ``campaign`` a decision of another one is not found.
         """
-        self._store.write(self.telling(Outcome(decision, reward, cost), campaign))
+        self._store.write(self.telling(Outcome(decision, reward, cost), campaign), campaign or "")
 
     def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[float | BudgetBanditsError]:
         """Many at once; for each its overrun, or why it was not taken, which does not stop the others."""
-        return self._store.write(self.telling_many(outcomes, campaign))
+        return self._store.write(self.telling_many(outcomes, campaign), campaign)
 
     def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[float]:
         """Gives the overrun that this feedback brought to light: 0 if all is well."""
@@ -217,7 +217,7 @@ class Engine(Campaigns):
 
     def void(self, decision: str, campaign: str | None = None) -> None:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
-        self._store.write(self.voiding(decision, campaign))
+        self._store.write(self.voiding(decision, campaign), campaign or "")
 
     def voiding(self, decision: str, campaign: str | None = None) -> Work[None]:
         def work(tx: Transaction) -> None:

@@ -178,20 +178,20 @@ class Store(ABC):
     """A place that keeps what was written."""
 
     @abstractmethod
-    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
         """Run ``work`` in a transaction and make it durable; the future has its answer, or the error that undid it.
 
         ``work`` may be run again from the start if the database asks for it, so it must change nothing but the
-        transaction.
+        transaction. Pieces ``about`` the same thing, such as a campaign, are best run together.
         """
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[[Transaction], T], about: str = "") -> T:
         """The same, waiting for it."""
-        return self.submit(work).result()
+        return self.submit(work, about).result()
 
-    async def perform(self, work: Callable[[Transaction], T]) -> T:
+    async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
         """The same, for an event loop; all calls from one loop."""
-        return await asyncio.wrap_future(self.submit(work))
+        return await asyncio.wrap_future(self.submit(work, about))
 
     @abstractmethod
     def read(self, work: Callable[[Transaction], T]) -> T:

@@ -1,14 +1,18 @@
 """PostgreSQL: the store for many hosts. Extra ``postgres``.
 
 A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
-whichever host; different campaigns do not wait for each other. Events of a campaign are numbered under that lock, so
-their numbers are in the order of their commits.
+whichever host. What one server is asked about a campaign while it waits goes into one transaction; different campaigns
+rarely wait for each other. Events of a campaign are numbered under that lock, so their numbers are in the order of
+their commits.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import psycopg
@@ -16,15 +20,16 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
+from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
+from budgetbandits.service.stores.grouping import GroupWriter, one_line
+from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
 
-CONNECTIONS = 10
-PATIENCE = 30.0
+READERS = 10
+WRITERS = 4
+"""Connections that write. What is about one campaign goes to one of them, so that it can share a transaction."""
+
+PATIENCE = 10.0
 """Seconds to wait for a connection."""
-
-TRIES = 5
-"""Of a transaction that the database gave up to end a deadlock."""
 
 MIGRATION_LOCK = 2015_07_25
 
@@ -37,30 +42,18 @@ class PostgresStore(Store):
             with psycopg.connect(url, connect_timeout=int(PATIENCE)) as connection:
                 _migrate(connection)
         except psycopg.Error as error:
-            raise StoreError(
-                f"cannot open the database: {_one_line(error)}; check the address and the rights"
-            ) from None
-        self._pool = ConnectionPool(url, min_size=1, max_size=CONNECTIONS, timeout=PATIENCE, open=True)
-        self._threads = ThreadPoolExecutor(CONNECTIONS, "store-writer")
+            raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
+        self._pool = ConnectionPool(url, min_size=1, max_size=READERS, timeout=PATIENCE, open=True)
+        self._writers = [_Writer(url, number) for number in range(WRITERS)]
+        self._gate = threading.Lock()
 
-    def submit(self, work: Callable[[Transaction], T]) -> Future[T]:
-        if self._pool.closed:
-            raise StoreError("the store is closed; open it again")
-        return self._threads.submit(self.write, work)
-
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        for attempt in range(TRIES):
-            try:
-                with self._connection() as connection, connection.transaction():
-                    return work(_Locking(connection))
-            except (DeadlockDetected, SerializationFailure) as error:
-                if attempt == TRIES - 1:
-                    raise StoreError(f"cannot write: {_one_line(error)}; nothing was decided") from None
-            except psycopg.OperationalError as error:
-                raise StoreError(f"cannot write: {_one_line(error)}; nothing was decided") from None
-            except psycopg.Error as error:
-                raise StoreError(f"the store refused: {_one_line(error)}; nothing was written") from None
-        raise AssertionError
+    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+        future: Future[T] = Future()
+        with self._gate:
+            if self._pool.closed:
+                raise StoreError("the store is closed; open it again")
+            self._writers[zlib.crc32(about.encode()) % WRITERS].put((work, future))
+        return future
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         try:
@@ -68,16 +61,56 @@ class PostgresStore(Store):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
-            raise StoreError(f"cannot read: {_one_line(error)}") from None
+            raise StoreError(f"cannot read: {one_line(error)}") from None
 
     def close(self) -> None:
-        self._threads.shutdown()
-        self._pool.close()
+        with self._gate:
+            if self._pool.closed:
+                return
+            self._pool.close()
+        for writer in self._writers:
+            writer.stop()
 
     def _connection(self) -> Any:
         if self._pool.closed:
             raise StoreError("the store is closed; open it again")
         return self._pool.connection()  # when none comes free in time, that is an OperationalError
+
+
+class _Writer(GroupWriter):
+    errors = psycopg.Error
+    broken = psycopg.OperationalError
+
+    def __init__(self, url: str, number: int) -> None:
+        self._url = url
+        self._connection: psycopg.Connection[Any] | None = None
+        self._rows: dict[str, Campaign] = {}
+        super().__init__(f"store-writer-{number}")
+
+    def begin(self) -> None:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(self._url, connect_timeout=int(PATIENCE))
+        self._rows = {}  # what is read is locked until the end of the transaction, and no longer
+
+    def transaction(self) -> WritingTransaction:
+        return _Writing(self._connection, self._rows)
+
+    def commit(self) -> None:
+        assert self._connection is not None
+        self._connection.commit()
+
+    def undo(self) -> None:
+        with contextlib.suppress(psycopg.Error):
+            if self._connection is not None:
+                self._connection.rollback()
+
+    def again(self, error: Exception) -> bool:
+        return isinstance(error, DeadlockDetected | SerializationFailure)
+
+    def stop(self) -> None:
+        super().stop()
+        if self._connection is not None:
+            self._connection.close()
 
 
 class _Transaction(SqlTransaction):
@@ -95,8 +128,12 @@ class _Transaction(SqlTransaction):
             cursor.executemany(statement.replace("?", "%s"), rows)
 
 
-class _Locking(_Transaction):
+class _Writing(WritingTransaction, _Transaction):
     LOCK = " FOR UPDATE"
+
+    def __init__(self, connection: psycopg.Connection[Any], rows: dict[str, Campaign]) -> None:
+        WritingTransaction.__init__(self, rows)
+        _Transaction.__init__(self, connection)
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:
@@ -111,7 +148,3 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -62,10 +62,12 @@ class SqlTransaction(Transaction):
         """What a query finds; it can be iterated and has fetchone()."""
 
     @abstractmethod
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None: ...
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        raise NotImplementedError
 
     @abstractmethod
-    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        raise NotImplementedError
 
     def campaign(self, id: str) -> Campaign | None:
         row = self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
@@ -189,6 +191,47 @@ class SqlTransaction(Transaction):
             (campaign, after, limit),
         )
         return [Event(*row) for row in rows]
+
+
+class WritingTransaction(SqlTransaction):
+    """Notes whether anything was written, and keeps the campaigns that nobody else can change at hand."""
+
+    def __init__(self, rows: dict[str, Campaign]) -> None:
+        self._rows = rows
+        self.wrote = False
+
+    def campaign(self, id: str) -> Campaign | None:
+        return self._rows.get(id) or self._keep(super().campaign(id))
+
+    def campaign_named(self, name: str) -> Campaign | None:
+        return self._rows.get(name) or self._keep(super().campaign_named(name))
+
+    def save_campaign(self, campaign: Campaign) -> None:
+        self._drop(campaign)
+        super().save_campaign(campaign)
+        self._keep(campaign)
+
+    def save_money(self, campaign: Campaign) -> None:
+        self._drop(campaign)
+        super().save_money(campaign)
+        self._keep(campaign)
+
+    def _keep(self, campaign: Campaign | None) -> Campaign | None:
+        if campaign is not None:  # a name does not look like an id
+            self._rows[campaign.id] = self._rows[campaign.name] = campaign
+        return campaign
+
+    def _drop(self, campaign: Campaign) -> None:
+        self._rows.pop(campaign.id, None)
+        self._rows.pop(campaign.name, None)
+
+    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self.wrote = True
+        super()._change(statement, values)
+
+    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.wrote = True
+        super()._change_many(statement, rows)
 
 
 def _money(a: Account) -> tuple[Any, ...]:
