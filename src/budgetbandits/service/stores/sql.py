@@ -57,28 +57,34 @@ class SqlTransaction(Transaction):
     LOCK = ""
     """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
 
-    @abstractmethod
-    def _rows_of(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """What a query finds; it can be iterated and has fetchone()."""
+    wrote = False
+    """Whether anything has been."""
 
     @abstractmethod
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement; the result can be iterated and has fetchone()."""
+
+    @abstractmethod
+    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+
     def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        raise NotImplementedError
+        self.wrote = True
+        self._do(statement, values)
 
-    @abstractmethod
     def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        raise NotImplementedError
+        self.wrote = True
+        self._do_many(statement, rows)
 
     def campaign(self, id: str) -> Campaign | None:
-        row = self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        row = self._do(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
         return None if row is None else _campaign(row)
 
     def campaign_named(self, name: str) -> Campaign | None:
-        row = self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
+        row = self._do(f"SELECT {_CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
         return None if row is None else _campaign(row)
 
     def campaigns(self) -> list[Campaign]:
-        return [_campaign(row) for row in self._rows_of(f"SELECT {_CAMPAIGN} FROM campaign ORDER BY created_at, id")]
+        return [_campaign(row) for row in self._do(f"SELECT {_CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
         self._change(
@@ -100,9 +106,7 @@ class SqlTransaction(Transaction):
         self._change(f"UPDATE campaign SET {_MONEY} WHERE id = ?", (*_money(campaign.account), campaign.id))
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        rows = self._rows_of(
-            f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since)
-        )
+        rows = self._do(f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
         return [
             ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
             for campaign, number, name, cost_cap, learned, version, active in rows
@@ -123,7 +127,7 @@ class SqlTransaction(Transaction):
         return self._one_decision("campaign = ? AND key = ?", (campaign, key))
 
     def _one_decision(self, where: str, values: tuple[str, ...]) -> Decision | None:
-        row = self._rows_of(f"SELECT {_DECISION} FROM decision WHERE {where}", values).fetchone()
+        row = self._do(f"SELECT {_DECISION} FROM decision WHERE {where}", values).fetchone()
         return None if row is None else _decision(row)
 
     def add_decision(self, decision: Decision) -> None:
@@ -144,7 +148,7 @@ class SqlTransaction(Transaction):
         )
 
     def due(self, now: float, limit: int) -> list[Decision]:
-        rows = self._rows_of(
+        rows = self._do(
             f"SELECT {_DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
             (now, limit),
         )
@@ -152,7 +156,7 @@ class SqlTransaction(Transaction):
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
         columns = ", ".join(f"decision.{name}" for name in _DECISION.split(", "))
-        rows = self._rows_of(
+        rows = self._do(
             f"SELECT event.seq, {columns} FROM event JOIN decision ON decision.id = event.decision "
             "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
             (campaign, after, limit),
@@ -173,11 +177,11 @@ class SqlTransaction(Transaction):
         )
 
     def key(self, prefix: str) -> Key | None:
-        row = self._rows_of(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
+        row = self._do(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
         return None if row is None else _key(row)
 
     def keys(self) -> list[Key]:
-        return [_key(row) for row in self._rows_of(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
+        return [_key(row) for row in self._do(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
 
     def drop_key(self, prefix: str) -> None:
         self._change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
@@ -186,7 +190,7 @@ class SqlTransaction(Transaction):
         self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
 
     def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
-        rows = self._rows_of(
+        rows = self._do(
             f"SELECT {_EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
             (campaign, after, limit),
         )
@@ -194,11 +198,10 @@ class SqlTransaction(Transaction):
 
 
 class WritingTransaction(SqlTransaction):
-    """Notes whether anything was written, and keeps the campaigns that nobody else can change at hand."""
+    """Keeps the campaigns that nobody else can change at hand."""
 
     def __init__(self, rows: dict[str, Campaign]) -> None:
         self._rows = rows
-        self.wrote = False
 
     def campaign(self, id: str) -> Campaign | None:
         return self._rows.get(id) or self._keep(super().campaign(id))
@@ -224,14 +227,6 @@ class WritingTransaction(SqlTransaction):
     def _drop(self, campaign: Campaign) -> None:
         self._rows.pop(campaign.id, None)
         self._rows.pop(campaign.name, None)
-
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        super()._change(statement, values)
-
-    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.wrote = True
-        super()._change_many(statement, rows)
 
 
 def _money(a: Account) -> tuple[Any, ...]:

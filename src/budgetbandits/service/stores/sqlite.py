@@ -190,13 +190,10 @@ class _Transaction(SqlTransaction):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def _rows_of(self, statement: str, values: Sequence[Any] = ()) -> Any:
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement, values)
 
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self._connection.execute(statement, values)
-
-    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
 
 
