@@ -259,6 +259,21 @@ def test_a_database_of_a_later_version_is_left_alone(tmp_path):
         SQLiteStore(tmp_path / "money.db")
 
 
+def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
+    """Whoever is cut off is told so, nothing is half done, and the next ones are served."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        store.write(lambda tx: tx.add_campaign(ONE))
+
+        def cut_off(tx):
+            tx.save_campaign(replace(ONE, version=8))
+            tx._do("SELECT pg_terminate_backend(pg_backend_pid())")
+
+        with pytest.raises(StoreError, match="nothing was decided"):
+            store.write(cut_off)
+        store.write(lambda tx: tx.beat(1.0))
+        assert store.read(lambda tx: tx.campaign("c1")) == ONE
+
+
 def test_the_same_feedback_from_many_threads_is_booked_once(store):
     """Between reading a decision and booking it nobody else may have booked it."""
     engine = Engine(store)
