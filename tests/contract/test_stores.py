@@ -128,18 +128,41 @@ def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_pat
         other.execute("BEGIN IMMEDIATE")
 
         async def run():
-            work = asyncio.ensure_future(store.perform(lambda tx: tx.add_campaign(ONE)))
+            pieces = [lambda tx: tx.add_campaign(ONE), lambda tx: tx.beat(1.0), lambda tx: len(tx.campaigns())]
+            work = asyncio.gather(*(store.perform(piece) for piece in pieces))
             ticks = 0
             while ticks < 20:
                 await asyncio.sleep(0.005)
                 ticks += 1
             assert not work.done()
             other.execute("COMMIT")
-            await work
+            assert await work == [None, None, 1]
 
         asyncio.run(asyncio.wait_for(run(), 20.0))
         other.close()
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
+
+
+def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
+    store = SQLiteStore(tmp_path / "money.db")
+
+    async def run():
+        waiting = [asyncio.ensure_future(store.perform(lambda tx: tx.beat(1.0))) for _ in range(3)]
+        await asyncio.sleep(0)
+        store.close()
+        return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10.0)
+
+    assert [type(answer) for answer in asyncio.run(run())] == [StoreError] * 3
+    with pytest.raises(StoreError, match="closed"):
+        asyncio.run(store.perform(lambda tx: tx.beat(1.0)))
+
+
+def test_sqlite_waits_for_the_disk(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        settings = store.write(
+            lambda tx: [tx._do(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")]
+        )
+    assert settings == [2, "wal"]  # 2 is FULL
 
 
 def test_an_error_undoes_all_of_its_own_work_and_nothing_else(filled):

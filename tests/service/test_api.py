@@ -127,6 +127,26 @@ def test_keys_and_scopes(service, campaign):
     assert service("GET", "/readyz", Authorization="").status_code == 200
 
 
+def test_a_key_for_one_campaign_sees_nothing_of_the_others(service, campaign):
+    only = make_key(service.store, ["admin"], 0.0, campaign="ads")
+    assert service("GET", campaign, key=only).status_code == 200
+    for method, path, body in [
+        ("GET", "/v1/campaigns", None),
+        ("GET", "/metrics", None),
+        ("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}),
+    ]:
+        assert service(method, path, body, key=only).status_code == 403
+
+
+def test_paths_that_no_database_should_see(service, campaign):
+    for path in ("/v1/campaigns/%00/decisions", f"{campaign}/decisions/%00/feedback", f"{campaign}/decisions/%0a/void",
+                 f"/v1/campaigns/{'x' * 201}/decisions"):  # fmt: skip
+        answer = service("POST", path, {"cost": 0.1} if "feedback" in path else {}, Idempotency_Key="one")
+        assert answer.status_code == 422, path
+    told = {"outcomes": [{"decision": "a\x00b", "cost": 1}]}
+    assert service("POST", f"{campaign}/feedback", told).status_code == 422
+
+
 def test_a_decision_is_not_found_through_another_campaign(service, campaign):
     other = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}).json()["id"]
     made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()["decision"]
@@ -218,6 +238,8 @@ def test_an_overrun_is_told_counted_and_freezes(service, campaign):
     assert told.json()["overrun"] == 0.5
     view = service("GET", campaign).json()
     assert (view["status"], view["overrun"], view["spent"]) == ("frozen", 0.5, made["hold"])
+    again = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
+    assert again.json() == told.json()
     page = service("GET", "/metrics").text
     assert "budgetbandits_overruns_total 1.0" in page
     assert 'budgetbandits_campaign_overrun{campaign="ads"} 0.5' in page

@@ -10,6 +10,7 @@ import pytest
 
 from budgetbandits.errors import (
     AlreadyResolved,
+    BadParameter,
     Conflict,
     HoldRefused,
     NotAllowed,
@@ -152,9 +153,11 @@ def test_a_block_that_is_left_by_an_exception_keeps_its_hold(client):
     assert client.campaign("ads").held == 0.0
 
 
-def test_a_block_that_is_left_without_a_word_warns(client):
-    with pytest.warns(RuntimeWarning, match=r"without settle\(\) or void\(\)"), client.decide("ads"):
+def test_a_block_that_is_left_while_its_money_is_held_warns(client):
+    with pytest.warns(RuntimeWarning, match=r"without settle\(cost=…\) or void\(\)"), client.decide("ads"):
         pass
+    with pytest.warns(RuntimeWarning, match="its hold stays"), client.decide("ads") as d:
+        d.settle(reward=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         client.decide("ads")  # not in a block: told later
@@ -178,6 +181,63 @@ def test_errors_have_their_names(client):
     stranger = Client("http://service", "bb_00000000_wrong", transport=client._http._transport)
     with pytest.raises(NotAllowed, match="no such key"):
         stranger.decide("ads")
+
+
+@pytest.mark.parametrize("key", ["", " x", "x\n", "ü", "y" * 201])
+def test_keys_that_no_header_can_carry(client, line, key):
+    for ask in (client.decide, lambda *given, **more: client.decide_many(*given, 2, **more)):
+        with pytest.raises(BadParameter, match="printable ASCII"):
+            ask("ads", key=key)
+    assert line.requests == []
+
+
+def test_numbers_that_json_does_not_know(client):
+    d = client.decide("ads")
+    for wrong in ({"reward": float("nan")}, {"cost": float("inf")}):
+        with pytest.raises(BadParameter, match="finite"):
+            d.settle(**wrong)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>"), httpx.Response(200, json={"other": 1}), httpx.Response(200, json=[1]),
+        httpx.Response(409, json={"status": 409}), httpx.Response(500, text="oops"), httpx.Response(404, json="no"),
+    ],
+)  # fmt: skip
+def test_answers_of_something_that_is_no_service(answer):
+    stranger = Client("http://elsewhere", "bb_1_2", transport=httpx.MockTransport(lambda _: answer))
+    with pytest.raises(ServiceError, match="is this the address of a service"):
+        stranger.decide("ads")
+
+
+def test_a_newer_service_may_say_more(client, line):
+    values = vars(client.campaign("ads")) | {"arms": [vars(arm) | {"new": 1} for arm in client.campaign("ads").arms]}
+    newer = Client("http://newer", "bb_1_2", transport=httpx.MockTransport(
+        lambda _: httpx.Response(200, json=values | {"colour": "red"})
+    ))  # fmt: skip
+    assert newer.campaign("ads") == client.campaign("ads")
+
+
+def test_a_retried_overrun_is_told_again(client):
+    d = client.decide("ads")
+    assert d.settle(cost=d.hold + 0.5) == 0.5
+    assert d.settle(cost=d.hold + 0.5) == 0.5
+    assert d.settle(reward=1.0) == 0.5
+    assert client.campaign("ads").overrun == 0.5
+
+
+def test_an_export_that_breaks_off_leaves_the_old_file(tmp_path):
+    class Broken(httpx.SyncByteStream):
+        def __iter__(self):
+            yield b"decision,key\n"
+            raise httpx.ReadError("cut off")
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Broken()))
+    (tmp_path / "made.csv").write_text("old")
+    with pytest.raises(Unreachable, match="broke off"):
+        Client("http://service", "bb_1_2", transport=transport).export("ads", tmp_path / "made.csv")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("made.csv", "old")]
 
 
 def test_batches(client):

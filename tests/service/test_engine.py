@@ -2,6 +2,7 @@
 
 import math
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -229,6 +230,31 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
     assert verify(store, campaign) == []
 
 
+def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
+    store = MemoryStore()
+    engine = Engine(store, clock)
+    for name in ("good", "bad", "fine"):
+        engine.decide(engine.create(name, "bts", budget=10.0, arms=ARMS, hold_seconds=60.0), "one")
+    bad = next(row for row in store.campaigns.values() if row.name == "bad")
+    store.campaigns[bad.id] = replace(bad, account=replace(bad.account, held=0))
+    clock.now += 60.0
+    with pytest.raises(ArithmeticError):
+        engine.expire_due()
+    assert (engine.account("good").held, engine.account("fine").held) == (0, 0)
+
+
+def test_a_mind_in_the_middle_of_a_change_is_nobodys(engine, campaign, monkeypatch):
+    """A transaction that ends between learning and writing: what was learnt must not pass for what was known."""
+    answer = engine.decide(campaign, "one")
+    monkeypatch.setattr(Engine, "_remember", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        engine.feedback(answer.decision, reward=1.0, cost=0.1)
+    monkeypatch.undo()
+    engine.feedback(answer.decision, reward=1.0, cost=0.1)
+    assert learned(engine, campaign) == 1
+    assert verify(engine._store, campaign) == []
+
+
 def test_voiding(engine, campaign):
     answer = engine.decide(campaign, "one")
     engine.void(answer.decision)
@@ -245,6 +271,9 @@ def test_closed_is_for_good(engine, campaign):
         engine.decide(campaign, "two")
     with pytest.raises(Conflict, match="closed for good"):
         engine.set_status(campaign, "active")
+    for change in (lambda: engine.top_up(campaign, 1.0), lambda: engine.add_arm(campaign, "tv", 0.5)):
+        with pytest.raises(Conflict, match="closed for good"):
+            change()
     engine.feedback(answer.decision, reward=1.0, cost=0.1)  # what was spent is still booked
     assert to_units(engine.account(campaign).spent) == 0.1
 
@@ -276,6 +305,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"budget": math.inf}, "budget is inf"),
         ({"name": " "}, "name is ' '"),
         ({"name": "a/b"}, "without a slash"),
+        ({"name": ".."}, "without a slash"),
         ({"name": "0" * 32}, "looks like an id"),
         ({"daily_cap": 0.9}, "dearest arm"),
         ({"pace_seconds": 0}, "pace_seconds is 0"),

@@ -1,5 +1,7 @@
 """The rules of money, each by hand, and all together against a model that only adds and subtracts."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,33 @@ def test_an_expired_hold_is_charged_and_late_feedback_corrects_it():
     assert (hold.state, hold.reported) == ("expired", True)
     with pytest.raises(AlreadyResolved, match="counts once"):
         settle(account, hold, 25)
+
+
+def test_late_feedback_for_a_charged_hold_fits_although_the_money_is_gone():
+    """What was charged when it expired pays for it: no overrun, no freeze."""
+    account, hold = expire(*place(Account(budget=100), 40))
+    account, other = place(account, 60)
+    account, hold = settle(account, hold, 40)
+    assert account == Account(budget=100, spent=40, held=60, today=100)
+    assert hold.overrun == 0
+    assert settle(account, other, 60)[0].status == "active"
+
+
+def test_a_cost_that_no_book_can_hold_is_refused_before_anything_changes():
+    account = Account(budget=100, overrun=LARGEST - 10)
+    account, hold = place(account, 40)
+    with pytest.raises(BadParameter, match="more than the books can hold"):
+        settle(account, hold, 51)
+    assert settle(account, hold, 50)[0].overrun == LARGEST
+
+
+def test_days_do_not_go_backwards():
+    account, hold = place(Account(budget=100), 10, DAY * 5 + 1.0)
+    later, slow = place(account, 10, DAY * 5 - 1.0, Limits(daily_cap=20))
+    assert (later.day, later.today, slow.day) == (5, 20, 5)
+    with pytest.raises(HoldRefused):
+        place(later, 10, DAY * 5 - 1.0, Limits(daily_cap=20))
+    assert void(*void(later, hold)[:1], slow)[0].today == 0
 
 
 def test_a_released_hold_that_did_cost_something():
@@ -237,7 +266,7 @@ class Campaign(RuleBasedStateMachine):
     @rule()
     def look_at_it(self):
         if self.account.status == "frozen":
-            self.account = Account(self.account.budget, self.account.spent, self.account.held, self.account.overrun)
+            self.account = replace(self.account, status="active")
 
     @invariant()
     def the_books_agree(self):

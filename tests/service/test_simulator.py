@@ -11,7 +11,7 @@ import pytest
 
 from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine, Outcome
+from budgetbandits.service.engine import Booked, Engine, Outcome
 from budgetbandits.service.ledger import day_of
 from memory_store import MemoryStore
 from stores import STORES
@@ -29,7 +29,7 @@ class World:
         self.policy = POLICIES[seed % len(POLICIES)]
         self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
         if seed % 14 == 0:  # enough arms to choose from those that rise
-            self.caps |= {f"arm {number}": 0.3 for number in range(80)}
+            self.caps |= {f"arm {number}": 0.3 for number in range(260)}
         self.limits = {"daily_cap": 6.0} if seed % 3 == 1 else {"pace_seconds": 3600.0} if seed % 3 == 2 else {}
         self.campaign = self.engines[0].create(
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
@@ -85,8 +85,8 @@ class World:
         with pytest.raises(Conflict):
             engine.decide_many(self.campaign, key, 2)
         for number, answer in enumerate(answers):
-            self.keys[f"{key}#{number}"] = answer
-            self.batched.add(f"{key}#{number}")
+            self.keys[f"{key} [{number}]"] = answer
+            self.batched.add(f"{key} [{number}]")
             self.open.append(answer)
 
     def tell_many(self, engine):
@@ -95,7 +95,7 @@ class World:
         outcomes = [Outcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
         results = engine.feedback_many(self.campaign, [*outcomes, Outcome("nothing", 1.0, 0.1)])
         assert isinstance(results[-1], NotFound)
-        assert all(isinstance(result, float | Conflict | AlreadyResolved) for result in results[:-1])
+        assert all(isinstance(result, Booked | Conflict | AlreadyResolved) for result in results[:-1])
 
     def retry(self, engine):
         if self.keys:
@@ -155,7 +155,7 @@ class World:
             engine.top_up(self.campaign, self.random.choice([0.000001, 5.0]))
         elif what == 1:
             engine.set_status(self.campaign, "paused" if status == "active" else "active")
-        elif what == 2 and not 6 <= len(self.caps) < 80 and len(self.caps) < 90 and status != "paused":
+        elif what == 2 and (len(self.caps) < 6 or 260 < len(self.caps) < 270) and status != "paused":
             name = f"arm {len(self.caps)}"
             engine.add_arm(self.campaign, name, 0.25)
             self.caps[name] = 0.25

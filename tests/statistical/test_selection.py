@@ -13,7 +13,7 @@ from scipy import interpolate, stats
 
 from budgetbandits.policies.ahead import DenseWindow, SparseWindow
 from budgetbandits.policies.ratio import NUMBERS, SURE, envelope, ratio_above, ratios_above
-from budgetbandits.policies.rising import Rising
+from budgetbandits.policies.rising import FEWEST, MOST, Rising
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from exact import argmax_probabilities, chi_square, ratio_tail
 
@@ -151,6 +151,48 @@ def test_many_rising_arms_that_are_told_and_retired():
     assert rising.choose(policy, state, rng) is None
 
 
+def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
+    """Arms become likely and unlikely to rise; after each the rates are those of a fresh look."""
+    policy = BudgetedThompson()
+    state = policy.start(100, {})
+    rng, rising = np.random.default_rng(10), Rising(2.1)
+    rising.begin(policy, state)
+    crossed = 0
+    for _ in range(600):
+        arm = int(rng.integers(100))
+        plain = arm in rising._plain
+        gain = rng.integers(0, 3, size=(2, 2))
+        state.successes[:, arm] = 1.0 + gain[0] * 800.0
+        state.failures[:, arm] = 1.0 + gain[1] * 800.0
+        rising.told(policy, state, arm)
+        crossed += plain != (arm in rising._plain)
+        fresh = Rising(2.1)
+        fresh.begin(policy, state)
+        assert rising._plain.tolist() == fresh._plain.tolist()
+        assert rising._rates == pytest.approx(fresh._rates, rel=1e-13)
+    assert crossed > 100
+
+
+@pytest.mark.parametrize("pulls", [0, 30, 300, 3000])
+@pytest.mark.parametrize("begin", [1e-3, 1.0, 5.6, 1e6])
+def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
+    """From far above and from far below, and it stays there: a level that wanders costs a look at every arm."""
+    policy = BudgetedThompson()
+    state = policy.start(200, {})
+    rng = np.random.default_rng(11)
+    for table, share in ((state.successes, rng.uniform(0.2, 0.8, size=(2, 200))),):
+        table += np.floor(share * pulls)
+        state.failures[:] = 1.0 + pulls - np.floor(share * pulls)
+    rising = Rising(begin)
+    rising.begin(policy, state)
+    rising.choose(policy, state, rng)
+    level = rising.level
+    assert FEWEST <= rising._proposals(state)[2] <= MOST
+    for _ in range(50):
+        rising.choose(policy, state, rng)
+    assert rising.level == level
+
+
 def test_the_envelope_bounds_the_tail_and_draws_it_exactly():
     """On 80 random posteriors, parameters equal to 1 among them: P ≤ G, and the ratios drawn above the level are as
     many as P says (within 5 standard deviations) and have the law of the tail (Kolmogorov-Smirnov, 1e-7)."""
@@ -163,7 +205,7 @@ def test_the_envelope_bounds_the_tail_and_draws_it_exactly():
         level = centre * np.exp(rng.uniform(-0.3, 1.5))
         parameters = [p.item() for p in (successes[0], failures[0], successes[1], failures[1])]
         bound, slope, y = envelope(*parameters, level)
-        assert (bound, slope, y) == pytest.approx(envelope(*parameters, level, NUMBERS), rel=1e-9)
+        assert (bound, slope, y) == pytest.approx(envelope(*parameters, level, NUMBERS), rel=1e-13)
         chance = ratio_tail(level, *parameters).item()
         assert chance <= bound * (1 + 1e-7) + 1e-12
         _, _, many = ratios_above(successes, failures, level, rounds, rng)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -49,7 +50,7 @@ def serve_command(
         from budgetbandits.service.serve import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    print(f"Serving {store.split('@')[-1]} on http://{host}:{port}", flush=True)
+    print(f"Serving {_public(store)} on http://{host}:{port}", flush=True)
     serve(store, host, port)
 
 
@@ -75,7 +76,7 @@ def create_command(
     """Open a campaign."""
     with _opened(store) as (engine, _):
         engine.create(
-            name, policy, budget, dict(_arm(text) for text in arm), reward_max=reward_max, hold_seconds=hold_seconds,
+            name, policy, budget, _arms(arm), reward_max=reward_max, hold_seconds=hold_seconds,
             on_expire="release" if on_expire == "release" else _charge(on_expire), daily_cap=daily_cap,
             pace_seconds=pace_seconds, known={} if cost_floor is None else {"cost_floor": cost_floor},
         )  # fmt: skip
@@ -91,12 +92,12 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
         print(json.dumps(rows, indent=2))
         return
     table = plain_table()
-    for title in ("campaign", "status", "policy"):
+    for title in ("campaign", "status"):
         table.add_column(title, overflow="fold")
     for title in ("budget", "spent", "held", "left", "overrun"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(row[name]) for name in ("name", "status", "policy")), *_money(row))
+        table.add_row(escape(row["name"]), row["status"], *_money(row))
     Console().print(table if rows else "No campaigns yet; open one with 'budgetbandits campaign create'.")
 
 
@@ -226,6 +227,21 @@ def drop_key_command(
 def _opened(address: str) -> Iterator[tuple[Engine, Store]]:
     with open_store(address, must_exist=True) as store:
         yield Engine(store), store
+
+
+def _public(store: str) -> str:
+    """An address without the password that may be in it."""
+    address = urlsplit(store)
+    return store if not address.netloc else f"{address.scheme}://{address.hostname or ''}{address.path}"
+
+
+def _arms(texts: list[str]) -> dict[str, float]:
+    arms: dict[str, float] = {}
+    for name, cap in map(_arm, texts):
+        if name in arms:
+            raise BadParameter(f"arm {name!r} is given twice, with {arms[name]:g} and {cap:g}; say which")
+        arms[name] = cap
+    return arms
 
 
 def _arm(text: str) -> tuple[str, float]:

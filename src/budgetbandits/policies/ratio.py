@@ -34,7 +34,7 @@ NUMBERS = SimpleNamespace(
     exp=math.exp,
     where=lambda condition, yes, no: yes if condition else no,
     most=max,
-    beta=lambda a, b: math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b),
+    beta=lambda a, b: float(special.betaln(a, b)),  # not by math.lgamma: both ways must agree to the last digits
 )
 
 

@@ -35,7 +35,8 @@ LOWEST = 1e-9
 class Rising:
     """The level and, for each arm, the rate at which it proposes."""
 
-    level: float = 1.0
+    level: float = math.e / 2.0
+    """No simple fraction, so that no arm's chance falls on the border between plain draws and proposals."""
     _rates: Array = field(default_factory=lambda: np.zeros(0))
     _plain: Arms = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Arms that are drawn plainly, in order."""
@@ -105,16 +106,17 @@ class Rising:
     def _move(self, policy: SparseSamplingPolicy, state: State, total: float) -> None:
         """Move the level to where about as many propose as are wanted: fewer do the higher it is."""
         low = high = math.log(self.level)
-        step = math.log(2.0)
-        floor = math.log(LOWEST)
-        while total < WANTED and low > floor:
-            low, high = max(low - step, floor), low
-            total = self._try(policy, state, low)
-            step *= 2.0
-        while total > MOST:
-            low, high = high, high + step
-            total = self._try(policy, state, high)
-            step *= 2.0
+        step, floor = math.log(2.0), math.log(LOWEST)
+        if total < WANTED:
+            while total < WANTED and low > floor:
+                low, high = max(low - step, floor), low
+                total = self._try(policy, state, low)
+                step *= 2.0
+        else:
+            while total > WANTED:
+                low, high = high, high + step
+                total = self._try(policy, state, high)
+                step *= 2.0
         for _ in range(50):
             if abs(total - WANTED) < 0.5 or high - low < 1e-9:
                 return

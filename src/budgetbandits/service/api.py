@@ -28,7 +28,7 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
 from budgetbandits.service.audit import verify
 from budgetbandits.service.auth import KeyRing
 from budgetbandits.service.door import Door, ShortCut
-from budgetbandits.service.engine import Answer, Engine, Outcome, Work
+from budgetbandits.service.engine import Answer, Booked, Engine, Outcome, Work
 from budgetbandits.service.export import Format, Table, export
 from budgetbandits.service.ledger import Status as CampaignStatus
 from budgetbandits.service.metrics import Metrics
@@ -119,6 +119,9 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
 
     async def allowed(request: Request, scope: str) -> str:
         """The campaign, if the request may do this to it."""
+        for name, value in request.path_params.items():
+            if len(value) > 200 or not value.isprintable():
+                raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
         await _check(keys, request, scope)
         return str(request.path_params["campaign"])
 
@@ -131,9 +134,11 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         metrics.decisions.inc(len(answers))
         return [vars(answer) for answer in answers]
 
-    def overran(campaign: str, decision: str, overrun: float) -> None:
-        metrics.overruns.inc()
-        log.warning("overrun: the campaign is frozen", campaign=campaign, decision=decision, overrun=overrun)
+    def count(campaign: str, booked: Booked) -> None:
+        metrics.feedback.inc()
+        if booked.overrun and booked.cost_is_new:
+            metrics.overruns.inc()
+            log.warning("overrun: the campaign is frozen", campaign=campaign, **vars(booked))
 
     @app.post(**_hot(decisions, Decided, AskDecision, keyed=True), status_code=201)
     async def decide(request: Request) -> Response:
@@ -156,11 +161,9 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         """What a decision brought, what it cost, or both; in any order, any number of times."""
         campaign, decision = await allowed(request, "feedback"), request.path_params["decision"]
         body = await _body(request, Feedback)
-        overrun = await store.perform(engine.telling(Outcome(decision, body.reward, body.cost), campaign), campaign)
-        metrics.feedback.inc()
-        if overrun:
-            overran(campaign, decision, overrun)
-        return _json({"decision": decision, "overrun": overrun})
+        booked = await store.perform(engine.telling(Outcome(decision, body.reward, body.cost), campaign), campaign)
+        count(campaign, booked)
+        return _json({"decision": decision, "overrun": booked.overrun})
 
     @app.post(**_hot("/v1/campaigns/{campaign}/feedback", ToldMany, FeedbackBatch))
     async def feedback_many(request: Request) -> Response:
@@ -174,10 +177,8 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
             if isinstance(result, BudgetBanditsError):
                 told["problem"] = describe(result)
             else:
-                metrics.feedback.inc()
-                told["overrun"] = result
-                if result:
-                    overran(campaign, outcome.decision, result)
+                count(campaign, result)
+                told["overrun"] = result.overrun
             results.append(told)
         return _json({"results": results})
 

@@ -6,14 +6,15 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, UnknownArm
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
@@ -91,7 +92,12 @@ class Campaigns:
             tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
 
-        self._store.write(work)
+        try:
+            self._store.write(work)
+        except StoreError:
+            if name in self.names():  # somebody else was quicker
+                raise Conflict(f"there is a campaign {name!r} already; give this one another name") from None
+            raise
         return campaign.id
 
     def account(self, campaign: str) -> Account:
@@ -124,7 +130,7 @@ class Campaigns:
         micros = to_micros(amount, "amount")
 
         def work(tx: Transaction) -> None:
-            row = found(tx, campaign)
+            row = open_campaign(tx, campaign)
             mind = self._mind(tx, row)
             row = replace(row, account=ledger.top_up(row.account, micros))
             mind.hear_budget(row.account.budget, row.settings)
@@ -137,9 +143,7 @@ class Campaigns:
         """Pause, resume (also after a freeze), or close for good."""
 
         def work(tx: Transaction) -> None:
-            row = found(tx, campaign)
-            if row.account.status == "closed":
-                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+            row = open_campaign(tx, campaign)
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, self._clock()))
 
@@ -150,7 +154,7 @@ class Campaigns:
         cap = _cap(name, cost_cap)
 
         def work(tx: Transaction) -> None:
-            row = found(tx, campaign)
+            row = open_campaign(tx, campaign)
             mind, most = self._mind(tx, row), row.settings["cost_max"]
             if name in mind.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
@@ -172,7 +176,7 @@ class Campaigns:
         """Never choose this arm again; its open decisions can still be told."""
 
         def work(tx: Transaction) -> None:
-            row = found(tx, campaign)
+            row = open_campaign(tx, campaign)
             mind = self._mind(tx, row)
             if name not in mind.names:
                 raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(mind.names[:8])}")
@@ -187,6 +191,14 @@ class Campaigns:
 
         self._store.write(work)
 
+    @contextlib.contextmanager
+    def _changing(self, tx: Transaction, row: Campaign) -> Iterator[Mind]:
+        """The campaign's mind, to be changed. Until that is done nobody can take it for the one before."""
+        mind = self._mind(tx, row)
+        del self._minds[row.id]
+        yield mind
+        self._minds[row.id] = mind
+
     def _mind(self, tx: Transaction, row: Campaign) -> Mind:
         """The campaign's mind as of this transaction: the one at hand, if need be with what others have changed."""
         mind, known = self._minds.get(row.id), tags(row)
@@ -197,9 +209,19 @@ class Campaigns:
         return mind
 
 
+def open_campaign(tx: Transaction, campaign: str) -> Campaign:
+    """A campaign that has not been closed."""
+    row = found(tx, campaign)
+    if row.account.status == "closed":
+        raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+    return row
+
+
 def found(tx: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
-    row = tx.campaign(campaign) if ID.fullmatch(campaign) else tx.campaign_named(campaign)
+    row = tx.campaign(campaign) if ID.fullmatch(campaign) else None
+    if row is None and campaign.isprintable():
+        row = tx.campaign_named(campaign)
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
@@ -221,7 +243,7 @@ def summary(row: Campaign) -> dict[str, Any]:
 def check_name(what: str, name: Any) -> None:
     """Names stand in addresses: no slashes, nothing that cannot be printed, no space at either end."""
     good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
-    if not good or name != name.strip():
+    if not good or name != name.strip() or name in (".", ".."):
         raise BadParameter(f"{what} is {name!r:.60}; use up to 200 printable characters without a slash")
 
 

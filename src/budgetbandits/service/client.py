@@ -13,12 +13,13 @@ and expires, charged, unless the program calls ``d.void()``.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -27,7 +28,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.errors import BudgetBanditsError, HoldRefused, NotAllowed, ServiceError, Unreachable
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, NotAllowed, ServiceError, Unreachable
 
 TRIES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -68,8 +69,9 @@ class CampaignInfo:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
-        arms = tuple(ArmInfo(**arm) for arm in values.get("arms", ()))
-        return cls(**{**values, "arms": arms})
+        """From an answer; what a newer service says beyond this is left out."""
+        arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
+        return cls(**_known(cls, {**values, "arms": arms}))
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,13 @@ class _Made:
     arm: str
     hold: float
     expires_at: float
-    told: bool = field(default=False, init=False)
+    resolved: bool = field(default=False, init=False)
+    """Whether its cost has been told, or it was voided; until then its money is held."""
 
     def _leave(self, error: type[BaseException] | None) -> None:
-        if error is None and not self.told:
+        if error is None and not self.resolved:
             warnings.warn(
-                f"decision {self.id} was left without settle() or void(); its hold stays until it expires",
+                f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
                 RuntimeWarning, stacklevel=3,
             )  # fmt: skip
 
@@ -121,13 +124,13 @@ class Decision(_Made):
     def settle(self, *, reward: float | None = None, cost: float | None = None) -> float:
         """What it brought, what it cost, or both; one now and the other later. Gives the overrun, 0 if all is well."""
         overrun = self._client.feedback(self.campaign, self.id, reward=reward, cost=cost)
-        self.told = True
+        self.resolved = self.resolved or cost is not None
         return overrun
 
     def void(self) -> None:
         """The call was never made: the money is free again."""
         self._client.void(self.campaign, self.id)
-        self.told = True
+        self.resolved = True
 
     def __enter__(self) -> Self:
         return self
@@ -145,13 +148,13 @@ class AsyncDecision(_Made):
     async def settle(self, *, reward: float | None = None, cost: float | None = None) -> float:
         """What it brought, what it cost, or both; one now and the other later. Gives the overrun, 0 if all is well."""
         overrun = await self._client.feedback(self.campaign, self.id, reward=reward, cost=cost)
-        self.told = True
+        self.resolved = self.resolved or cost is not None
         return overrun
 
     async def void(self) -> None:
         """The call was never made: the money is free again."""
         await self._client.void(self.campaign, self.id)
-        self.told = True
+        self.resolved = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -251,13 +254,20 @@ class Client:
     def export(self, campaign: str, path: str | Path, table: str = "decisions") -> None:
         """All decisions or events as a file; the format is that of the name's ending: .csv or .parquet."""
         path = Path(path)
+        partial = path.with_name(f".{path.name}.partial")
         query = {"table": table, "format": path.suffix.removeprefix(".")}
-        with self._http.stream("GET", _path(campaign, "export"), params=query) as answer:
-            if not answer.is_success:
-                answer.read()
-                raise _error(answer)
-            with path.open("wb") as file:
-                file.writelines(answer.iter_bytes())
+        try:
+            with self._http.stream("GET", _path(campaign, "export"), params=query) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _error(answer)
+                with partial.open("wb") as file:
+                    file.writelines(answer.iter_bytes())
+            partial.replace(path)
+        except httpx.TransportError as error:
+            raise Unreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
+        finally:
+            partial.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -373,28 +383,28 @@ class AsyncClient:
 
 
 def _decide(campaign: str, key: str | None, context: Mapping[str, Any] | None) -> _Call[tuple[Any, ...]]:
-    body, headers = {"context": dict(context or {})}, {"Idempotency-Key": key or uuid.uuid4().hex}
-    return _Call("POST", _path(campaign, "decisions"), _read_decision, body, headers)
+    body = {"context": dict(context or {})}
+    return _Call("POST", _path(campaign, "decisions"), _read_decision, body, _keyed(key))
 
 
 def _decide_many(
     campaign: str, count: int, key: str | None, context: Mapping[str, Any] | None
 ) -> _Call[list[tuple[Any, ...]]]:
     body: dict[str, Any] = {"context": dict(context or {}), "count": count}
-    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
     return _Call(
         "POST", _path(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
-        body, headers,
+        body, _keyed(key),
     )  # fmt: skip
 
 
 def _feedback(campaign: str, decision: str, reward: float | None, cost: float | None) -> _Call[float]:
     path = _path(campaign, f"decisions/{quote(decision, safe='')}/feedback")
-    return _Call("POST", path, lambda answer: float(answer["overrun"]), {"reward": reward, "cost": cost})
+    body = _finite({"reward": reward, "cost": cost})
+    return _Call("POST", path, lambda answer: float(answer["overrun"]), body)
 
 
 def _feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> _Call[list[Told]]:
-    body = {"outcomes": [dict(outcome) for outcome in outcomes]}
+    body = {"outcomes": [_finite(outcome) for outcome in outcomes]}
     return _Call("POST", _path(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
 
 
@@ -404,6 +414,25 @@ def _void(campaign: str, decision: str) -> _Call[None]:
 
 def _path(campaign: str, *rest: str) -> str:
     return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+
+
+def _keyed(key: str | None) -> dict[str, str]:
+    """A header with this key, or with one of our own."""
+    key = uuid.uuid4().hex if key is None else key
+    if not (0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()):
+        raise BadParameter(f"key is {key!r:.60}; use 1 to 200 printable ASCII characters, no space at either end")
+    return {"Idempotency-Key": key}
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadParameter(f"{name} is {value}; pass a finite number")
+    return dict(values)
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: values[each.name] for each in fields(kind) if each.name in values}
 
 
 def _headers(key: str) -> dict[str, str]:
@@ -448,24 +477,32 @@ def _worth_waiting(refused: HoldRefused, end: float) -> float:
 def _result(call: _Call[T], answer: httpx.Response) -> T:
     if not answer.is_success:
         raise _error(answer)
-    return call.read(answer.json())
+    try:
+        return call.read(answer.json())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _stranger(answer) from None
 
 
 def _error(answer: httpx.Response) -> BudgetBanditsError:
-    if answer.headers.get("content-type") != "application/problem+json":
-        return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
-    after = answer.headers.get("retry-after")
-    return _named(answer.json(), None if after is None else float(after))
+    try:
+        after = answer.headers.get("retry-after")
+        return _named(answer.json(), None if after is None else float(after))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _stranger(answer)
+
+
+def _stranger(answer: httpx.Response) -> ServiceError:
+    return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
 
 
 def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
     """The error that the service raised, by its name."""
-    title, detail = problem["title"], problem["detail"]
+    title, detail, status = problem["title"], problem["detail"], problem["status"]
     kind = getattr(errors, title, None)
     if isinstance(kind, type) and issubclass(kind, BudgetBanditsError) and kind not in (HoldRefused, NotAllowed):
         return kind(detail)
-    if problem["status"] in (401, 403):
-        return NotAllowed(detail, known=problem["status"] == 403)
-    if problem["status"] in (402, 409):
+    if status in (401, 403):
+        return NotAllowed(detail, known=status == 403)
+    if status in (402, 409):
         return HoldRefused(title, detail, retry_after)
     return ServiceError(f"{title}: {detail}")

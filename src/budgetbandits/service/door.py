@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.requests import ClientDisconnect
 
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.metrics import Message, Metrics, Receive, Send
@@ -70,6 +71,8 @@ class Door:
                     return of_error(error)
                 except RequestValidationError as error:
                     return of_invalid(error)
+                except ClientDisconnect:
+                    return problem(400, "disconnected", "the body did not come")  # which nobody will read
                 except Exception as error:
                     _log_mistake(scope, error)
                     return of_mistake()

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,6 +65,16 @@ class Outcome:
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
+@dataclass(frozen=True)
+class Booked:
+    """What is in the books of a decision after it was told."""
+
+    decision: str
+    overrun: float
+    """What it cost beyond its hold: 0 if all is well. If anything, the campaign was frozen."""
+    cost_is_new: bool
+
+
 class Engine(Campaigns):
     """The operations of the service on a store.
 
@@ -102,7 +113,7 @@ class Engine(Campaigns):
         if count is None:
             requests = [(key, _digest(asked) if context else NO_CONTEXT)]
         else:
-            requests = [(f"{key}#{number}", _digest(f"{number} of {count} {asked}")) for number in range(count)]
+            requests = [(f"{key} [{number}]", _digest(f"{number} of {count} {asked}")) for number in range(count)]
         return lambda tx: self._decide(tx, campaign, requests)
 
     def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
@@ -129,16 +140,13 @@ class Engine(Campaigns):
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
         before = dict(vars(mind.state))
-        try:
+        with self._changing(tx, row) as mind:
             arm = mind.choose(id, fitting)
             if arm is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
             decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
             row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
-        except BaseException:
-            self._minds.pop(row.id, None)  # a choice that is not kept may have moved the policy on
-            raise
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
         return row, decision
@@ -154,26 +162,25 @@ class Engine(Campaigns):
         """
         self._store.write(self.telling(Outcome(decision, reward, cost), campaign), campaign or "")
 
-    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[float | BudgetBanditsError]:
-        """Many at once; for each its overrun, or why it was not taken, which does not stop the others."""
+    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[Booked | BudgetBanditsError]:
+        """Many at once; for each what was booked, or why it was not taken, which does not stop the others."""
         return self._store.write(self.telling_many(outcomes, campaign), campaign)
 
-    def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[float]:
-        """Gives the overrun that this feedback brought to light: 0 if all is well."""
+    def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[Booked]:
         reward, cost = outcome.checked()
 
-        def work(tx: Transaction) -> float:
+        def work(tx: Transaction) -> Booked:
             row, made = _locked(tx, outcome.decision, campaign)
             return self._tell(tx, row, made, reward, cost)
 
         return work
 
-    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Work[list[float | BudgetBanditsError]]:
+    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Work[list[Booked | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
             raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
 
-        def work(tx: Transaction) -> list[float | BudgetBanditsError]:
-            results: list[float | BudgetBanditsError] = []
+        def work(tx: Transaction) -> list[Booked | BudgetBanditsError]:
+            results: list[Booked | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
                     # whatever is refused is refused before anything is written
@@ -185,7 +192,7 @@ class Engine(Campaigns):
 
         return work
 
-    def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> float:
+    def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
         most = row.settings["reward_max"]
@@ -193,7 +200,7 @@ class Engine(Campaigns):
             raise RewardOutOfRange(f"reward {reward:g} is not in [0, {most:g}]; pass a number in that range")
         new_cost, new_reward = _news("cost", made.cost, cost), _news("reward", made.reward, reward)
         if not (new_cost or new_reward):
-            return 0.0
+            return Booked(made.id, to_units(made.hold.overrun), cost_is_new=False)
         now, account = self._clock(), row.account
         if new_cost:
             assert cost is not None
@@ -208,10 +215,10 @@ class Engine(Campaigns):
         if told.cost is None or told.reward is None:
             tx.save_money(row)
         else:
-            mind = self._mind(tx, row)
-            mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
-            self._remember(tx, row, mind, [told.arm])
-        return to_units(told.hold.overrun - made.hold.overrun)
+            with self._changing(tx, row) as mind:
+                mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
+                self._remember(tx, row, mind, [told.arm])
+        return Booked(made.id, to_units(told.hold.overrun), new_cost)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
 
@@ -232,22 +239,20 @@ class Engine(Campaigns):
         return work
 
     def expire_due(self) -> int:
-        """Resolve the holds whose time is over; how many there were."""
-
-        def work(tx: Transaction) -> int:
-            now = self._clock()
-            due = sorted(tx.due(now, EXPIRED_AT_ONCE), key=lambda made: made.campaign)  # one order of locks for all
-            for each in due:
-                row, made = _locked(tx, each.id, each.campaign)
-                if made.hold.state != "pending":
-                    continue  # told while we waited for the lock
-                account, hold = ledger.expire(row.account, made.hold, row.settings["on_expire"] == "charge")
-                tx.save_decision(replace(made, hold=hold))
-                tx.save_money(row.with_money(account))
-                tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
-            return len(due)
-
-        return self._store.write(work)
+        """Resolve the holds whose time is over; how many. One campaign's trouble does not stop the others."""
+        now = self._clock()
+        due: dict[str, list[str]] = {}
+        for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
+            due.setdefault(made.campaign, []).append(made.id)
+        count, trouble = 0, None
+        for campaign, decisions in due.items():
+            try:
+                count += self._store.write(partial(_expire, campaign=campaign, decisions=decisions, now=now), campaign)
+            except Exception as error:
+                trouble = error
+        if trouble is not None:
+            raise trouble
+        return count
 
     def _remember(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int]) -> Campaign:
         """Write the campaign, and of what is learnt whatever is different: these arms, and what is no arm's."""
@@ -258,6 +263,19 @@ class Engine(Campaigns):
         else:
             tx.save_money(row)
         return row
+
+
+def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float) -> int:
+    count = 0
+    for decision in decisions:
+        row, made = _locked(tx, decision, campaign)
+        if made.hold.state == "pending":  # or it was told while we waited for the lock
+            account, hold = ledger.expire(row.account, made.hold, row.settings["on_expire"] == "charge")
+            tx.save_decision(replace(made, hold=hold))
+            tx.save_money(row.with_money(account))
+            tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
+            count += 1
+    return count
 
 
 def limits_of(row: Campaign) -> Limits:

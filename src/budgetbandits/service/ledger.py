@@ -20,7 +20,8 @@ looks.
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
     daily cap   what the decisions of one day (UTC) hold and were charged never exceeds it; a charge counts for the day
-                of its decision, whenever it is booked
+                of its decision, whenever it is booked. Only a hold that was released and did cost something after all
+                is charged to its day whatever the cap
     pace        spent + held never exceeds the share of the budget that the time since the beginning is of the whole
                 time, and one cap more, so that the first decision need not wait
 """
@@ -91,7 +92,10 @@ class Account:
     """... and what the decisions of that day hold and were charged."""
 
     def __post_init__(self) -> None:
-        if min(self.budget, self.spent, self.held, self.overrun) < 0 or self.spent + self.held > self.budget:
+        if (
+            min(self.budget, self.spent, self.held, self.overrun, self.today) < 0
+            or self.spent + self.held > self.budget
+        ):
             raise ArithmeticError(f"{self} breaks spent + held <= budget")
 
     @property
@@ -144,7 +148,7 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
             "exhausted", f"{to_units(account.left):g} left, {to_units(amount):g} needed; top up the budget"
         )
     check_time(account, amount, now, limits)
-    day = day_of(now)
+    day = _day(account, now)
     if day != account.day:
         account = replace(account, day=day, today=0)
     return _moved(account, day, held=amount), Hold(amount, day=day)
@@ -153,7 +157,7 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
 def check_time(account: Account, amount: int, now: float, limits: Limits) -> None:
     """Refuse if a hold of this amount would be too early by the daily cap or the pace."""
     if limits.daily_cap is not None:
-        today = account.today if account.day == day_of(now) else 0
+        today = account.today if account.day == _day(account, now) else 0
         if today + amount > limits.daily_cap:
             raise HoldRefused(
                 "daily_cap",
@@ -169,6 +173,11 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
             raise HoldRefused("paced", "the campaign is ahead of its pace; try again later", due - elapsed)
 
 
+def _day(account: Account, now: float) -> int:
+    """Clocks of different hosts differ a little: a day that has begun for one has begun for all."""
+    return max(account.day, day_of(now))
+
+
 def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     """Book what a decision really cost; for an expired hold, correct what was booked when it expired."""
     if hold.state in ("settled", "voided") or hold.reported:
@@ -177,6 +186,8 @@ def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     held, booked = (hold.amount, 0) if pending else (0, hold.charged)
     charged = min(cost, hold.amount, account.left + held + booked)
     overrun = cost - charged
+    if account.overrun + overrun > LARGEST:
+        raise BadParameter(f"a cost of {to_units(cost):g} is more than the books can hold; is its unit right?")
     account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun)
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")

@@ -23,8 +23,8 @@ from budgetbandits.policies.rising import Rising
 from budgetbandits.policies.sampling import SparseSamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
 
-MANY_ARMS = 64
-"""From here on a campaign chooses by `Rising`, where its policy can."""
+MANY_ARMS = 256
+"""From here on a campaign chooses by `Rising`, where its policy can; with fewer it is quicker to draw them all."""
 
 FEW_ARMS = 32
 """So many are looked at one by one when they have changed; more, all at once."""

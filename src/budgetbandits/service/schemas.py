@@ -50,7 +50,7 @@ class Feedback(Body):
 
 
 class FeedbackItem(Feedback):
-    decision: Annotated[str, Field(max_length=200)]
+    decision: Name
 
 
 class FeedbackBatch(Body):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import structlog
 import uvicorn
 
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.api import create_app
 from budgetbandits.service.auth import make_key
 from budgetbandits.service.engine import Engine
@@ -36,6 +37,7 @@ def first_key(store: Store) -> str | None:
 def serve(address: str, host: str, port: int) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished."""
     write_logs()
+    _can_listen(host, port)
     with open_store(address) as store:
         key = first_key(store)
         if key is not None:
@@ -54,6 +56,17 @@ def serve(address: str, host: str, port: int) -> None:
             stop.set()
             sweeper.join()
             log.info("stopped")
+
+
+def _can_listen(host: str, port: int) -> None:
+    """Before anything is opened, and before a key is shown that scrolls away."""
+    try:
+        with socket.create_server((host, port)):
+            pass
+    except OSError as error:
+        raise BadParameter(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port"
+        ) from None
 
 
 def write_logs() -> None:
@@ -88,3 +101,5 @@ def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
                 log.warning("holds expired", count=count)
         except BudgetBanditsError as error:  # the store may be back in a second
             log.warning("overdue holds not resolved", error=str(error))
+        except Exception:  # a damaged campaign must not keep the others' money
+            log.exception("overdue holds not resolved")

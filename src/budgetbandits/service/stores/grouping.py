@@ -81,31 +81,35 @@ class GroupWriter(ABC):
             if not more:
                 return
 
-    def run(self, group: Sequence[Piece], tries: int = TRIES, begun: bool = False) -> Answers:
+    def run(self, group: Sequence[Piece], tries: int = TRIES) -> Answers:
         """The group in one transaction, which has been committed when this returns what to answer."""
-        answers: Answers = []
         try:
-            if not begun:
-                self.begin()
-            for work, future in group:
-                transaction = self.transaction()
-                try:
-                    answers.append((future, work(transaction), None))
-                except self.broken:
-                    raise
-                except BaseException as error:
-                    answers.append((future, None, self._named(error)))
-                    if transaction.wrote or isinstance(error, self.errors):
-                        self.undo()
-                        # the others must not lose what they wrote
-                        return answers if len(group) == 1 else self._one_by_one(group)
-            self.commit()
+            self.begin()
+            answers = self.run_begun(group)
         except self.errors as error:
             self.undo()
             if self.again(error) and tries > 1:
                 return self._one_by_one(group, tries - 1)
             failure = StoreError(f"cannot write: {one_line(error)}; nothing was decided")
             return [(future, None, failure) for _, future in group]
+        return self._one_by_one(group) if answers is None else answers
+
+    def run_begun(self, group: Sequence[Piece]) -> Answers | None:
+        """The group in a transaction that has begun; None, and it is undone, if each needs one of its own."""
+        answers: Answers = []
+        for work, future in group:
+            transaction = self.transaction()
+            try:
+                answers.append((future, work(transaction), None))
+            except self.broken:
+                raise
+            except BaseException as error:
+                answers.append((future, None, self._named(error)))
+                if transaction.wrote or isinstance(error, self.errors):
+                    self.undo()
+                    # the others must not lose what they wrote
+                    return answers if len(group) == 1 else None
+        self.commit()
         return answers
 
     def _one_by_one(self, group: Sequence[Piece], tries: int = TRIES) -> Answers:

@@ -43,7 +43,14 @@ class PostgresStore(Store):
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
-        self._pool = ConnectionPool(url, min_size=1, max_size=READERS, timeout=PATIENCE, open=True)
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=READERS,
+            timeout=PATIENCE,
+            open=True,
+            check=ConnectionPool.check_connection,
+        )
         self._writers = [_Writer(url, number) for number in range(WRITERS)]
         self._gate = threading.Lock()
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
-from budgetbandits.service.stores.grouping import Answerable, GroupWriter, Piece, give
+from budgetbandits.service.stores.grouping import Answerable, Answers, GroupWriter, Piece, give
 from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
 
 PATIENCE = 30.0
@@ -77,17 +77,29 @@ class SQLiteStore(Store):
 
     def _run_waiting(self) -> None:
         group, self._waiting = self._waiting, []
-        writer = self._writer
-        if writer.at_it.acquire(blocking=False):
-            try:
-                answers = writer.run(group, begun=True) if writer.begin_at_once() else None
-            finally:
-                writer.at_it.release()
+        try:
+            answers = self._run_at_once(group)
             if answers is not None:
                 give(answers)
                 return
-        for work, future in group:
-            asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
+            for work, future in group:
+                asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
+        except Exception as error:  # the store was closed meanwhile, say: somebody waits for an answer
+            failure = StoreError(f"cannot write: {error}; nothing was decided")
+            give([(future, None, failure) for _, future in group])
+
+    def _run_at_once(self, group: Sequence[Piece]) -> Answers | None:
+        """None, and nothing has happened, if that would keep the loop waiting."""
+        writer = self._writer
+        if not writer.at_it.acquire(blocking=False):
+            return None
+        try:
+            return writer.run_begun(group) if writer.begin_at_once() else None
+        except BaseException:
+            writer.undo()
+            raise
+        finally:
+            writer.at_it.release()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         connection = getattr(self._readers, "connection", None)
@@ -108,6 +120,8 @@ class SQLiteStore(Store):
                 return
             self._closed = True
         self._writer.stop()
+        with self._writer.at_it:
+            pass  # an event loop may be in the middle of a transaction
         for connection in self._connections:
             connection.close()
 
