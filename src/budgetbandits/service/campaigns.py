@@ -6,11 +6,10 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -190,14 +189,6 @@ class Campaigns:
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
         self._store.write(work)
-
-    @contextlib.contextmanager
-    def _changing(self, tx: Transaction, row: Campaign) -> Iterator[Mind]:
-        """The campaign's mind, to be changed. Until that is done nobody can take it for the one before."""
-        mind = self._mind(tx, row)
-        del self._minds[row.id]
-        yield mind
-        self._minds[row.id] = mind
 
     def _mind(self, tx: Transaction, row: Campaign) -> Mind:
         """The campaign's mind as of this transaction: the one at hand, if need be with what others have changed."""

@@ -140,13 +140,13 @@ class Engine(Campaigns):
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
         before = dict(vars(mind.state))
-        with self._changing(tx, row) as mind:
-            arm = mind.choose(id, fitting)
-            if arm is None:
-                ledger.stop(row.policy)
-            account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
-            decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
-            row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
+        self._minds.pop(row.id, None)  # a mind that is being changed is nobody's until the change has its tag
+        arm = mind.choose(id, fitting)
+        if arm is None:
+            ledger.stop(row.policy)
+        account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
+        decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
+        row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
         return row, decision
@@ -215,9 +215,10 @@ class Engine(Campaigns):
         if told.cost is None or told.reward is None:
             tx.save_money(row)
         else:
-            with self._changing(tx, row) as mind:
-                mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
-                self._remember(tx, row, mind, [told.arm])
+            mind = self._mind(tx, row)
+            self._minds.pop(row.id, None)  # a mind that is being changed is nobody's until the change has its tag
+            mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
+            self._remember(tx, row, mind, [told.arm])
         return Booked(made.id, to_units(told.hold.overrun), new_cost)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
@@ -262,6 +263,7 @@ class Engine(Campaigns):
             tx.save_campaign(row)
         else:
             tx.save_money(row)
+        self._minds[row.id] = mind
         return row
 
 

@@ -29,7 +29,7 @@ MANY_ARMS = 256
 FEW_ARMS = 32
 """So many are looked at one by one when they have changed; more, all at once."""
 
-TAGS = 16
+TAGS = 8
 """A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
 
 

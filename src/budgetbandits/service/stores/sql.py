@@ -6,7 +6,6 @@ import json
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -23,6 +22,8 @@ _ARM = "campaign, number, name, cost_cap, learned, version, active"
 _DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
 )
+_BY_ID = f"SELECT {_DECISION} FROM decision WHERE id = ?"
+_BY_KEY = f"SELECT {_DECISION} FROM decision WHERE campaign = ? AND key = ?"
 _KEY = "prefix, digest, scopes, created_at, campaign"
 _EVENT = "campaign, kind, at, decision, arm, amount, reward"
 
@@ -121,13 +122,13 @@ class SqlTransaction(Transaction):
         )
 
     def decision(self, id: str) -> Decision | None:
-        return self._one_decision("id = ?", (id,))
+        return self._one_decision(_BY_ID, (id,))
 
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
-        return self._one_decision("campaign = ? AND key = ?", (campaign, key))
+        return self._one_decision(_BY_KEY, (campaign, key))
 
-    def _one_decision(self, where: str, values: tuple[str, ...]) -> Decision | None:
-        row = self._do(f"SELECT {_DECISION} FROM decision WHERE {where}", values).fetchone()
+    def _one_decision(self, statement: str, values: tuple[str, ...]) -> Decision | None:
+        row = self._do(statement, values).fetchone()
         return None if row is None else _decision(row)
 
     def add_decision(self, decision: Decision) -> None:
@@ -253,4 +254,4 @@ def _settings(text: str) -> dict[str, Any]:
 def _decision(row: Sequence[Any]) -> Decision:
     id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, created, expires = row
     hold = Hold(amount, state, charged, overrun, bool(reported), day_of(created))
-    return replace(Decision(id, campaign, arm, hold, key, payload, created, expires), cost=cost, reward=reward)
+    return Decision(id, campaign, arm, hold, key, payload, created, expires, cost, reward)

@@ -7,8 +7,10 @@ returned from survives `kill -9` and a power cut. Readers see the last commit an
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -61,7 +63,7 @@ class SQLiteStore(Store):
         return future
 
     async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
-        """In the event loop's own thread, together with whatever else came in with this round of the loop.
+        """In the event loop's own thread, together with whatever else comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
         loop's waiting for the disk. The writer's thread takes over when it, or another process, is writing.
@@ -71,8 +73,8 @@ class SQLiteStore(Store):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((work, future))
-        if len(self._waiting) == 1:  # a round later, so that requests on the wire already share the commit
-            loop.call_soon(loop.call_soon, self._run_waiting)
+        if len(self._waiting) == 1:  # two rounds later, so that requests on the wire already share the commit
+            loop.call_soon(loop.call_soon, loop.call_soon, self._run_waiting)
         return await future
 
     def _run_waiting(self) -> None:
@@ -141,6 +143,7 @@ class _Writer(GroupWriter):
     broken = sqlite3.OperationalError
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
         self._rows: dict[str, Campaign] = {}
@@ -148,21 +151,24 @@ class _Writer(GroupWriter):
         super().__init__("store-writer")
 
     def begin(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
+        end = time.monotonic() + PATIENCE
+        while not self.begin_at_once():
+            if time.monotonic() > end:
+                raise sqlite3.OperationalError(f"another process has been writing for {PATIENCE:g} seconds")
+            time.sleep(random.uniform(0.0005, 0.005))
+
+    def begin_at_once(self) -> bool:
+        """False, and nothing has happened, if another process is writing."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return False
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:  # another connection has written
             self._version = version
             self._rows.clear()
-
-    def begin_at_once(self) -> bool:
-        """False, and nothing has happened, if another process is writing."""
-        self._connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            self.begin()
-        except sqlite3.OperationalError:
-            return False  # the patient way will find out what it is
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
         return True
 
     def transaction(self) -> WritingTransaction:
