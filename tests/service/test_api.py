@@ -383,7 +383,11 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     def start():
         serve = "from budgetbandits.launcher import main; main()"
         process = subprocess.Popen(
-            [sys.executable, "-c", serve, "serve", "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", serve, "serve", "--port", str(port)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         while process.poll() is None:
             try:
@@ -400,6 +404,8 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     process = start()
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=20)[0]
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in said.splitlines() if line[0] == "{"] == ["serving", "stopped"]
     key = re.search(r"shown this once: (bb_\S+)", said)[1]
     process = start()
     headers = {"Authorization": f"Bearer {key}"}

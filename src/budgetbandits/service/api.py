@@ -138,7 +138,8 @@ def _deciding(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
         metrics.feedback.inc()
         if booked.overrun and booked.cost_is_new:
             metrics.overruns.inc()
-            log.warning("overrun: the campaign is frozen", campaign=campaign, **vars(booked))
+            told = {"decision": booked.decision, "overrun": booked.overrun}
+            log.warning("overrun: the campaign is frozen", campaign=campaign, **told)
 
     @app.post(**_hot(decisions, Decided, AskDecision, keyed=True), status_code=201)
     async def decide(request: Request) -> Response:
