@@ -112,13 +112,14 @@ def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):
         return work
 
     async def run():
-        return await asyncio.gather(*(filled.perform(raise_it(n % 5 == 0)) for n in range(60)), return_exceptions=True)
+        works = [raise_it(n % 5 == 0) for n in range(150)]
+        return await asyncio.gather(*(filled.perform(work) for work in works), return_exceptions=True)
 
     results = asyncio.run(run())
-    assert [isinstance(result, NotFound) for result in results] == [n % 5 == 0 for n in range(60)]
+    assert [isinstance(result, NotFound) for result in results] == [n % 5 == 0 for n in range(150)]
     versions = [result for result in results if not isinstance(result, NotFound)]
-    assert sorted(versions) == list(range(ONE.version, ONE.version + 48))
-    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 48
+    assert sorted(versions) == list(range(ONE.version, ONE.version + 120))
+    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 120
 
 
 def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_path):

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
-from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.ledger import Account, Limits, Status, to_micros, to_units
 from budgetbandits.service.mind import Draws, Mind, rises, tags
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
 
@@ -216,6 +216,14 @@ def found(tx: Transaction, campaign: str) -> Campaign:
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
+
+
+def limits_of(row: Campaign) -> Limits:
+    """How fast a campaign may spend."""
+    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
+    if daily_cap is None and pace_seconds is None:
+        return ledger.NO_LIMITS
+    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
 
 
 def summary(row: Campaign) -> dict[str, Any]:

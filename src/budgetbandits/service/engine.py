@@ -21,8 +21,8 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.campaigns import Campaigns, found
-from budgetbandits.service.ledger import Limits, to_micros, to_units
+from budgetbandits.service.campaigns import Campaigns, found, limits_of
+from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.mind import Mind
 from budgetbandits.service.stores.base import Campaign, Decision, Event, Transaction
 
@@ -278,14 +278,6 @@ def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float
             tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
             count += 1
     return count
-
-
-def limits_of(row: Campaign) -> Limits:
-    """How fast a campaign may spend."""
-    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
-    if daily_cap is None and pace_seconds is None:
-        return ledger.NO_LIMITS
-    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
 
 
 def _replaced(mind: Mind, before: Mapping[str, Any]) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
-from budgetbandits.service.stores.grouping import Answerable, Answers, GroupWriter, Piece, give
+from budgetbandits.service.stores.grouping import GROUP, Answerable, Answers, GroupWriter, Piece, give
 from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
 
 PATIENCE = 30.0
@@ -78,7 +78,9 @@ class SQLiteStore(Store):
         return await future
 
     def _run_waiting(self) -> None:
-        group, self._waiting = self._waiting, []
+        group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._run_waiting)
         try:
             answers = self._run_at_once(group)
             if answers is not None:
@@ -162,7 +164,7 @@ class _Writer(GroupWriter):
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # the upper bits say why it is busy
                 raise
             return False
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
