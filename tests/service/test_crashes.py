@@ -1,16 +1,26 @@
-"""Real processes on one SQLite file: many at once to the end of the money, and `kill -9` under load."""
+"""Real processes on one SQLite file: many at once to the end of the money, and `kill -9` under load, of workers and of
+the server."""
 
+import contextlib
 import multiprocessing
 import os
 import random
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
-from budgetbandits.errors import HoldRefused
+import httpx
+
+from budgetbandits.errors import HoldRefused, Unreachable
 from budgetbandits.service.audit import verify
+from budgetbandits.service.client import Client
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.base import all_decisions
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 # children of a fresh server process that has imported everything: quick to start, and without our threads
@@ -106,3 +116,68 @@ def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path):
             pass
         assert engine.account(campaign).held == 0
         assert verify(store, campaign) == []
+
+
+def serving(folder, port):
+    """A server of its own; ready when this returns."""
+    start = "from budgetbandits.launcher import main; main()"
+    command = [sys.executable, "-c", start, "serve", "--port", str(port)]
+    with (folder / "said").open("a") as said:
+        server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/readyz").raise_for_status()
+        except httpx.HTTPError:
+            assert server.poll() is None
+            time.sleep(0.02)
+        else:
+            return server
+
+
+def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path):
+    """Four clients go on through five `kill -9`; each asks again under its key until it has an answer."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server, notes, over = serving(tmp_path, port), [], threading.Event()
+    address, key = f"http://127.0.0.1:{port}", (tmp_path / "said").read_text().split()[-1]
+
+    def until_answered(ask):
+        while True:
+            with contextlib.suppress(Unreachable):
+                return ask()
+
+    def work(name):
+        with Client(address, key) as client:
+            number = 0
+            while not over.is_set():
+                d = until_answered(lambda: client.decide("ads", key=f"{name} {number}"))  # noqa: B023
+                notes.append(("decided", d.id))
+                until_answered(lambda: d.settle(reward=float(number % 2), cost=d.hold / 2))  # noqa: B023
+                notes.append(("told", d.id))
+                number += 1
+
+    with Client(address, key) as client:
+        client.create("ads", 1e6, {"a": 1.0, "b": 0.75})
+    workers = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for _ in range(5):
+        seen = len(notes)
+        while len(notes) < seen + 40:
+            time.sleep(0.005)
+        server.kill()
+        server.wait()
+        server = serving(tmp_path, port)
+    over.set()
+    for worker in workers:
+        worker.join()
+    server.terminate()
+    assert server.wait() == 0
+    decided, told = ([id for what, id in notes if what == kind] for kind in ("decided", "told"))
+    assert len(decided) == len(set(decided)) == len(told) >= 100
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        rows = store.read(lambda tx: list(all_decisions(tx, tx.campaign_named("ads").id)))
+        assert {row.id for row in rows} == set(decided)  # nothing lost, and nothing decided twice
+        assert all(row.hold.state == "settled" for row in rows)
+        assert verify(store, "ads") == []
