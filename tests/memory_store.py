@@ -120,6 +120,17 @@ class _Memory(Transaction):
         made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]
         return [(event.seq, self.decision(event.decision)) for event in made[:limit]]
 
+    def totals(self, campaign):
+        of_arm = {}
+        for made in self.store.decisions.values():
+            if made.campaign == campaign:
+                open, spent, reward = of_arm.get(made.arm, (0, 0, 0.0))
+                hold = made.hold
+                of_arm[made.arm] = (
+                    open + (hold.state == "pending"), spent + hold.charged + hold.overrun, reward + (made.reward or 0.0)
+                )  # fmt: skip
+        return [(arm, *total) for arm, total in sorted(of_arm.items())]
+
     def beat(self, now):
         self._put(self.store.heartbeat, 1, now)
 

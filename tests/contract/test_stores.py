@@ -98,6 +98,18 @@ def test_decisions_come_in_the_order_they_were_made(filled):
     assert [each for _, each in filled.read(lambda tx: tx.decisions("c1", first[1][0], 2))] == made[2:4]
 
 
+def test_totals_of_arms(filled):
+    def work(tx):
+        told = Hold(50, "settled", 30, 20, True)
+        tx.add_decision(replace(MADE, id="t1", key="1", arm=0, hold=told, cost=50, reward=0.5))
+        tx.add_decision(replace(MADE, id="t2", key="2", arm=0, hold=told, cost=50))
+        tx.add_decision(replace(MADE, id="t3", key="3", arm=1, hold=Hold(50, "voided")))
+
+    filled.write(work)
+    assert filled.read(lambda tx: tx.totals("c1")) == [(0, 0, 100, 0.5), (1, 1, 0, 0.0)]
+    assert filled.read(lambda tx: tx.totals("none")) == []
+
+
 def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):
     """Those that fail have written something before, so the others' work must survive its being undone."""
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from budgetbandits.errors import NotAllowed, NotFound
 from budgetbandits.service.api import create_app
 from budgetbandits.service.auth import KeyRing, drop_key, make_key
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 
 CAMPAIGN = {"name": "ads", "budget": 10.0, "arms": {"search": 1.0, "mail": 0.5}}
@@ -217,6 +219,7 @@ def test_batches(service, campaign):
     held = service("GET", campaign).json()["held"]
     refused = service("POST", f"{campaign}/decisions/batch", {"count": 100}, Idempotency_Key="two")
     assert (refused.status_code, refused.json()["title"]) == (409, "blocked_by_holds")
+    assert "of 100 fit" in refused.json()["detail"]
     assert service("GET", campaign).json()["held"] == held
     ids = [each["decision"] for each in made.json()["decisions"]]
     told = [
@@ -368,6 +371,28 @@ def test_a_key_with_another_context_is_a_conflict(service, campaign):
     answer = service("POST", f"{campaign}/decisions", {"context": {"visitor": 2}}, Idempotency_Key="one")
     assert answer.status_code == 409
     assert service("POST", f"{campaign}/decisions", {}).status_code == 422  # no key at all
+
+
+def test_a_decision_needs_no_body(service, campaign):
+    assert service("POST", f"{campaign}/decisions", Idempotency_Key="one").status_code == 201
+
+
+def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.api.READY_WITHIN", 0.2)
+    with SQLiteStore(tmp_path / "money.db") as store:
+        other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        app = httpx.ASGITransport(create_app(Engine(store), store))
+
+        async def ready():
+            async with httpx.AsyncClient(transport=app, base_url="http://service") as client:
+                return (await client.get("/readyz")).status_code
+
+        assert asyncio.run(ready()) == 503
+        other.execute("ROLLBACK")
+        other.close()
+        assert asyncio.run(ready()) == 200
+    assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):

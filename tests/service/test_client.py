@@ -173,8 +173,12 @@ def test_errors_have_their_names(client):
         d.settle(reward=2.0)
     with pytest.raises(UnknownArm, match="no arm"):
         client.retire_arm("ads", "radio")
-    with pytest.raises(ServiceError, match="count"):
+    with pytest.raises(BadParameter, match="count"):
         client.decide_many("ads", 0)
+    with pytest.raises(BadParameter, match="pass a dictionary"):
+        client.decide("ads", context=[1])
+    with pytest.raises(BadParameter, match="begins with http"):
+        Client("localhost:8000", "bb_1_2")
     d.settle(cost=0.1)
     with pytest.raises(AlreadyResolved):
         d.void()
@@ -260,7 +264,7 @@ def test_operators(client, tmp_path):
     client.export("ads", tmp_path / "all.parquet", table="events")
     assert polars.read_csv(tmp_path / "made.csv").height == 1
     assert polars.read_parquet(tmp_path / "all.parquet")["kind"].to_list()[-1] == "decided"
-    with pytest.raises(ServiceError, match="format"):
+    with pytest.raises(BadParameter, match="format"):
         client.export("ads", tmp_path / "made.txt")
     assert [info.name for info in client.campaigns()] == ["ads"]
     assert client.close_campaign("ads").status == "closed"

@@ -1,6 +1,7 @@
 """The commands for operators, on a store that a server could be using at the same time."""
 
 import json
+import re
 
 import polars
 import pytest
@@ -37,7 +38,9 @@ def test_a_campaigns_life(say, tmp_path):
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         answer = Engine(store).decide("ads", "one")
         Engine(store).feedback(answer.decision, cost=0.25, reward=1.0)
-    assert "spent 0.25" in say("campaign", "show", "ads")
+    shown = say("campaign", "show", "ads")
+    assert "spent 0.25" in shown
+    assert re.search(r"(search|mail) +[\d.]+ +1 +0 +0.25 +1.0 +4 ", shown)
     assert json.loads(say("campaign", "show", "ads", "--json"))["spent"] == 0.25
     assert "budget 520.50" in say("campaign", "top-up", "ads", "20.5")
     assert "ads is paused" in say("campaign", "pause", "ads")

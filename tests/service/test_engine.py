@@ -19,6 +19,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
+from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.mind import Mind
@@ -200,9 +201,18 @@ def test_a_paced_campaign_spends_its_budget_evenly(engine, clock):
 def test_a_batch_is_all_or_nothing(engine, campaign):
     assert len(engine.decide_many(campaign, "one", 4)) == 4
     before = engine.account(campaign)
-    with pytest.raises(HoldRefused):
+    with pytest.raises(HoldRefused, match="of 100 fit") as refused:
         engine.decide_many(campaign, "two", 100)
+    assert (refused.value.reason, refused.value.retry_after) == ("blocked_by_holds", 1.0)
     assert engine.account(campaign) == before
+    fresh = engine.create("fresh", "bts", budget=10.0, arms=ARMS)
+    with pytest.raises(HoldRefused, match="ask for fewer") as refused:
+        engine.decide_many(fresh, "two", 100)
+    assert (refused.value.reason, refused.value.retry_after) == ("exhausted", None)
+    engine.decide(fresh, "single")
+    for key in ("single", "batch"):
+        with pytest.raises(Conflict, match="another context or count"):
+            engine.decide_many(fresh, "batch", 2) and engine.decide(fresh, key) and engine.decide_many(fresh, key, 2)
     assert verify(engine._store, campaign) == []
     for count in (0, 1001):
         with pytest.raises(BadParameter, match="count is"):
@@ -262,6 +272,15 @@ def test_voiding(engine, campaign):
     assert engine.account(campaign).held == 0
     with pytest.raises(Conflict, match="voided"):
         engine.feedback(answer.decision, reward=1.0, cost=0.1)
+
+
+def test_a_call_that_brought_something_was_made(engine, campaign):
+    answer = engine.decide(campaign, "one")
+    engine.feedback(answer.decision, reward=1.0)
+    with pytest.raises(Conflict, match="so the call was made"):
+        engine.void(answer.decision)
+    engine.feedback(answer.decision, cost=0.25)
+    assert engine.totals(campaign) == {answer.arm: Total(0, 0.25, 1.0)}
 
 
 def test_closed_is_for_good(engine, campaign):

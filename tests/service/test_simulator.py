@@ -84,6 +84,8 @@ class World:
         assert engine.decide_many(self.campaign, key, 3) == answers
         with pytest.raises(Conflict):
             engine.decide_many(self.campaign, key, 2)
+        with pytest.raises(Conflict):
+            engine.decide(self.campaign, key)
         for number, answer in enumerate(answers):
             self.keys[f"{key} [{number}]"] = answer
             self.batched.add(f"{key} [{number}]")
@@ -138,7 +140,7 @@ class World:
             answer = self.random.choice(self.open)
             try:
                 engine.void(answer.decision)
-            except AlreadyResolved:
+            except (AlreadyResolved, Conflict):
                 self.happened["void too late"] += 1
 
     def tick(self, engine):

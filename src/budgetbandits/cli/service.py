@@ -23,6 +23,7 @@ from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.audit import verify
 from budgetbandits.service.auth import drop_key, make_key
+from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
 from budgetbandits.service.stores import open_store
@@ -50,8 +51,7 @@ def serve_command(
         from budgetbandits.service.serve import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    print(f"Serving {_public(store)} on http://{host}:{port}", flush=True)
-    serve(store, host, port)
+    serve(store, host, port, _public(store))
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------
@@ -71,16 +71,20 @@ def create_command(
     daily_cap: Annotated[float | None, typer.Option(help="What a day's (UTC) decisions may cost.")] = None,
     pace_seconds: Annotated[float | None, typer.Option(help="Spread the budget evenly over so many seconds.")] = None,
     cost_floor: Annotated[float | None, typer.Option(help="For policies that must know a least mean cost.")] = None,
+    cost: Annotated[list[str] | None, typer.Option(help="NAME=COST, for policies that must know all costs.")] = None,
     store: Address = DATABASE,
 ) -> None:
     """Open a campaign."""
+    known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
+    if cost:
+        known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
         engine.create(
             name, policy, budget, _arms(arm), reward_max=reward_max, hold_seconds=hold_seconds,
             on_expire="release" if on_expire == "release" else _charge(on_expire), daily_cap=daily_cap,
-            pace_seconds=pace_seconds, known={} if cost_floor is None else {"cost_floor": cost_floor},
+            pace_seconds=pace_seconds, known=known,
         )  # fmt: skip
-        _show(engine.describe(name))
+        _show(engine, name)
 
 
 @campaign_app.command("list")
@@ -105,11 +109,10 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
 def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """One campaign, its terms and its arms."""
     with _opened(store) as (engine, _):
-        row = engine.describe(campaign)
-    if as_json:
-        print(json.dumps(row, indent=2))
-    else:
-        _show(row)
+        if as_json:
+            print(json.dumps(engine.describe(campaign), indent=2))
+        else:
+            _show(engine, campaign)
 
 
 @campaign_app.command("top-up")
@@ -117,7 +120,7 @@ def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> 
     """Raise the budget."""
     with _opened(store) as (engine, _):
         engine.top_up(campaign, amount)
-        _show(engine.describe(campaign))
+        _show(engine, campaign)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
@@ -142,7 +145,7 @@ def add_arm_command(
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
         engine.add_arm(campaign, name, cap)
-        _show(engine.describe(campaign))
+        _show(engine, campaign)
 
 
 @campaign_app.command("retire-arm")
@@ -150,7 +153,7 @@ def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> N
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
         engine.retire_arm(campaign, arm)
-        _show(engine.describe(campaign))
+        _show(engine, campaign)
 
 
 @campaign_app.command("export")
@@ -258,7 +261,8 @@ def _charge(on_expire: str) -> Literal["charge"]:
     return "charge"
 
 
-def _show(row: dict[str, Any]) -> None:
+def _show(engine: Engine, campaign: str) -> None:
+    row, totals = engine.describe(campaign), engine.totals(campaign)
     console = Console()
     console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {_when(row['created_at'])}")
     console.print(
@@ -272,13 +276,15 @@ def _show(row: dict[str, Any]) -> None:
     console.print("; ".join(terms), highlight=False)
     table = plain_table()
     table.add_column("arm", overflow="fold")
-    for title in ("cost cap", "pulls"):
-        table.add_column(title, justify="right")
+    for title in ("cost cap", "pulls", "open", "spent", "reward", "reward per cost"):
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
     for arm in row["arms"]:
-        table.add_row(
-            escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", "" if arm["active"] else "retired"
-        )
+        total = totals.get(arm["name"], Total())
+        ratio = f"{total.reward / total.spent:,.4g}" if total.spent else ""
+        money = (f"{total.open:,}", f"{total.spent:,.2f}", f"{total.reward:,.1f}", ratio)
+        state = "" if arm["active"] else "retired"
+        table.add_row(escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", *money, state)
     console.print(table)
 
 

@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.auth import KeyRing
 from budgetbandits.service.door import Door, ShortCut
@@ -54,6 +54,7 @@ from budgetbandits.service.schemas import (
 )
 from budgetbandits.service.stores.base import Store
 
+READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 B = TypeVar("B", bound=BaseModel)
@@ -102,8 +103,11 @@ def _watching(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys
 
     @app.get("/readyz")
     def readyz() -> Status:
-        """A row was written and committed just now; 503 if that fails."""
-        store.write(lambda tx: tx.beat(time.time()))
+        """A row was written and committed just now; 503 if that fails or takes more than two seconds."""
+        try:
+            store.submit(lambda tx: tx.beat(time.time())).result(READY_WITHIN)
+        except TimeoutError:
+            raise StoreError(f"nothing could be written for {READY_WITHIN:g} seconds") from None
         return Status(status="ready")
 
     @app.get("/metrics", dependencies=[_allowed(keys, "read")], response_class=Response)
@@ -304,7 +308,7 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
 async def _body(request: Request, kind: type[B]) -> B:
     """What was sent, checked; errors look as FastAPI's do."""
     try:
-        return kind.model_validate_json(await request.body())
+        return kind.model_validate_json(await request.body() or b"{}")
     except ValidationError as error:
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
 

@@ -83,6 +83,8 @@ class KeyRing:
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
             raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
+        if known.campaign and campaign is None:
+            raise NotAllowed("this key is for one campaign only; use one that is for all", known=True)
         if known.campaign and campaign not in known.campaign:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
         return key

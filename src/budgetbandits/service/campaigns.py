@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
@@ -22,6 +22,15 @@ from budgetbandits.service.stores.base import Campaign, Event, Store, Transactio
 
 HOLD_SECONDS = 3600.0
 ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Total:
+    """What an arm's decisions have come to: how many are open, what was spent, what they brought."""
+
+    open: int = 0
+    spent: float = 0.0
+    reward: float = 0.0
 
 
 class Campaigns:
@@ -123,6 +132,16 @@ class Campaigns:
     def overview(self) -> list[dict[str, Any]]:
         """What `describe` says of every campaign, without the arms."""
         return self._store.read(lambda tx: [summary(row) for row in tx.campaigns()])
+
+    def totals(self, campaign: str) -> dict[str, Total]:
+        """What each arm has cost and brought, by name; every decision is looked at, so this takes its time."""
+
+        def work(tx: Transaction) -> dict[str, Total]:
+            row = found(tx, campaign)
+            names = [arm.name for arm in tx.arms(row.id)]
+            return {names[arm]: Total(open, to_units(spent), reward) for arm, open, spent, reward in tx.totals(row.id)}
+
+        return self._store.read(work)
 
     def top_up(self, campaign: str, amount: float) -> None:
         """Raise the budget."""

@@ -28,7 +28,15 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, NotAllowed, ServiceError, Unreachable
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetBanditsError,
+    HoldRefused,
+    NotAllowed,
+    NotFound,
+    ServiceError,
+    Unreachable,
+)
 
 TRIES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -171,7 +179,7 @@ class Client:
     def __init__(
         self, url: str, key: str, *, timeout: float = 10.0, transport: httpx.BaseTransport | None = None
     ) -> None:
-        self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=timeout, transport=transport)
+        self._http = httpx.Client(base_url=_address(url), headers=_headers(key), timeout=timeout, transport=transport)
 
     # --- for workers ---------------------------------------------------------------------------------------------
 
@@ -220,6 +228,7 @@ class Client:
         return self._do(_Call("POST", "/v1/campaigns", CampaignInfo.read, body, repeatable=False))
 
     def campaign(self, campaign: str) -> CampaignInfo:
+        """One campaign with its arms."""
         return self._do(_Call("GET", _path(campaign), CampaignInfo.read))
 
     def campaigns(self) -> list[CampaignInfo]:
@@ -231,6 +240,7 @@ class Client:
         return self._change(campaign, "top-up", {"amount": amount})
 
     def pause(self, campaign: str) -> CampaignInfo:
+        """No decisions until it is resumed; feedback goes on."""
         return self._change(campaign, "pause")
 
     def resume(self, campaign: str) -> CampaignInfo:
@@ -242,9 +252,11 @@ class Client:
         return self._change(campaign, "close")
 
     def add_arm(self, campaign: str, name: str, cost_cap: float) -> CampaignInfo:
+        """A new arm, from the next decision on."""
         return self._change(campaign, "arms", {"name": name, "cost_cap": cost_cap})
 
     def retire_arm(self, campaign: str, name: str) -> CampaignInfo:
+        """Never choose this arm again."""
         return self._change(campaign, f"arms/{quote(name, safe='')}/retire")
 
     def verify(self, campaign: str) -> list[str]:
@@ -309,7 +321,9 @@ class AsyncClient:
     def __init__(
         self, url: str, key: str, *, timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=timeout, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=_address(url), headers=_headers(key), timeout=timeout, transport=transport
+        )
 
     async def decide(
         self, campaign: str, *, key: str | None = None, context: Mapping[str, Any] | None = None, wait: float = 0.0
@@ -346,6 +360,7 @@ class AsyncClient:
         await self._do(_void(campaign, decision))
 
     async def campaign(self, campaign: str) -> CampaignInfo:
+        """One campaign with its arms."""
         return await self._do(_Call("GET", _path(campaign), CampaignInfo.read))
 
     async def close(self) -> None:
@@ -383,14 +398,14 @@ class AsyncClient:
 
 
 def _decide(campaign: str, key: str | None, context: Mapping[str, Any] | None) -> _Call[tuple[Any, ...]]:
-    body = {"context": dict(context or {})}
+    body = {"context": _context(context)}
     return _Call("POST", _path(campaign, "decisions"), _read_decision, body, _keyed(key))
 
 
 def _decide_many(
     campaign: str, count: int, key: str | None, context: Mapping[str, Any] | None
 ) -> _Call[list[tuple[Any, ...]]]:
-    body: dict[str, Any] = {"context": dict(context or {}), "count": count}
+    body: dict[str, Any] = {"context": _context(context), "count": count}
     return _Call(
         "POST", _path(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
         body, _keyed(key),
@@ -414,6 +429,18 @@ def _void(campaign: str, decision: str) -> _Call[None]:
 
 def _path(campaign: str, *rest: str) -> str:
     return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+
+
+def _context(context: Mapping[str, Any] | None) -> dict[str, Any]:
+    if context is not None and not isinstance(context, Mapping):
+        raise BadParameter(f"context is {context!r:.60}; pass a dictionary")
+    return dict(context or {})
+
+
+def _address(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise BadParameter(f"the service's address is {url!r:.60}; it begins with http:// or https://")
+    return url
 
 
 def _keyed(key: str | None) -> dict[str, str]:
@@ -503,6 +530,10 @@ def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> Budg
         return kind(detail)
     if status in (401, 403):
         return NotAllowed(detail, known=status == 403)
+    if status == 404:
+        return NotFound(detail)
+    if status == 422:
+        return BadParameter(detail)
     if status in (402, 409):
         return HoldRefused(title, detail, retry_after)
     return ServiceError(f"{title}: {detail}")

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.campaigns import Campaigns, found, limits_of
-from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.mind import Mind
 from budgetbandits.service.stores.base import Campaign, Decision, Event, Transaction
 
@@ -113,17 +113,23 @@ class Engine(Campaigns):
         if count is None:
             requests = [(key, _digest(asked) if context else NO_CONTEXT)]
         else:
-            requests = [(f"{key} [{number}]", _digest(f"{number} of {count} {asked}")) for number in range(count)]
+            # the first goes by the key itself, so that the key cannot be used for anything else
+            keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
+            requests = [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
         return lambda tx: self._decide(tx, campaign, requests)
 
     def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
         row = found(tx, campaign)
         mind = self._mind(tx, row)
-        answers = []
+        answers: list[Answer] = []
+        before = row.account
         for key, payload in requests:
             made = _made(tx, row.id, key, payload)
             if made is None:
-                row, made = self._new(tx, row, mind, key, payload)
+                try:
+                    row, made = self._new(tx, row, mind, key, payload)
+                except HoldRefused as refused:
+                    raise _of_batch(refused, len(answers), len(requests), before) from None
             answers.append(_answer(made, mind))
         return answers
 
@@ -232,6 +238,8 @@ class Engine(Campaigns):
             row, made = _locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
+            if made.hold.state == "pending" and made.reward is not None:
+                raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
             account, hold = ledger.void(row.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
             tx.save_money(row.with_money(account))
@@ -299,11 +307,21 @@ def _news(what: str, known: float | None, told: float | None) -> bool:
     return True
 
 
+def _of_batch(refused: HoldRefused, fit: int, asked: int, before: Account) -> HoldRefused:
+    """The refusal of a batch: that its own first decisions, which are undone, hold the money is no reason to wait."""
+    if fit == 0:
+        return refused
+    what = f"{fit} of {asked} fit, and a batch is decided whole or not at all"
+    if refused.reason == "blocked_by_holds" and not before.held:
+        return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
+    return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
+
+
 def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
     if made is not None and made.payload != payload:
-        raise Conflict(f"key {key!r:.60} was used with another context; use a new key for a new decision")
+        raise Conflict(f"key {key!r:.60} was used with another context or count; use a new key for a new decision")
     return made
 
 

@@ -127,6 +127,8 @@ RETRY_SECONDS = 1.0
 
 def check_open(account: Account) -> None:
     """Refuse unless the campaign is active."""
+    if account.status == "closed":
+        raise HoldRefused("closed", "the campaign is closed for good; create a new one")
     if account.status != "active":
         raise HoldRefused(account.status, f"the campaign is {account.status}; no decisions until it is resumed")
 

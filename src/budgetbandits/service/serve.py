@@ -36,14 +36,15 @@ def first_key(store: Store) -> str | None:
     return make_key(store, ["admin"], time.time())
 
 
-def serve(address: str, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM; requests that have begun are finished."""
+def serve(address: str, host: str, port: int, name: str) -> None:
+    """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
     disable_created_metrics()  # type: ignore[no-untyped-call]  # twice as many lines that nobody reads
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
     _can_listen(host, port)
     with open_store(address) as store:
         key = first_key(store)
+        print(f"Serving {name} on http://{host}:{port}", flush=True)
         if key is not None:
             print(f"The admin key, shown this once: {key}", flush=True)
         engine, stop = Engine(store), threading.Event()
@@ -73,7 +74,7 @@ def _can_listen(host: str, port: int) -> None:
             pass
     except OSError as error:
         raise BadParameter(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --port"
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
         ) from None
 
 

@@ -152,6 +152,10 @@ class Transaction(ABC):
         """Decisions in the order they were made, each with the number of the event that tells of it."""
 
     @abstractmethod
+    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        """For each arm that was ever chosen its number, how many decisions are open, what was spent and brought."""
+
+    @abstractmethod
     def add_event(self, event: Event) -> None: ...
 
     @abstractmethod

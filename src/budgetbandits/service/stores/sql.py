@@ -164,6 +164,14 @@ class SqlTransaction(Transaction):
         )
         return [(row[0], _decision(row[1:])) for row in rows]
 
+    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        rows = self._do(
+            "SELECT arm, SUM(CASE state WHEN 'pending' THEN 1 ELSE 0 END), CAST(SUM(charged + overrun) AS BIGINT), "
+            "COALESCE(SUM(reward), 0.0) FROM decision WHERE campaign = ? GROUP BY arm ORDER BY arm",
+            (campaign,),
+        )
+        return [(arm, int(open), spent, reward) for arm, open, spent, reward in rows]
+
     def add_event(self, event: Event) -> None:
         e = event
         self._change(

@@ -7,6 +7,7 @@ returned from survives `kill -9` and a power cut. Readers see the last commit an
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import threading
@@ -22,7 +23,7 @@ from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
 from budgetbandits.service.stores.grouping import GROUP, Answerable, Answers, GroupWriter, Piece, give
 from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
 
-PATIENCE = 30.0
+PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
 
 
@@ -130,6 +131,11 @@ class SQLiteStore(Store):
             connection.close()
 
     def _connect(self) -> sqlite3.Connection:
+        try:
+            # whoever can read the file needs no key, so that shall be its owner alone
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StoreError(f"cannot open {self._path}: {error.strerror}; give the path of a file") from None
         try:
             connection = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
             for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
