@@ -115,9 +115,9 @@ def test_only_arms_that_fit_are_chosen(engine):
 def test_an_expired_hold_is_charged_and_corrected_by_late_feedback(engine, clock, campaign):
     answer = engine.decide(campaign, "one")
     clock.now += 59.0
-    assert engine.expire_due() == 0
+    assert engine.expire_due() == {}
     clock.now += 1.0
-    assert engine.expire_due() == 1
+    assert engine.expire_due() == {"ads": 1}
     assert to_units(engine.account(campaign).spent) == answer.hold
     engine.feedback(answer.decision, cost=0.1, reward=1.0)
     assert to_units(engine.account(campaign).spent) == 0.1

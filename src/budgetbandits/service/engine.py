@@ -247,21 +247,24 @@ class Engine(Campaigns):
 
         return work
 
-    def expire_due(self) -> int:
-        """Resolve the holds whose time is over; how many. One campaign's trouble does not stop the others."""
+    def expire_due(self) -> dict[str, int]:
+        """Resolve the holds whose time is over; how many, by campaign. One's trouble does not stop the others."""
         now = self._clock()
         due: dict[str, list[str]] = {}
         for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
             due.setdefault(made.campaign, []).append(made.id)
-        count, trouble = 0, None
+        expired: dict[str, int] = {}
+        trouble = None
         for campaign, decisions in due.items():
+            work = partial(_expire, campaign=campaign, decisions=decisions, now=now)
             try:
-                count += self._store.write(partial(_expire, campaign=campaign, decisions=decisions, now=now), campaign)
+                name, expired_here = self._store.write(work, campaign)
+                expired[name] = expired_here
             except Exception as error:
                 trouble = error
         if trouble is not None:
             raise trouble
-        return count
+        return expired
 
     def _remember(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int]) -> Campaign:
         """Write the campaign, and of what is learnt whatever is different: these arms, and what is no arm's."""
@@ -275,8 +278,9 @@ class Engine(Campaigns):
         return row
 
 
-def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float) -> int:
-    count = 0
+def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float) -> tuple[str, int]:
+    """The campaign's name, and how many holds have expired."""
+    name, count = found(tx, campaign).name, 0
     for decision in decisions:
         row, made = _locked(tx, decision, campaign)
         if made.hold.state == "pending":  # or it was told while we waited for the lock
@@ -285,7 +289,7 @@ def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float
             tx.save_money(row.with_money(account))
             tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
             count += 1
-    return count
+    return name, count
 
 
 def _replaced(mind: Mind, before: Mapping[str, Any]) -> list[int]:

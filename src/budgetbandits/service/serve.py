@@ -105,9 +105,10 @@ def write_logs() -> None:
 def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
     while not stop.wait(EXPIRE_EVERY):
         try:
-            while count := engine.expire_due():
-                metrics.expired.inc(count)
-                log.warning("holds expired", count=count)
+            while expired := engine.expire_due():
+                for campaign, count in expired.items():
+                    metrics.expired.inc(count)
+                    log.warning("holds expired", campaign=campaign, count=count)
         except BudgetBanditsError as error:  # the store may be back in a second
             log.warning("overdue holds not resolved", error=str(error))
         except Exception:  # a damaged campaign must not keep the others' money
