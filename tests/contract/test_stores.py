@@ -44,6 +44,19 @@ def filled(store):
     return store
 
 
+def raising(fail):
+    """Raises the campaign's version by one, and may fail after it has."""
+
+    def work(tx):
+        row = tx.campaign("c1")
+        tx.save_campaign(replace(row, version=row.version + 1))
+        if fail:
+            raise NotFound("on purpose")
+        return row.version
+
+    return work
+
+
 def test_rows_come_back_as_they_went(filled):
     assert filled.read(lambda tx: tx.campaign("c1")) == ONE
     assert filled.read(lambda tx: (tx.campaign_named("ads"), tx.campaign_named("c1"))) == (ONE, None)
@@ -113,18 +126,8 @@ def test_totals_of_arms(filled):
 def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):
     """Those that fail have written something before, so the others' work must survive its being undone."""
 
-    def raise_it(fail):
-        def work(tx):
-            row = tx.campaign("c1")
-            tx.save_campaign(replace(row, version=row.version + 1))
-            if fail:
-                raise NotFound("on purpose")
-            return row.version
-
-        return work
-
     async def run():
-        works = [raise_it(n % 5 == 0) for n in range(150)]
+        works = [raising(n % 5 == 0) for n in range(150)]
         return await asyncio.gather(*(filled.perform(work) for work in works), return_exceptions=True)
 
     results = asyncio.run(run())
@@ -196,14 +199,8 @@ def test_many_writers_at_once_lose_nothing(filled):
     """Each reads and writes the same row; some fail on purpose in the middle."""
 
     def raise_it(fail):
-        def work(tx):
-            row = tx.campaign("c1")
-            tx.save_campaign(replace(row, version=row.version + 1))
-            if fail:
-                raise NotFound("on purpose")
-
         try:
-            filled.write(work)
+            filled.write(raising(fail))
         except NotFound:
             assert fail
 

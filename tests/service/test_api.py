@@ -3,12 +3,8 @@
 import asyncio
 import io
 import json
-import re
 import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import httpx
@@ -21,6 +17,7 @@ from budgetbandits.service.auth import KeyRing, drop_key, make_key
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
+from servers import admin_key, free_port, serving
 
 CAMPAIGN = {"name": "ads", "budget": 10.0, "arms": {"search": 1.0, "mail": 0.5}}
 
@@ -405,44 +402,26 @@ def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):
 
 
 def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
-    def start():
-        serve = "from budgetbandits.launcher import main; main()"
-        process = subprocess.Popen(
-            [sys.executable, "-c", serve, "serve", "--port", str(port)],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        while process.poll() is None:
-            try:
-                ready = httpx.get(f"{address}/readyz")
-            except httpx.ConnectError:
-                time.sleep(0.05)
-            else:
-                assert ready.status_code == 200
-                return process
-        raise AssertionError(process.communicate())
-
-    port = 20_000 + hash(str(tmp_path)) % 20_000
+    port, said = free_port(), tmp_path / "said"
     address = f"http://127.0.0.1:{port}"
-    process = start()
+    process = serving(tmp_path, port)
+    key = admin_key(tmp_path)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=20)[0]
-    assert process.returncode == 0
-    assert [json.loads(line)["event"] for line in said.splitlines() if line[0] == "{"] == ["serving", "stopped"]
-    key = re.search(r"shown this once: (bb_\S+)", said)[1]
-    process = start()
+    assert process.wait(timeout=20) == 0
+    lines = said.read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines if line[0] == "{"] == ["serving", "stopped"]
+    process = serving(tmp_path, port)
     headers = {"Authorization": f"Bearer {key}"}
     campaign = httpx.post(f"{address}/v1/campaigns", json=CAMPAIGN, headers=headers).json()["id"]
     path = f"{address}/v1/campaigns/{campaign}"
     made = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
     process.kill()
-    process.communicate()
-    process = start()
+    process.wait()
+    process = serving(tmp_path, port)
     assert httpx.get(path, headers=headers).json()["held"] == made["hold"]
     again = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
     assert again == made
     process.send_signal(signal.SIGINT)
-    assert "shown this once" not in process.communicate(timeout=20)[0]
+    process.wait(timeout=20)
+    assert "shown this once" not in said.read_text()
     assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]

@@ -6,14 +6,9 @@ import multiprocessing
 import os
 import random
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-
-import httpx
 
 from budgetbandits.errors import HoldRefused, Unreachable
 from budgetbandits.service.audit import verify
@@ -22,6 +17,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import all_decisions
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from servers import admin_key, free_port, serving
 
 # children of a fresh server process that has imported everything: quick to start, and without our threads
 processes = multiprocessing.get_context("forkserver")
@@ -118,29 +114,11 @@ def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path):
         assert verify(store, campaign) == []
 
 
-def serving(folder, port):
-    """A server of its own; ready when this returns."""
-    start = "from budgetbandits.launcher import main; main()"
-    command = [sys.executable, "-c", start, "serve", "--port", str(port)]
-    with (folder / "said").open("a") as said:
-        server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.DEVNULL)
-    while True:
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/readyz").raise_for_status()
-        except httpx.HTTPError:
-            assert server.poll() is None
-            time.sleep(0.02)
-        else:
-            return server
-
-
 def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path):
     """Four clients go on through five `kill -9`; each asks again under its key until it has an answer."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server, notes, over = serving(tmp_path, port), [], threading.Event()
-    address, key = f"http://127.0.0.1:{port}", (tmp_path / "said").read_text().split()[-1]
+    address, key = f"http://127.0.0.1:{port}", admin_key(tmp_path)
 
     def until_answered(ask):
         while True:

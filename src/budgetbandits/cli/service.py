@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -23,7 +23,7 @@ from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.audit import verify
 from budgetbandits.service.auth import drop_key, make_key
-from budgetbandits.service.campaigns import Total
+from budgetbandits.service.campaigns import HOLD_SECONDS, MONEY, Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
 from budgetbandits.service.stores import open_store
@@ -64,7 +64,7 @@ def create_command(
     arm: Annotated[list[str], typer.Option(help="NAME=CAP, the most that one pull can cost; twice or more.")],
     policy: Annotated[str, typer.Option(help="Any policy of 'budgetbandits policies'.")] = "bts",
     reward_max: Annotated[float, typer.Option(help="The largest reward there can be.")] = 1.0,
-    hold_seconds: Annotated[float, typer.Option(help="How long a decision may go untold.")] = 3600.0,
+    hold_seconds: Annotated[float, typer.Option(help="How long a decision may go untold.")] = HOLD_SECONDS,
     on_expire: Annotated[str, typer.Option(help="What a hold that nobody told of becomes: charge or release.")] = (
         "charge"
     ),
@@ -81,7 +81,7 @@ def create_command(
     with _opened(store) as (engine, _):
         engine.create(
             name, policy, budget, _arms(arm), reward_max=reward_max, hold_seconds=hold_seconds,
-            on_expire="release" if on_expire == "release" else _charge(on_expire), daily_cap=daily_cap,
+            on_expire=cast(Literal["charge", "release"], on_expire), daily_cap=daily_cap,
             pace_seconds=pace_seconds, known=known,
         )  # fmt: skip
         _show(engine, name)
@@ -98,7 +98,7 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
     table = plain_table()
     for title in ("campaign", "status"):
         table.add_column(title, overflow="fold")
-    for title in ("budget", "spent", "held", "left", "overrun"):
+    for title in MONEY:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(escape(row["name"]), row["status"], *_money(row))
@@ -255,12 +255,6 @@ def _arm(text: str) -> tuple[str, float]:
         raise BadParameter(f"arm {text!r} is not NAME=CAP; write for example search=2.50") from None
 
 
-def _charge(on_expire: str) -> Literal["charge"]:
-    if on_expire != "charge":
-        raise BadParameter(f"on_expire is {on_expire!r}; use charge or release")
-    return "charge"
-
-
 def _show(engine: Engine, campaign: str) -> None:
     row, totals = engine.describe(campaign), engine.totals(campaign)
     console = Console()
@@ -286,9 +280,6 @@ def _show(engine: Engine, campaign: str) -> None:
         state = "" if arm["active"] else "retired"
         table.add_row(escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", *money, state)
     console.print(table)
-
-
-MONEY = ("budget", "spent", "held", "left", "overrun")
 
 
 def _money(row: dict[str, Any]) -> list[str]:

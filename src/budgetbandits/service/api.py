@@ -69,7 +69,7 @@ def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> 
     )  # fmt: skip
     metrics, keys = metrics or Metrics(engine), KeyRing(store)
     handle_errors(app)
-    _watching(app, engine, store, metrics, keys)
+    _watching(app, store, metrics, keys)
     short_cuts = _deciding(app, engine, store, metrics, keys)
     _operating(app, engine, store, keys)
     return Door(app, metrics, short_cuts)
@@ -93,7 +93,7 @@ async def _check(keys: KeyRing, request: Request, scope: str) -> None:
         await run_in_threadpool(keys.check, key, scope, campaign)
 
 
-def _watching(app: FastAPI, engine: Engine, store: Store, metrics: Metrics, keys: KeyRing) -> None:
+def _watching(app: FastAPI, store: Store, metrics: Metrics, keys: KeyRing) -> None:
     """Routes for whoever keeps the service running."""
 
     @app.get("/healthz")

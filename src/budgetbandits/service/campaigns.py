@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,6 +21,9 @@ from budgetbandits.service.mind import Draws, Mind, rises, tags
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
 
 HOLD_SECONDS = 3600.0
+MONEY = ("budget", "spent", "held", "left", "overrun")
+"""What is said of a campaign's money, wherever it is."""
+
 ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -94,8 +97,7 @@ class Campaigns:
         )  # fmt: skip
 
         def work(tx: Transaction) -> None:
-            if tx.campaign_named(name) is not None:
-                raise Conflict(f"there is a campaign {name!r} already; give this one another name")
+            _check_free(tx, name)
             tx.add_campaign(campaign)
             tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
@@ -103,8 +105,7 @@ class Campaigns:
         try:
             self._store.write(work)
         except StoreError:
-            if name in self.names():  # somebody else was quicker
-                raise Conflict(f"there is a campaign {name!r} already; give this one another name") from None
+            self._store.read(lambda tx: _check_free(tx, name))  # somebody else may have been quicker
             raise
         return campaign.id
 
@@ -151,8 +152,9 @@ class Campaigns:
             row = open_campaign(tx, campaign)
             mind = self._mind(tx, row)
             row = replace(row, account=ledger.top_up(row.account, micros))
+            self._set_aside(row)
             mind.hear_budget(row.account.budget, row.settings)
-            tx.save_campaign(mind.of_campaign(row))
+            self._changed(tx, row, mind)
             tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
 
         self._store.write(work)
@@ -182,10 +184,9 @@ class Campaigns:
                 )
             if "costs" in mind.state.known:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+            self._set_aside(row)
             arm = mind.add(name, cap)
-            row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm)])
-            tx.save_campaign(row)
+            self._changed(tx, row, mind, [arm])
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
         self._store.write(work)
@@ -201,10 +202,9 @@ class Campaigns:
             arm, active = mind.names.index(name), mind.state.active
             if active[arm] and active.sum() == 1:
                 raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
+            self._set_aside(row)
             active[arm] = False
-            row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm)])
-            tx.save_campaign(row)
+            self._changed(tx, row, mind, [arm])
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
         self._store.write(work)
@@ -217,6 +217,18 @@ class Campaigns:
         elif mind.tag != known[0]:
             mind.catch_up(row, tx.arms(row.id, since=mind.version))
         return mind
+
+    def _set_aside(self, row: Campaign) -> None:
+        """Before its mind is changed: until the change has its tag, nobody may take it for the mind before."""
+        self._minds.pop(row.id, None)
+
+    def _changed(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int] = ()) -> Campaign:
+        """Write a campaign whose mind has changed, and these of its arms; its mind may be used again."""
+        row = mind.of_campaign(row)
+        tx.save_arms([mind.row(row, arm) for arm in arms])
+        tx.save_campaign(row)
+        self._minds[row.id] = mind
+        return row
 
 
 def open_campaign(tx: Transaction, campaign: str) -> Campaign:
@@ -249,13 +261,18 @@ def summary(row: Campaign) -> dict[str, Any]:
     """A campaign's money, in the user's unit, and its terms."""
     account, settings = row.account, row.settings
     daily_cap = settings.get("daily_cap")
-    amounts = {name: to_units(getattr(account, name)) for name in ("budget", "spent", "held", "left", "overrun")}
+    amounts = {name: to_units(getattr(account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
         "reward_max": settings["reward_max"], "hold_seconds": settings["hold_seconds"],
         "on_expire": settings["on_expire"], "daily_cap": None if daily_cap is None else to_units(daily_cap),
         "pace_seconds": settings.get("pace_seconds"), "created_at": row.created_at,
     }  # fmt: skip
+
+
+def _check_free(tx: Transaction, name: str) -> None:
+    if tx.campaign_named(name) is not None:
+        raise Conflict(f"there is a campaign {name!r} already; give this one another name")
 
 
 def check_name(what: str, name: Any) -> None:

@@ -309,7 +309,7 @@ class Client:
             except httpx.TransportError as error:
                 _give_up(call, pause, error)
             else:
-                if answer.status_code not in AGAIN or not call.repeatable or pause is None:
+                if answer.status_code not in AGAIN or pause is None:
                     return _result(call, answer)
             time.sleep(pause or 0.0)
         raise AssertionError
@@ -388,7 +388,7 @@ class AsyncClient:
             except httpx.TransportError as error:
                 _give_up(call, pause, error)
             else:
-                if answer.status_code not in AGAIN or not call.repeatable or pause is None:
+                if answer.status_code not in AGAIN or pause is None:
                     return _result(call, answer)
             await asyncio.sleep(pause or 0.0)
         raise AssertionError

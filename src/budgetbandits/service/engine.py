@@ -146,7 +146,7 @@ class Engine(Campaigns):
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
         before = dict(vars(mind.state))
-        self._minds.pop(row.id, None)  # a mind that is being changed is nobody's until the change has its tag
+        self._set_aside(row)
         arm = mind.choose(id, fitting)
         if arm is None:
             ledger.stop(row.policy)
@@ -222,7 +222,7 @@ class Engine(Campaigns):
             tx.save_money(row)
         else:
             mind = self._mind(tx, row)
-            self._minds.pop(row.id, None)  # a mind that is being changed is nobody's until the change has its tag
+            self._set_aside(row)
             mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
             self._remember(tx, row, mind, [told.arm])
         return Booked(made.id, to_units(told.hold.overrun), new_cost)
@@ -269,11 +269,8 @@ class Engine(Campaigns):
     def _remember(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int]) -> Campaign:
         """Write the campaign, and of what is learnt whatever is different: these arms, and what is no arm's."""
         if arms or mind.single() != row.learned["single"]:
-            row = mind.of_campaign(row)
-            tx.save_arms([mind.row(row, arm) for arm in arms])
-            tx.save_campaign(row)
-        else:
-            tx.save_money(row)
+            return self._changed(tx, row, mind, arms)
+        tx.save_money(row)
         self._minds[row.id] = mind
         return row
 

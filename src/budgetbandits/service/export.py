@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, StoreError
 from budgetbandits.service.campaigns import found
@@ -32,7 +32,7 @@ COLUMNS: dict[Table, dict[str, type]] = {
 def export(store: Store, campaign: str, path: Path, table: Table = "decisions") -> int:
     """Write a campaign's table, all of it or nothing; the format is that of the name's ending. How many rows."""
     kind = path.suffix.removeprefix(".")
-    if kind not in ("csv", "parquet"):
+    if kind not in get_args(Format):
         raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

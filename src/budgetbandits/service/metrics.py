@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from typing import Any
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.campaigns import MONEY, Campaigns
+from budgetbandits.service.ledger import Status
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-MONEY = ("budget", "spent", "held", "left", "overrun")
-STATUSES = ("active", "paused", "frozen", "closed")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -75,6 +74,6 @@ class _Money(Collector):
             "budgetbandits_campaign_status", "1 for the status a campaign has.", labels=["campaign", "status"]
         )  # fmt: skip
         for row in rows:
-            for status in STATUSES:
+            for status in get_args(Status):
                 gauge.add_metric([row["name"], status], float(row["status"] == status))
         yield gauge

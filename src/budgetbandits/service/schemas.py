@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from budgetbandits.service.campaigns import HOLD_SECONDS
 from budgetbandits.service.engine import LARGEST_BATCH
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
@@ -28,7 +29,7 @@ class NewCampaign(Body):
     budget: Money
     arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)]
     reward_max: Annotated[FiniteFloat, Field(gt=0.0, le=1e12)] = 1.0
-    hold_seconds: Seconds = 3600.0
+    hold_seconds: Seconds = HOLD_SECONDS
     on_expire: Literal["charge", "release"] = "charge"
     daily_cap: Money | None = None
     pace_seconds: Seconds | None = None

@@ -1,0 +1,37 @@
+"""A real server in a process of its own, as a user starts it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def serving(folder, port):
+    """A server on the database of this folder, ready when this returns; what it says goes into the file ``said``."""
+    start = "from budgetbandits.launcher import main; main()"
+    command = [sys.executable, "-c", start, "serve", "--port", str(port)]
+    with (folder / "said").open("w") as said:
+        server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+    while True:
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/readyz").raise_for_status()
+        except httpx.HTTPError:
+            assert server.poll() is None, (folder / "said").read_text()
+            time.sleep(0.02)
+        else:
+            return server
+
+
+def admin_key(folder):
+    """The key that the first server of this folder has just shown."""
+    return (folder / "said").read_text().partition("shown this once: ")[2].split()[0]
