@@ -9,7 +9,9 @@ from numba import njit
 
 from budgetbandits.simulation.bits import ones, trials
 from budgetbandits.simulation.draws import beta, uniform
-from budgetbandits.simulation.special import stirling_correction
+from budgetbandits.simulation.special import TABLE_SIZE, stirling_correction
+
+LOG_FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(TABLE_SIZE)])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -56,15 +58,20 @@ def binomial_by_rejection(stream, n, p):
         if k < 0.0 or k > size:
             continue
         step = k - mode
-        log_ratio = (
-            step * (math.log((p / q) * ((size - k + 1.0) / (k + 1.0))))
-            - (mode + 0.5) * math.log1p(step / (mode + 1.0))
-            - (size - mode + 0.5) * math.log1p(-step / (size - mode + 1.0))
-            + stirling_correction(mode + 1.0)
-            + stirling_correction(size - mode + 1.0)
-            - stirling_correction(k + 1.0)
-            - stirling_correction(size - k + 1.0)
-        )
+        if n < TABLE_SIZE:
+            log_ratio = step * math.log(p / q)
+            log_ratio += LOG_FACTORIALS[np.int64(mode)] + LOG_FACTORIALS[n - np.int64(mode)]
+            log_ratio -= LOG_FACTORIALS[np.int64(k)] + LOG_FACTORIALS[n - np.int64(k)]
+        else:
+            log_ratio = (
+                step * (math.log((p / q) * ((size - k + 1.0) / (k + 1.0))))
+                - (mode + 0.5) * math.log1p(step / (mode + 1.0))
+                - (size - mode + 0.5) * math.log1p(-step / (size - mode + 1.0))
+                + stirling_correction(mode + 1.0)
+                + stirling_correction(size - mode + 1.0)
+                - stirling_correction(k + 1.0)
+                - stirling_correction(size - k + 1.0)
+            )
         if math.log(v * alpha / (a / (us * us) + b)) <= log_ratio:
             return np.int64(k)
 

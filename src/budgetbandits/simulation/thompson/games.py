@@ -33,7 +33,7 @@ LONGEST_GAME = 2.0**60  # alarms are set up to 2^61 rounds ahead and have to fit
 COUNTER_NAMES = (
     "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
     "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
-    "sketched",
+    "sketched", "paired", "looks",
 )  # fmt: skip
 
 
@@ -124,6 +124,7 @@ class Settings:
     largest_dip: float = 0.3  # blocks need the leader's bound below this
     caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
     direct_above: float = 0.37  # above this bound the leader is drawn outright
+    pairs_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
 
 
 def _first_level(pool: int, classical: bool) -> float:
@@ -186,6 +187,7 @@ class Run:
         self.settings[rounds.LOG_LARGEST_DIP] = math.log(settings.largest_dip)
         self.settings[rounds.CAUTION] = settings.caution
         self.settings[rounds.LOG_DIRECT] = math.log(settings.direct_above)
+        self.settings[rounds.PAIRS_FROM] = settings.pairs_from
         self.classical = np.int64(classical)
         self.frozen = frozen
         self.budgets = budgets

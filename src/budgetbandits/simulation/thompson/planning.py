@@ -20,10 +20,20 @@ from budgetbandits.simulation.thompson.envelope import (
     shortfall_tilt,
     tangent,
 )
+from budgetbandits.simulation.thompson.pairs import (
+    RAREST,
+    chance_to_win,
+    look_ahead,
+    pulls_above,
+    smallest_count,
+    stretch_length,
+)
 
 PRICE_ROUND = 45.0  # an open round before anything is drawn
 PRICE_HOT = 45.0  # drawing one hot arm
 PRICE_SKETCH = 25.0  # sketching it, when there are two
+PRICE_PAIR = 700.0  # a stretch of rounds of two hot arms that ends with a look
+PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
 PRICE_POOL = 30.0  # drawing the best of the arms never pulled
 PRICE_OPEN_RING = 110.0  # an alarm in an open round
 PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
@@ -75,7 +85,32 @@ def block_price(a, b, c, d, level, classical):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def level_price(level, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, ceiling):
+def pair_price(posterior, first, second, level, rings, pairs_from, classical):
+    """Cost a round of pulling two hot arms in stretches, which an alarm breaks."""
+    pulls_1, pulls_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
+    if pulls_1 == 0:
+        return np.inf
+    chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
+    move_1, move_2, _, _, _ = look_ahead(posterior, first, second, pulls_1, pulls_2, classical)
+    if chance > 0.5:
+        chance = 1.0 - chance
+        move_1, move_2 = move_2, move_1
+        pulls_1, pulls_2 = pulls_2, pulls_1
+    if not (move_1 < np.inf and chance > RAREST):
+        return np.inf
+    pulls, rounds = stretch_length(chance, z, move_1, move_2)
+    if min(pulls, float(pulls_1)) < 3.0:
+        return np.inf
+    window = PRICE_WINDOW * (chance / pulls_1 + 1.0 / pulls_2)
+    broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_PAIR
+    # About a third of the way is gone, on average, before a look.
+    return window + PRICE_PAIR / (0.3 * max(rounds, 1.0)) + PRICE_WIN * chance + rings * broken
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def level_price(
+    level, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, pairs_from, ceiling
+):  # fmt: skip
     """(estimated cost of a round at this level, tangents evaluated); gives up once above the ceiling.
 
     A cold arm's tangent at the current level bounds it at every other, so most cold arms are passed over by that.
@@ -88,6 +123,7 @@ def level_price(level, current, posterior, tangents, hot_place, active, pool, cl
     rings = 0.0
     hot = 0
     leader = -1
+    rival = -1
     for slot in range(active):
         if hot_place[slot] < 0 and tangents[8 * slot + LOG_BOUND] + tangents[8 * slot + SLOPE] * fall < NEGLIGIBLE:
             continue
@@ -97,6 +133,7 @@ def level_price(level, current, posterior, tangents, hot_place, active, pool, cl
         kind, log_bound, _, _, _ = tangent(a, b, c, d, level, classical)
         if kind == NO_TANGENT or log_bound > log_hot:
             hot += 1
+            rival = leader
             leader = slot
             mean, deviation = log_ratio_spread(a, b, c, d, classical)
             log_none -= math.log1p(math.exp(min(1.7 * (mean - log_level) / deviation, 50.0)))
@@ -121,17 +158,34 @@ def level_price(level, current, posterior, tangents, hot_place, active, pool, cl
         a, b = float(posterior[4 * leader + 0]), float(posterior[4 * leader + 1])
         c, d = float(posterior[4 * leader + 2]), float(posterior[4 * leader + 3])
         in_blocks = rings * PRICE_BLOCK_RING + block_price(a, b, c, d, level, classical)
-        # A cold arm that wins has to be re-planned either way.
+        in_blocks += PRICE_COLD_PULL * 0.6 * cold_wins
         price = min(price, in_blocks)
+    if hot == 2 and pool == 0:
+        price = min(price, pair_price(posterior, leader, rival, level, rings, pairs_from, classical))
     return price, evaluated
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def choose_level(current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks):
+def has_rival(posterior, reference, active, pairs_from, classical):
+    """Whether some arm could make a pair with this one."""
+    if smallest_count(posterior, reference, classical) < pairs_from:
+        return False
+    for slot in range(active):
+        if (
+            slot != reference
+            and smallest_count(posterior, slot, classical) >= pairs_from
+            and chance_to_win(posterior, slot, reference, classical)[0] > RAREST
+        ):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def choose_level(current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, pairs_from):
     """(level, tangents evaluated): the current level unless another is clearly cheaper."""
     best = current
     price, work = level_price(
-        current, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, np.inf
+        current, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, pairs_from, np.inf
     )
     to_beat = 0.85 * price
     if pool > 0:
@@ -143,8 +197,9 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
             else:
                 candidate = 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
             price, evaluated = level_price(
-                candidate, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, to_beat
-            )
+                candidate, current, posterior, tangents, hot_place, active, pool, classical, log_hot, blocks, pairs_from,
+                to_beat,
+            )  # fmt: skip
             work += evaluated
             if price < to_beat:
                 to_beat = price
@@ -169,10 +224,12 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
     start = 0
     while start < OFFSETS.shape[0] - 1 and OFFSETS[start + 1] <= place:
         start += 1
-    # Two descents: from where the level stands, and from a little below the reference arm, because open rounds and
-    # blocks each have a minimum of their own.
-    for descent in range(2):
-        middle = start if descent == 0 else 14
+    # Descents from where the level stands, from a little below the reference arm and from far below it, because open
+    # rounds, blocks and pairs each have a minimum of their own.
+    for descent in range(3 if pool == 0 and has_rival(posterior, reference, active, pairs_from, classical) else 2):
+        middle = start if descent == 0 else 14 if descent == 1 else 20
+        if descent > 0 and abs(start - middle) <= 2:
+            continue
         for direction in (1, -1):
             index = middle if direction == 1 else middle - 1
             misses = 0
@@ -193,6 +250,7 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
                     classical,
                     log_hot,
                     blocks,
+                    pairs_from,
                     to_beat,
                 )
                 work += evaluated
@@ -203,6 +261,4 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
                 else:
                     misses += 1
                 index += direction
-        if abs(start - 14) <= 2:
-            break
     return best, work

@@ -23,7 +23,23 @@ from budgetbandits.simulation.thompson.contests import (
 )
 from budgetbandits.simulation.thompson.envelope import RATE, SLOPE, draw_best_unpulled, draw_shortfall, log_shortfall
 from budgetbandits.simulation.thompson.hot import can_sketch, draw_hot, keep_constants, resolve_hot, sketch_hot
-from budgetbandits.simulation.thompson.outcomes import FINISHED, SETTLED, settle_buffered, settle_finite, settle_one
+from budgetbandits.simulation.thompson.outcomes import (
+    CHECKPOINT,
+    FINISHED,
+    SETTLED,
+    SPENT_STEPS,
+    settle_buffered,
+    settle_finite,
+    settle_one,
+)
+from budgetbandits.simulation.thompson.pairs import (
+    FEWEST,
+    chance_to_win,
+    look,
+    look_ahead,
+    play_stretch,
+    pulls_above,
+)
 from budgetbandits.simulation.thompson.planning import (
     PRICE_BLOCK_RING,
     PRICE_COLD_PULL,
@@ -31,6 +47,7 @@ from budgetbandits.simulation.thompson.planning import (
     PRICE_FALLBACK_ARM,
     PRICE_HOT,
     PRICE_OPEN_RING,
+    PRICE_PAIR,
     PRICE_ROUND,
     PRICE_TANGENT,
     PRICE_WINDOW,
@@ -44,8 +61,8 @@ POOL = -2
 # Counters of what the engine did.
 (
     OPEN_ROUNDS, HOT_DRAWS, RINGS, ACCEPTED, FALLBACKS, BLOCK_RINGS, DUELS, DIPS, DIPS_BELOW, WINDOWS,
-    SETTLEMENTS, PLANS, LEVEL_CHANGES, TANGENTS, LEADER_SPARED, PLAN_TANGENTS, SKETCHED, COUNTERS,
-) = range(18)  # fmt: skip
+    SETTLEMENTS, PLANS, LEVEL_CHANGES, TANGENTS, LEADER_SPARED, PLAN_TANGENTS, SKETCHED, PAIRED, LOOKS, COUNTERS,
+) = range(20)  # fmt: skip
 
 # Whole-number state kept between calls.
 (
@@ -55,7 +72,7 @@ POOL = -2
 # Float state kept between calls.
 LEVEL, TILT, LOG_CEILING, LOG_HALF, EVENT_RATIO, WASTE, LIMIT, PATIENCE, FLOAT_STATE = range(9)
 # Settings.
-LOG_HOT, ALLOW_BLOCKS, LOG_LARGEST_DIP, CAUTION, LOG_DIRECT, SETTINGS = range(6)
+LOG_HOT, ALLOW_BLOCKS, LOG_LARGEST_DIP, CAUTION, LOG_DIRECT, PAIRS_FROM, SETTINGS = range(7)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -96,6 +113,14 @@ def play_on_pointers(
     limit = state_float[LIMIT]
     patience = state_float[PATIENCE]
     try_blocks = state[TRY_BLOCKS] > 0
+    pairs_from = settings[PAIRS_FROM]
+    # Of two hot arms; never kept between calls, since games of finite laws are played in one.
+    left_1 = np.int64(0)
+    left_2 = np.int64(0)
+    pair_retry = np.int64(0)
+    anchored = False
+    stale = False
+    chance, z, move_1, move_2, bend, skewest, error = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     if state[STARTED] == 0:
         state[STARTED] = 1
         hot_count = apply_level(
@@ -134,6 +159,7 @@ def play_on_pointers(
                 if take_tangent(tangents, posterior, slot, level, classical, log_hot):
                     place = hot_place[slot]
                     if place >= 0:
+                        left_1 = left_2 = pair_retry = np.int64(0)
                         hot_count -= 1
                         hot[place] = hot[hot_count]
                         hot_place[hot[place]] = place
@@ -142,6 +168,7 @@ def play_on_pointers(
                     set_alarm(tree, base, slot, time - 1 + geometric_from_rate(stream, tangents[8 * slot + RATE]))
                 else:
                     if hot_place[slot] < 0:
+                        left_1 = left_2 = pair_retry = np.int64(0)
                         set_alarm(tree, base, slot, NEVER)
                         hot_place[slot] = hot_count
                         hot[hot_count] = slot
@@ -210,7 +237,7 @@ def play_on_pointers(
                 continue
             counters[PLANS] += 1
             chosen, work = choose_level(
-                level, posterior, tangents, hot_place, active, arms - active, classical, log_hot, blocks
+                level, posterior, tangents, hot_place, active, arms - active, classical, log_hot, blocks, pairs_from
             )
             counters[PLAN_TANGENTS] += work
             cost = work * PRICE_TANGENT
@@ -224,6 +251,7 @@ def play_on_pointers(
                 cost += active * PRICE_TANGENT
                 patience = max(3.0, patience * 0.5)
                 mode = OPEN
+                left_1 = left_2 = pair_retry = np.int64(0)
             else:
                 patience = min(64.0, patience * 2.0)
             limit = cost * patience
@@ -308,6 +336,68 @@ def play_on_pointers(
             event = DUEL
             settling = pending > 0
             continue
+
+        if hot_count == 2 and active == arms and not buffered and time >= pair_retry:
+            first, second = hot[0], hot[1]
+            fresh = left_1 == 0
+            if fresh:
+                anchored = False
+                left_1, left_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
+                if left_1 > 0:
+                    move_1, move_2, bend, skewest, error = look_ahead(
+                        posterior, first, second, left_1, left_2, classical
+                    )
+            # Neither an alarm nor the end of a game may fall among rounds that are not looked at.
+            top = max(cost_top[arm_of_slot[first]], cost_top[arm_of_slot[second]])
+            room = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top
+            most = min(tree[1] - time, room)
+            won = np.int64(-1)
+            if most >= FEWEST and left_1 > 0:
+                if not anchored:
+                    chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
+                won, lost, low, high = play_stretch(
+                    stream, chance, z, 1.0 if anchored else 0.0, move_1, move_2, bend, skewest, error, left_1 - 1,
+                    left_2 - 1, most,
+                )  # fmt: skip
+                anchored = False
+            if won >= 0:
+                for place in range(2):
+                    slot, count = (first, won) if place == 0 else (second, lost)
+                    if count > 0:
+                        settle_finite(
+                            stream, arm_of_slot[slot], slot, count, frozen, settings[CAUTION], posterior,
+                            pulls, ledger, ledger_float, ends, whole, step, reward_values, reward_chances, cost_steps,
+                            cost_trials, cost_chances, cost_chance, cost_top, bernoulli, arms, number, reward_width,
+                            cost_width, out_pulls, out_reward, out_spend, out_rounds,
+                        )  # fmt: skip
+                time += won + lost
+                left_1 -= won
+                left_2 -= lost
+                stale = True
+                waste += PRICE_PAIR
+                counters[PAIRED] += won + lost
+                if high > low:
+                    counters[LOOKS] += 1
+                    wins, chance, z = look(stream, posterior, first, second, low, high, error, classical)
+                    anchored = True
+                    time += 1
+                    pending = np.int64(1)
+                    pending_slot = first if wins else second
+                    left_1 -= wins
+                    left_2 -= not wins
+                    if min(left_1, left_2) <= 0:
+                        left_1 = left_2 = np.int64(0)
+                    settling = True
+                continue
+            left_1 = left_2 = np.int64(0)
+            if most >= FEWEST:
+                if not fresh:
+                    continue  # what was left of the last look ahead was too little
+                pair_retry = time + (pulls[arm_of_slot[first]] + pulls[arm_of_slot[second]]) // 64
+        if stale:
+            stale = False
+            for place in range(hot_count):
+                keep_constants(constants, posterior, hot[place])
 
         # An open round.
         counters[OPEN_ROUNDS] += 1

@@ -1,0 +1,278 @@
+"""Two hot arms, many rounds at a time: chances, how far they can move, and the law of a stretch.
+
+Seeds are fixed; every statistical test alarms falsely at most once in a million times.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import special, stats
+
+from budgetbandits.simulation.draws import new_stream, pointer_to
+from budgetbandits.simulation.thompson import pairs
+from budgetbandits.simulation.thompson.games import FiniteLaws, Settings
+from engine_runs import bernoulli, simulate_runs
+from quadrature import selection_probabilities
+
+ALARM = 1e-6
+
+
+@njit
+def chance_to_win(counts, classical):
+    return pairs.chance_to_win(pointer_to(counts), 0, 1, classical)
+
+
+@njit
+def chance_in_full(counts, classical):
+    return pairs.chance_in_full(pointer_to(counts), 0, 1, classical)
+
+
+@njit
+def window(counts, level, classical):
+    return pairs.pulls_above(pointer_to(counts), 0, 1, level, 1000.0, classical)
+
+
+@njit
+def look_ahead(counts, pulls_1, pulls_2, classical):
+    return pairs.look_ahead(pointer_to(counts), 0, 1, pulls_1, pulls_2, classical)
+
+
+@njit
+def looks(stream, counts, low, high, error, classical, size):
+    """How often the first arm wins a round that is looked at."""
+    wins = 0
+    for _ in range(size):
+        wins += pairs.look(stream, pointer_to(counts), 0, 1, low, high, error, classical)[0]
+    return wins
+
+
+def stream_of(seed: int) -> np.ndarray:
+    return new_stream(np.random.SeedSequence(seed).generate_state(4, np.uint64))
+
+
+def near_ties(number: int, smallest: float, largest: float, seed: int, classical: bool = False) -> list[np.ndarray]:
+    """Counts of two arms whose ratios are a few deviations apart, unevenly often pulled."""
+    generator = np.random.default_rng(seed)
+    found = []
+    while len(found) < number:
+        reward, cost = generator.uniform(0.05, 0.95, 2), generator.uniform(0.05, 0.95, 2)
+        if classical:
+            reward[1] = reward[0]
+        cost[1] = cost[0] * reward[1] / reward[0]
+        if not 0.03 < cost[1] < 0.97:
+            continue
+        shares = np.stack([reward, 1.0 - reward, cost, 1.0 - cost], axis=1)
+        least = np.exp(generator.uniform(np.log(smallest), np.log(largest), 2))
+        counts = shares * (least / shares.min(axis=1))[:, None]
+        # off the tie by up to three deviations of the arm that is known less well
+        counts[:, 0 if classical else 2] *= np.exp(generator.uniform(-1.5, 1.5, 2) / np.sqrt(counts.min()))
+        found.append(np.rint(counts).astype(np.int64))
+    return found
+
+
+# ---------------------------------------------------------------- the chance
+
+
+def test_the_quick_chance_is_within_its_error():
+    used = []
+    for classical in (False, True):
+        for counts in near_ties(200, 1_000, 1e8, 1, classical):
+            quick, _, _, skewness, fourth = chance_to_win(counts, classical)
+            used.append(abs(quick - chance_in_full(counts, classical)) / pairs.largest_error(skewness, fourth))
+    assert max(used) <= 1.0
+    assert max(used) > 0.2  # the bound is not idle
+
+
+def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
+    # P(θ₁ > θ₂) for whole parameters, by repeated partial integration
+    for counts in near_ties(30, 1_000, 30_000, 2, classical=True):
+        (a, b, _, _), (c, d, _, _) = counts.tolist()
+        j = np.arange(a)
+        terms = special.betaln(c + j, b + d) - np.log(b + j) - special.betaln(1 + j, b) - special.betaln(c, d)
+        exact = np.exp(terms).sum()
+        assert chance_in_full(counts, True) == pytest.approx(exact, abs=3e-9)  # betaln's own error, times 1e4 terms
+
+
+def test_the_chance_in_full_against_quadrature():
+    for counts in near_ties(6, 1_000, 5_000, 3):
+        exact = selection_probabilities(counts)[0]
+        assert chance_in_full(counts, False) == pytest.approx(exact, abs=2e-7)
+
+
+# ---------------------------------------------------------------- how far it can move
+
+
+@pytest.mark.parametrize("classical", [False, True])
+def test_no_pulls_move_the_chance_farther_than_its_reach(classical):
+    # Corners are the worst: every pull of an arm with the same reward and the same cost. All corners of both arms.
+    generator = np.random.default_rng(4)
+    used = []
+    for counts in near_ties(60, 3_000, 1e7, 5, classical):
+        window_1, window_2 = (pairs_near(counts, slot, classical) for slot in (0, 1))
+        if min(window_1, window_2) < 2:
+            continue
+        move_1, move_2, bend, skewest, error = look_ahead(counts, window_1, window_2, classical)
+        if not np.isfinite(error):
+            continue
+        for share in (0.05, 0.3, 1.0):
+            pulls = max(1, int(window_1 * share)), max(1, int(window_2 * share * generator.random()))
+            quick, z, *_ = chance_to_win(counts, classical)
+            per_1, per_2 = pairs.reach(z, pulls[0], pulls[1], move_1, move_2, bend, skewest)
+            reach = error + per_1 * pulls[0] + per_2 * pulls[1]
+            for corner in itertools.product((0, 1), repeat=4):
+                moved = counts.copy()
+                for arm in range(2):
+                    moved[arm, 0 if corner[2 * arm] else 1] += pulls[arm]
+                    moved[arm, 2 if corner[2 * arm + 1] else 3] += pulls[arm]
+                used.append(abs(chance_in_full(moved, classical) - quick) / reach)
+                # and a state in between
+                used.append(abs(chance_in_full((counts + moved) // 2, classical) - quick) / reach)
+    assert len(used) > 2_000
+    assert max(used) <= 1.0
+    assert max(used) > 0.6
+
+
+@njit
+def pulls_near(counts, slot, classical):
+    return pairs.pulls_near(pointer_to(counts), slot, classical)
+
+
+def pairs_near(counts: np.ndarray, slot: int, classical: bool) -> int:
+    return int(pulls_near(counts, slot, classical))
+
+
+def test_both_below_the_level_is_out_of_the_question():
+    counts = np.array([[150_000, 50_000, 70_000, 130_000], [29_600, 10_400, 13_800, 26_200]])
+    ratio = counts[:, 0] / counts[:, :2].sum(axis=1) * counts[:, 2:].sum(axis=1) / counts[:, 2]
+    assert window(counts, ratio.min() * 0.99, False) == (0, 0)
+    first, second = window(counts, ratio.min() * 0.93, False)
+    assert first > 0
+    assert second > 0
+    for corner in itertools.product((0, 1), repeat=4):
+        moved = counts.copy()
+        for arm, pulls in enumerate((first, second)):
+            moved[arm, 0 if corner[2 * arm] else 1] += pulls
+            moved[arm, 2 if corner[2 * arm + 1] else 3] += pulls
+        mean = np.log(moved[:, 0] / moved[:, :2].sum(axis=1) * moved[:, 2:].sum(axis=1) / moved[:, 2])
+        spread = np.sqrt((1 / moved[:, [0, 2]] - 1 / (moved[:, [0, 2]] + moved[:, [1, 3]])).sum(axis=1))
+        # the normal law, which is close enough so far out
+        log_both = stats.norm.logcdf((np.log(ratio.min() * 0.93) - mean) / spread).sum()
+        assert log_both < pairs.LOG_NEVER
+
+
+# ---------------------------------------------------------------- looks and stretches
+
+
+@pytest.mark.parametrize("classical", [False, True])
+def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
+    counts = np.array([[4_000, 6_000, 3_000, 7_000], [4_100, 5_900, 3_020, 6_980]])
+    exact = chance_in_full(counts, classical)
+    low, high = exact - 0.07, exact + 0.03
+    wins = looks(stream_of(6).ctypes.data, counts, low, high, 1e-4, classical, 1_000_000)
+    assert stats.binomtest(int(wins), 1_000_000, (exact - low) / (high - low)).pvalue > ALARM
+
+
+@njit
+def even_stretches(stream, chance, error, per_pull, rounds, size):
+    out = np.empty((size, 4))
+    for place in range(size):
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_even(
+            stream, chance, error, per_pull, rounds
+        )
+    return out
+
+
+@njit
+def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
+    out = np.empty((size, 4))
+    for place in range(size):
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_uneven(
+            stream, chance, error, per_1, per_2, pulls, rounds
+        )
+    return out
+
+
+def winners(stretches: np.ndarray, chance: float, generator: np.random.Generator) -> tuple[int, int]:
+    """(wins of the first arm, rounds) when its chance has not moved at all: a look is won below the chance."""
+    won, lost, low, high = stretches.T
+    looked = high > low
+    coins = low + (high - low) * generator.random(low.size)
+    return int(won.sum() + (looked & (coins < chance)).sum()), int(won.sum() + lost.sum() + looked.sum())
+
+
+@pytest.mark.parametrize("kind", ["even", "uneven"])
+def test_stretches_leave_room_for_what_can_have_moved(kind):
+    stream = stream_of(7).ctypes.data
+    chance, error, per_1, per_2, rounds = (
+        (0.4, 1e-4, 3e-4, 3e-4, 60) if kind == "even" else (0.05, 1e-4, 4e-4, 3e-6, 300)
+    )
+    if kind == "even":
+        stretches = even_stretches(stream, chance, error, per_1, rounds, 200_000)
+    else:
+        stretches = uneven_stretches(stream, chance, error, per_1, per_2, 12, rounds, 200_000)
+    won, lost, low, high = stretches.T
+    assert (won + lost <= rounds).all()
+    looked = high > low
+    assert 0.2 < looked.mean() < 0.95
+    moved = error + per_1 * won[looked] + per_2 * lost[looked]
+    assert (low[looked] <= chance - moved + 1e-12).all()
+    assert (high[looked] >= chance + moved - 1e-12).all()
+    assert (low[looked] >= 0.0).all()
+    assert (high[looked] <= 1.0).all()
+    # Wald: with a chance that stays what it is, the wins in so many stopped rounds have mean chance * rounds.
+    wins, played = winners(stretches, chance, np.random.default_rng(8))
+    assert abs(wins - chance * played) < stats.norm.isf(ALARM / 2) * np.sqrt(played * chance * (1 - chance))
+
+
+# ---------------------------------------------------------------- whole games
+
+STARTS = {
+    # about even, and one arm that is pulled in one round of twenty
+    "even": [[12_000, 3_000, 6_000, 9_000], [24_000, 6_000, 11_950, 18_050]],
+    "uneven": [[11_900, 3_000, 6_000, 8_900], [240_000, 60_000, 118_900, 181_100]],
+}
+
+
+@pytest.mark.parametrize(("start", "law"), [("even", "bernoulli"), ("uneven", "bernoulli"), ("even", "lattice")])
+def test_games_with_pairs_have_the_law_of_games_without(start, law):
+    rewards, costs = np.array([0.8, 0.8]), np.array([0.4, 0.4])
+    if law == "bernoulli":
+        laws = bernoulli(rewards, costs)
+    else:
+        halves = np.tile([0.0, 0.5, 1.0], (2, 1))
+        laws = FiniteLaws(
+            halves, np.array([[0.1, 0.2, 0.7]] * 2), (2 * halves).astype(np.int64),
+            np.array([[0.4, 0.4, 0.2]] * 2), 0.5,
+        )  # fmt: skip
+    runs, budgets = 1_000, [2_000.0, 6_000.0]
+    played = [
+        simulate_runs(
+            laws,
+            budgets,
+            runs,
+            seed,
+            posterior=np.array(STARTS[start]),
+            settings=Settings(level=1.6, planning=False, pairs_from=smallest),
+        )
+        for seed, smallest in ((9, 1_000.0), (10, np.inf))
+    ]
+    with_pairs, without = played
+    assert with_pairs.counters["paired"].mean() > 0.8 * with_pairs.rounds[:, -1].mean()
+    assert with_pairs.counters["looks"].mean() > 100
+    assert without.counters["paired"].sum() == 0
+    rate = ALARM / 16
+    for place in range(2):
+        for name in ("pulls", "rounds", "reward", "spend"):
+            mine, theirs = (getattr(each, name)[:, place].astype(float) for each in played)
+            if name == "pulls":
+                mine, theirs = mine[:, 0], theirs[:, 0]
+            if name == "spend":
+                assert mine.mean() == pytest.approx(theirs.mean(), abs=1.0)
+                continue
+            spread = np.sqrt((mine.var() + theirs.var()) / runs)
+            assert abs(mine.mean() - theirs.mean()) < stats.norm.isf(rate / 2) * spread, (name, place)
+            assert stats.ks_2samp(mine, theirs, method="asymp").pvalue > rate, (name, place)
