@@ -138,6 +138,33 @@ MUTANTS = {
         "set_alarm(tree, base, slot, tree[base + slot])",
         "test_games[ten_arms]",
     ),
+    "looked_at_with_a_fresh_coin": Mutant(
+        "thompson/pairs.py",
+        "coin = low + uniform(stream) * (high - low)",
+        "coin = uniform(stream)",
+        "test_a_round_that_is_looked_at_has_the_chance_of_that_moment[False]",
+        "test_pairs.py",
+    ),
+    "wins_move_no_chance": Mutant(
+        "thompson/pairs.py",
+        "moved = error + per_1 * wins + per_2 * (played - 1 - wins)",
+        "moved = error",
+        "test_stretches_leave_room_for_what_can_have_moved[uneven]",
+        "test_pairs.py",
+    ),
+    "chance_as_steep_as_it_was": Mutant(
+        "thompson/pairs.py",
+        "nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)",
+        "nearest = abs(z)",
+        "test_no_pulls_move_the_chance_farther_than_its_reach[False]",
+        "test_pairs.py",
+    ),
+    "stretches_over_alarms": Mutant(
+        "thompson/rounds.py",
+        "most = min(tree[1] - time, room)",
+        "most = room",
+        "test_frozen_round[pairs]",
+    ),
     "walk_with_replacement": Mutant(
         "thompson/outcomes.py",
         "if uniform(stream) * walk_pulls < walk_events:",

@@ -255,6 +255,11 @@ REWARDS = np.array([[300, 200, 1, 1], [24, 30, 1, 1], [9, 12, 1, 1], [3, 5, 1, 1
 # Two hot arms that are sketched, and two cold ones that are about as good.
 TIE = np.array([[15000, 5000, 7000, 13000], [29600, 10400, 13800, 26200], [260, 100, 142, 248], [30, 30, 20, 32]])
 
+# Two hot arms with so many pulls that they are pulled in stretches, and a cold one whose alarms break these.
+PAIR = np.array([[150_000, 50_000, 70_000, 130_000], [296_000, 104_000, 138_000, 262_000], [155, 45, 97, 103]])
+UNEVEN_PAIR = np.array([PAIR[0], [1_480_000, 520_000, 687_000, 1_313_000], PAIR[2]])
+REWARD_PAIR = np.array([[150_000, 50_000, 1, 1], [299_400, 100_600, 1, 1], [70, 40, 1, 1]])
+
 FROZEN = {
     # name: (posterior, classical, settings, counters that must be large)
     "all_hot": (CONTEST, False, {"level": 1.0, "hot_above": 1e-12, "blocks": False}, ["hot_draws"]),
@@ -273,6 +278,9 @@ FROZEN = {
     ),
     "sketches": (TIE, False, {"level": 2.1}, ["sketched", "rings", "accepted"]),
     "sketches_below_level": (TIE, False, {"level": 2.14, "hot_above": 0.6}, ["sketched", "rings", "fallbacks"]),
+    "pairs": (PAIR, False, {"level": 2.05}, ["paired", "looks"]),
+    "uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05}, ["paired", "looks"]),
+    "classical_pairs": (REWARD_PAIR, True, {"level": 0.735}, ["paired", "looks"]),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),
