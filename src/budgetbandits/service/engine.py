@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
-
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.campaigns import Campaigns, found, limits_of
@@ -37,7 +35,7 @@ T = TypeVar("T")
 Work = Callable[[Transaction], T]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answer:
     """What a caller is told: which arm, and until when its money is held."""
 
@@ -48,7 +46,7 @@ class Answer:
     expires_at: float
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outcome:
     """What became of a decision: what it brought, what it cost, or both."""
 
@@ -65,7 +63,7 @@ class Outcome:
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Booked:
     """What is in the books of a decision after it was told."""
 
@@ -140,8 +138,9 @@ class Engine(Campaigns):
         now = max(self._clock(), row.account.day * ledger.DAY)
         id, limits = os.urandom(16).hex(), limits_of(row)
         fitting = mind.fitting(row.account.left)
-        if not np.count_nonzero(fitting):
+        if fitting is None:
             ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
+        assert fitting is not None
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
@@ -152,7 +151,7 @@ class Engine(Campaigns):
             ledger.stop(row.policy)
         account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
         decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
-        row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
+        row = self._remember(tx, row.with_money(account), mind, mind.changed_since(before))
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
         return row, decision
@@ -211,10 +210,10 @@ class Engine(Campaigns):
         if new_cost:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
-            told = replace(made, hold=hold, cost=cost, reward=reward if new_reward else made.reward)
+            told = made.told(hold, cost, reward if new_reward else made.reward)
             tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None))
         else:
-            told = replace(made, reward=reward)
+            told = made.told(made.hold, made.cost, reward)
             tx.add_event(Event(row.id, "rewarded", now, made.id, made.arm, reward=reward))
         tx.save_decision(told)
         row = row.with_money(account)
@@ -287,16 +286,6 @@ def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float
             tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
             count += 1
     return name, count
-
-
-def _replaced(mind: Mind, before: Mapping[str, Any]) -> list[int]:
-    """The arms that a choice has changed. A policy that changes arms when it chooses gives its state a new array."""
-    changed: set[int] = set()
-    for name, array in vars(mind.state).items():
-        if array is not before[name] and name in mind.arrays():
-            apart = array != before[name]
-            changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
-    return sorted(changed)
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:

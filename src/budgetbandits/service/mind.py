@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +75,9 @@ class Mind:
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
+        kinds = {name: isinstance(value, np.ndarray) for name, value in vars(self.state).items() if name != "known"}
+        self._arrays = [name for name, array in kinds.items() if array]
+        self._singles = [name for name, array in kinds.items() if not array]
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
@@ -123,7 +126,7 @@ class Mind:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
         self.tag, self.version = os.urandom(6).hex(), row.version + 1
         learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.single()}
-        return replace(row, learned=learned, version=self.version)
+        return row.with_learned(learned, self.version)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
@@ -131,15 +134,24 @@ class Mind:
 
     def single(self) -> dict[str, Any]:
         """What is not any one arm's, as plain values; what was known beforehand stands in the campaign's settings."""
-        values = vars(self.state).items()
-        plain = {name: _plain(value) for name, value in values if name != "known" and not isinstance(value, np.ndarray)}
+        state = vars(self.state)
+        plain = {name: _plain(state[name]) for name in self._singles}
         return plain if self.rising is None else plain | {"level": self.rising.level}
 
     def of_arm(self, arm: int) -> dict[str, Any]:
-        return {name: array[..., arm].tolist() for name, array in self.arrays().items()}
+        state = vars(self.state)
+        return {name: state[name][..., arm].tolist() for name in self._arrays}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: value for name, value in vars(self.state).items() if isinstance(value, np.ndarray)}
+    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
+        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
+        chooses gives its state a new array."""
+        state = vars(self.state)
+        changed: set[int] = set()
+        for name in self._arrays:
+            if state[name] is not before[name]:
+                apart = state[name] != before[name]
+                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+        return sorted(changed)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -152,14 +164,15 @@ class Mind:
         self._begin_rising()
         return len(self.names) - 1
 
-    def fitting(self, left: int) -> NDArray[np.bool_]:
-        """Which arms are active and have a cost cap that fits what is left."""
-        if left >= self.most:  # nearly always
+    def fitting(self, left: int) -> NDArray[np.bool_] | None:
+        """Which arms are active and have a cost cap that fits what is left; None if there is none."""
+        if left >= self.most:  # nearly always, and one arm at least is active
             return self.state.active
-        return self.state.active & (self.caps <= left)
+        fitting = self.state.active & (self.caps <= left)
+        return fitting if fitting.any() else None
 
     def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
-        """The arm to pull among these, of which there is at least one; None if the policy stops."""
+        """The arm to pull among these; None if the policy stops."""
         active, self.state.active = self.state.active, fitting
         try:
             if not self.policy.goes_on(self.state):
