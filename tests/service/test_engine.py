@@ -397,7 +397,7 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
         "UPDATE decision SET state = 'voided' WHERE state = 'pending'",
         "DELETE FROM event WHERE seq = 5",
         "UPDATE event SET amount = amount + 1 WHERE kind = 'settled'",
-        "UPDATE arm SET learned = replace(learned, '\"pulls\": ', '\"pulls\": 1')",
+        "UPDATE arm SET learned = replace(learned, '\"pulls\":', '\"pulls\":1')",
         "UPDATE arm SET active = 0 WHERE number = 1",
     ],
 )
