@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -49,10 +50,13 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         metrics = Metrics(engine)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
         sweeper.start()
+        app = create_app(engine, store, metrics)
+        gc.collect()
+        gc.freeze()  # what is here by now stays: nobody need look through it again and again
         log.info("serving", host=host, port=port)
         try:
             uvicorn.run(
-                create_app(engine, store, metrics), host=host, port=port, log_config=None, access_log=False,
+                app, host=host, port=port, log_config=None, access_log=False,
                 proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
             )  # fmt: skip
         finally:
