@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from itertools import pairwise
@@ -207,6 +209,22 @@ def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
     assert [type(answer) for answer in others] == [StoreError] * 2
     with pytest.raises(StoreError, match="closed"):
         asyncio.run(store.perform(lambda tx: tx.beat(1.0)))
+
+
+def test_a_process_that_leaves_does_not_take_the_log_along(tmp_path):
+    """The last one to close a database deletes its log, and must not believe that it is while others have it open."""
+    path = tmp_path / "money.db"
+    visitor = f"import sys; from budgetbandits.service.stores import open_store; s = open_store({str(path)!r}); s.read("
+    visitor += "lambda tx: print(len(tx.campaigns()))); s.close()"
+    with SQLiteStore(path) as store:
+        store.write(lambda tx: tx.add_campaign(ONE))
+        store.read(lambda tx: tx.campaigns())  # opens the file once more
+        log = (tmp_path / "money.db-wal").stat().st_ino
+        for count in (1, 2):
+            seen = subprocess.run([sys.executable, "-c", visitor], capture_output=True, text=True, timeout=60)
+            assert seen.stdout.strip() == str(count), seen.stderr
+            assert (tmp_path / "money.db-wal").stat().st_ino == log
+            store.write(lambda tx, n=count: tx.add_campaign(replace(ONE, id=f"c{n + 1}", name=f"ads {n}")))
 
 
 def test_sqlite_waits_for_the_disk(tmp_path):

@@ -27,7 +27,7 @@ PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
 
 LOG_PAGES = 4000
-"""Pages of 4 KB that the log may have before they are copied to their places: most are written many times before."""
+"""Pages that the log may have before they are copied to their places: most are written many times before."""
 
 _NOBODY: Future[None] = Future()
 """Who waits for a piece that is answered when it returns."""
@@ -160,18 +160,20 @@ class SQLiteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            # whoever can read the file needs no key, so that shall be its owner alone
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Whoever can read the file needs no key, so that shall be its owner alone. Only a new file is opened here:
+            # to close one takes away this process's locks on it, and then others delete SQLite's log under us.
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            if self._path.is_dir():
+                raise StoreError(f"cannot open {self._path}: it is a folder; give the path of a file") from None
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}; give the path of a file") from None
         try:
             connection = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
             for setting in (
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                "foreign_keys = ON",
+                "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
                 f"wal_autocheckpoint = {LOG_PAGES}",
-            ):
+            ):  # fmt: skip
                 connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise StoreError(f"cannot open {self._path}: {error}; is it a database of budgetbandits?") from None
