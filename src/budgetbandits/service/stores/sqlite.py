@@ -26,7 +26,10 @@ from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTran
 PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
 
-LOG_PAGES = 4000
+PAGE = 2048
+"""Bytes of a page in a new database: a commit writes about seven of them whole, for a few bytes in each."""
+
+LOG_PAGES = 8000
 """Pages that the log may have before they are copied to their places: most are written many times before."""
 
 _NOBODY: Future[None] = Future()
@@ -171,7 +174,7 @@ class SQLiteStore(Store):
         try:
             connection = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
             for setting in (
-                "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
+                f"page_size = {PAGE}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
                 f"wal_autocheckpoint = {LOG_PAGES}",
             ):  # fmt: skip
                 connection.execute(f"PRAGMA {setting}")
