@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaigns import Campaigns, found, limits_of
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.mind import Mind
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Transaction
+from budgetbandits.service.stores.base import Campaign, Decision, Event, Store, Transaction
 
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
@@ -87,6 +87,17 @@ class Engine(Campaigns):
     250000
     """
 
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(store, clock)
+        self._next: Callable[[], None] | None = None
+        """What is likely to be needed next, for when there is time."""
+        store.leisure = self._prepare
+
+    def _prepare(self) -> None:
+        following, self._next = self._next, None
+        if following is not None:
+            following()
+
     # --- decide --------------------------------------------------------------------------------------------------
 
     def decide(self, campaign: str, key: str, context: Mapping[str, Any] | None = None) -> Answer:
@@ -136,7 +147,7 @@ class Engine(Campaigns):
         ledger.check_open(row.account)
         # clocks of different hosts differ a little; a day that has begun for one has begun for all
         now = max(self._clock(), row.account.day * ledger.DAY)
-        id, limits = os.urandom(16).hex(), limits_of(row)
+        limits = limits_of(row)
         fitting = mind.fitting(row.account.left)
         if fitting is None:
             ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
@@ -146,7 +157,7 @@ class Engine(Campaigns):
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
         before = dict(vars(mind.state))
         self._set_aside(row)
-        arm = mind.choose(id, fitting)
+        id, arm = mind.next_choice(fitting)
         if arm is None:
             ledger.stop(row.policy)
         account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
@@ -154,6 +165,7 @@ class Engine(Campaigns):
         row = self._remember(tx, row.with_money(account), mind, mind.changed_since(before))
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
+        self._next = partial(mind.draws.prepare, id, "learn")  # its feedback, if nobody else is asking
         return row, decision
 
     # --- feedback ------------------------------------------------------------------------------------------------
@@ -224,6 +236,7 @@ class Engine(Campaigns):
             self._set_aside(row)
             mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
             self._remember(tx, row, mind, [told.arm])
+            self._next = mind.think_ahead  # whoever has told asks again, if nobody else is asking
         return Booked(made.id, to_units(told.hold.overrun), new_cost)
 
     # --- no feedback ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.rising import Rising
-from budgetbandits.policies.sampling import SparseSamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy, SparseSamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
 
 MANY_ARMS = 256
@@ -33,29 +33,43 @@ TAGS = 8
 """A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
 
 
+Purpose = Literal["choose", "learn"]
+
+
 class Draws:
-    """A generator for each decision and purpose, seeded by a digest of both. One object, seeded anew each time."""
+    """A generator for each decision and purpose, seeded by a digest of both. One object for each purpose, seeded anew
+    each time."""
 
     VERSION = 2
 
     def __init__(self) -> None:
-        self._bits = np.random.PCG64(0)
-        self._generator = np.random.Generator(self._bits)
+        self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
+        self._ready = dict.fromkeys(self._generators, "")
 
-    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
-        """Good until the next call."""
+    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
+        """Good until the next call for this purpose."""
+        if self._ready[purpose] != decision:
+            self.prepare(decision, purpose)
+        self._ready[purpose] = ""
+        return self._generators[purpose]
+
+    def prepare(self, decision: str, purpose: Purpose) -> None:
+        """Have it ready before it is asked for."""
         digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
         state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
-        self._bits.state = {
+        self._generators[purpose].bit_generator.state = {
             "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
         }  # fmt: skip
-        return self._generator
+        self._ready[purpose] = decision
 
 
 class FirstDraws(Draws):
     """How campaigns drew that were created before: slower, and kept so that their past can be replayed."""
 
-    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
+    def prepare(self, decision: str, purpose: Purpose) -> None:
+        pass
+
+    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
         digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=16).digest()
         return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
@@ -78,6 +92,7 @@ class Mind:
         kinds = {name: isinstance(value, np.ndarray) for name, value in vars(self.state).items() if name != "known"}
         self._arrays = [name for name, array in kinds.items() if array]
         self._singles = [name for name, array in kinds.items() if not array]
+        self._ahead: tuple[str, str, int | None] | None = None
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
@@ -170,6 +185,23 @@ class Mind:
             return self.state.active
         fitting = self.state.active & (self.caps <= left)
         return fitting if fitting.any() else None
+
+    def next_choice(self, fitting: NDArray[np.bool_]) -> tuple[str, int | None]:
+        """The id of a new decision, and the arm to pull among these; None if the policy stops."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == self.tag and fitting is self.state.active:
+            return ahead[1:]
+        id = os.urandom(16).hex()
+        return id, self.choose(id, fitting)
+
+    def think_ahead(self) -> None:
+        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt and every arm fits.
+
+        Only for a policy whose choices leave no trace in its state.
+        """
+        if self.rising is None and isinstance(self.policy, SamplingPolicy):
+            id = os.urandom(16).hex()
+            self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
         """The arm to pull among these; None if the policy stops."""

@@ -196,6 +196,10 @@ class Transaction(ABC):
 class Store(ABC):
     """A place that keeps what was written."""
 
+    leisure: Callable[[], None] | None = None
+    """Called when nobody seems to be asking, between transactions, by a store that knows such moments: what the next
+    request will need can be made ready."""
+
     @abstractmethod
     def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
         """Run ``work`` in a transaction and make it durable; the future has its answer, or the error that undid it.

@@ -95,6 +95,11 @@ class SQLiteStore(Store):
 
     def _look_around(self) -> None:
         self._alone = not self._waiting
+        if self._alone and self.leisure is not None and self._writer.at_it.acquire(blocking=False):
+            try:
+                self.leisure()
+            finally:
+                self._writer.at_it.release()
 
     async def _perform_at_once(self, work: Callable[[Transaction], T]) -> T:
         try:
