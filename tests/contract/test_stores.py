@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from itertools import pairwise
@@ -159,6 +161,40 @@ def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_pat
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
 
 
+def test_who_is_alone_waits_for_nobody_and_a_crowd_shares_commits(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        commits = []
+        store._writer.commit = lambda: commits.append(1) or type(store._writer).commit(store._writer)
+
+        async def alone():
+            rounds = 0
+
+            async def count():
+                nonlocal rounds
+                while True:
+                    await asyncio.sleep(0)
+                    rounds += 1
+
+            counting = asyncio.ensure_future(count())
+            await asyncio.sleep(0)
+            before = rounds
+            await store.perform(lambda tx: tx.beat(1.0))
+            counting.cancel()
+            return rounds - before
+
+        async def crowd():
+            async def one():
+                for _ in range(20):
+                    await store.perform(lambda tx: tx.beat(1.0))
+
+            await asyncio.gather(*(one() for _ in range(8)))
+
+        assert asyncio.run(alone()) == 0
+        assert len(commits) == 1
+        asyncio.run(crowd())
+        assert len(commits) <= 1 + 160 / 4
+
+
 def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
     store = SQLiteStore(tmp_path / "money.db")
 
@@ -168,9 +204,27 @@ def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
         store.close()
         return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10.0)
 
-    assert [type(answer) for answer in asyncio.run(run())] == [StoreError] * 3
+    first, *others = asyncio.run(run())
+    assert first is None  # nobody was there when it came, so it was done at once
+    assert [type(answer) for answer in others] == [StoreError] * 2
     with pytest.raises(StoreError, match="closed"):
         asyncio.run(store.perform(lambda tx: tx.beat(1.0)))
+
+
+def test_a_process_that_leaves_does_not_take_the_log_along(tmp_path):
+    """The last one to close a database deletes its log, and must not believe that it is while others have it open."""
+    path = tmp_path / "money.db"
+    visitor = f"import sys; from budgetbandits.service.stores import open_store; s = open_store({str(path)!r}); s.read("
+    visitor += "lambda tx: print(len(tx.campaigns()))); s.close()"
+    with SQLiteStore(path) as store:
+        store.write(lambda tx: tx.add_campaign(ONE))
+        store.read(lambda tx: tx.campaigns())  # opens the file once more
+        log = (tmp_path / "money.db-wal").stat().st_ino
+        for count in (1, 2):
+            seen = subprocess.run([sys.executable, "-c", visitor], capture_output=True, text=True, timeout=60)
+            assert seen.stdout.strip() == str(count), seen.stderr
+            assert (tmp_path / "money.db-wal").stat().st_ino == log
+            store.write(lambda tx, n=count: tx.add_campaign(replace(ONE, id=f"c{n + 1}", name=f"ads {n}")))
 
 
 def test_sqlite_waits_for_the_disk(tmp_path):
@@ -355,3 +409,41 @@ def test_engines_apart_share_one_budget(opener):
         assert problems == []
         assert engines[0].account(campaign).left < 500_000
         assert verify(two, campaign) == []
+
+
+def test_a_decision_at_hand_is_the_one_in_the_database(opener):
+    """Two that write the same database: what one has made the other may have told, and what was undone is gone."""
+    with opener() as one, opener() as two:
+        one.write(lambda tx: tx.add_campaign(ONE))
+        one.write(lambda tx: tx.add_decision(MADE))
+        assert one.write(lambda tx: tx.decision("d1")) == MADE
+        told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
+        two.write(lambda tx: tx.save_decision(told))
+        assert one.write(lambda tx: tx.decision("d1")) == told
+
+        def undone(tx):
+            tx.add_decision(replace(MADE, id="d2", key="k2"))
+            raise NotFound("after all")
+
+        with pytest.raises(NotFound):
+            one.write(undone)
+        assert one.write(lambda tx: tx.decision("d2")) is None
+
+
+def test_a_writer_keeps_a_number_of_decisions_at_hand(opener, monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.stores.sql.AT_HAND", 3)
+    made = [replace(MADE, id=f"d{n}", key=f"k{n}") for n in range(8)]
+    with opener() as store:
+        store.write(lambda tx: (tx.add_campaign(ONE), [tx.add_decision(each) for each in made], None)[-1])
+        assert store.write(lambda tx: [tx.decision(each.id) for each in made]) == made
+
+
+@pytest.mark.parametrize("status", ["paused", "frozen", "active"])
+def test_a_new_status_is_written(opener, status):
+    with opener() as store:
+        store.write(lambda tx: tx.add_campaign(ONE))
+        for save in ("save_money", "save_campaign"):
+            for each in ("closed", status):  # the second time it is at hand
+                row = replace(ONE, account=replace(ONE.account, status=each))
+                store.write(lambda tx, row=row, save=save: (tx.campaign("c1"), getattr(tx, save)(row))[-1])
+                assert store.read(lambda tx: tx.campaign("c1")).account.status == each

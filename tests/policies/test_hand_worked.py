@@ -10,6 +10,7 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v
 from budgetbandits.policies.kube import fill, kube, kube_fractional
 from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upper
+from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
 
@@ -341,3 +342,18 @@ def test_the_registry_has_the_papers_systems():
         "kl-ucb",
         "bayes-ucb",
     ]
+
+
+@pytest.mark.parametrize("arms", [1, 2, 10, 12, 13])
+def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
+    """The very same choices, and a generator that is left in the very same place; also with arms that are retired."""
+    policy = BudgetedThompson()
+    state = policy.start(arms, {})
+    one, other = np.random.default_rng(5), np.random.default_rng(5)
+    for turn in range(200):
+        state.active[:] = [turn % 3 == 0 or (arm + turn) % 4 > 0 for arm in range(arms)]
+        chosen = policy.choose(state, one)
+        assert chosen == SamplingPolicy.choose(policy, state, other)
+        assert (chosen is None) == (not state.active.any())
+        assert one.bit_generator.state == other.bit_generator.state
+        policy.recall(state, chosen or 0, 1, float(turn % 2), 0.5)

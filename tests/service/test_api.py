@@ -259,6 +259,8 @@ def test_metrics_count_and_read_money_from_the_store(service, campaign):
     assert f'budgetbandits_requests_total{{{route},status="201"}} 1.0' in page
     assert f'budgetbandits_requests_total{{{route},status="409"}} 1.0' in page
     assert f"budgetbandits_request_seconds_count{{{route}}} 2.0" in page
+    assert f'budgetbandits_request_seconds_bucket{{le="10.0",{route}}} 2.0' in page
+    assert f'budgetbandits_request_seconds_bucket{{le="+Inf",{route}}} 2.0' in page
     assert service("GET", "/metrics", Authorization="").status_code == 401
 
 
@@ -340,6 +342,16 @@ def test_a_key_is_remembered_for_five_seconds(service):
     now[0] += 0.2
     with pytest.raises(NotAllowed):
         ring.check(key, "read")
+
+
+def test_a_key_with_another_secret_is_refused_though_its_prefix_is_known(service):
+    ring, key = KeyRing(service.store), make_key(service.store, ["read"], 0.0)
+    ring.check(key, "read")
+    for text in (key[:-1], key + "x", key[:-1] + ("a" if key[-1] != "a" else "b"), "bb_", ""):
+        assert not ring.knows(text)
+        with pytest.raises(NotAllowed):
+            ring.check(text, "read")
+    assert ring.knows(key)
 
 
 def test_the_document_tells_of_every_route(service):

@@ -386,6 +386,39 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
     assert verify(store, campaign) == []
 
 
+@pytest.mark.parametrize("name", ["bts", "thompson", "ucb1", "epsilon-first"])
+def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
+    """Decisions and feedback in any order, arms that come and go, money for some arms only; a moment of leisure after
+    each step. The audit repeats every choice from the events alone."""
+    store = MemoryStore()
+    ahead, made = [], []
+    think = Mind.think_ahead
+    monkeypatch.setattr(Mind, "think_ahead", lambda mind: (think(mind), ahead.append(mind._ahead))[0])
+    engine = Engine(store)
+    campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})
+    rng, open_ones = np.random.default_rng(2), []
+    for number in range(400):
+        try:
+            if open_ones and rng.random() < 0.5:
+                told = open_ones.pop(int(rng.integers(len(open_ones))))
+                engine.feedback(told.decision, reward=float(rng.random() < 0.5), cost=told.hold * rng.random())
+            else:
+                open_ones.append(engine.decide(campaign, str(number)))
+                made.append(open_ones[-1].decision)
+        except HoldRefused:
+            continue
+        if number in (50, 150):
+            engine.add_arm(campaign, f"arm {number}", 0.7)
+        if number in (100, 200):
+            engine.retire_arm(campaign, "a" if number == 100 else "arm 50")
+        if number % 60 == 30:
+            engine = Engine(store)
+        store.leisure()
+    assert verify(store, campaign) == []
+    used = {each[1] for each in ahead if each is not None} & set(made)
+    assert (len(used) > 20) == (name in ("bts", "thompson"))
+
+
 @pytest.mark.parametrize(
     "tamper",
     [
@@ -397,7 +430,7 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
         "UPDATE decision SET state = 'voided' WHERE state = 'pending'",
         "DELETE FROM event WHERE seq = 5",
         "UPDATE event SET amount = amount + 1 WHERE kind = 'settled'",
-        "UPDATE arm SET learned = replace(learned, '\"pulls\": ', '\"pulls\": 1')",
+        "UPDATE arm SET learned = replace(learned, '\"pulls\":', '\"pulls\":1')",
         "UPDATE arm SET active = 0 WHERE number = 1",
     ],
 )

@@ -173,5 +173,5 @@ def best(score: Array, rng: np.random.Generator) -> int | None:
     top = score[arm]
     if top == -np.inf:
         return None
-    ties = np.flatnonzero(score == top)
+    ties = (score == top).nonzero()[0]
     return arm if len(ties) == 1 else int(ties[rng.integers(len(ties))])

@@ -103,7 +103,7 @@ class _Replay:
     def _decided(self, event: Event) -> None:
         id = _known(event.decision)
         fitting = self.mind.fitting(self.account.left)
-        arm = self.mind.choose(id, fitting) if fitting.any() else None
+        arm = None if fitting is None else self.mind.choose(id, fitting)
         assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
         amount, limits = _known(event.amount), limits_of(self.row)
         self.account, self.holds[id] = ledger.place(self.account, amount, event.at, limits)

@@ -6,6 +6,7 @@ default keys: the first one is made, with scope admin, when a store without keys
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -64,22 +65,18 @@ class KeyRing:
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
+        """By their whole text, which was found right: to find that out again would take a digest at every request."""
 
-    def knows(self, text: str | None) -> bool:
+    def knows(self, text: str) -> bool:
         """Whether `check` of this text need not read the store."""
-        known = self._known.get(_parts(text)[0])
+        known = self._known.get(text)
         return known is not None and self._clock() < known.until
 
-    def check(self, text: str | None, scope: str, campaign: str | None = None) -> Key:
+    def check(self, text: str, scope: str, campaign: str | None = None) -> Key:
         """The key behind a text, if it may do what ``scope`` names to this campaign (its id or its name)."""
-        prefix, secret = _parts(text)
-        known = self._known.get(prefix)
+        known = self._known.get(text)
         if known is None or self._clock() >= known.until:
-            known = self._look_up(prefix) if prefix and secret else None
-        # compared also when there is no such key, so that the time tells nothing
-        right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
-        if known is None or not right:
-            raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+            known = self._look_up(text)
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
             raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
@@ -89,7 +86,9 @@ class KeyRing:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
         return key
 
-    def _look_up(self, prefix: str) -> _Known | None:
+    def _look_up(self, text: str) -> _Known:
+        prefix, secret = _parts(text)
+
         def work(tx: Transaction) -> _Known | None:
             key = tx.key(prefix)
             if key is None:
@@ -97,17 +96,30 @@ class KeyRing:
             only = None if key.campaign is None else found(tx, key.campaign)
             return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
 
-        known = self._store.read(work)
-        if known is None:
-            self._known.pop(prefix, None)
-        else:
-            self._known[prefix] = known
+        known = self._store.read(work) if prefix and secret else None
+        # compared also when there is no such key, so that the time tells nothing
+        right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
+        if known is None or not right:
+            self._known.pop(text, None)
+            raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+        self._known[text] = known
         return known
 
 
-def _parts(text: str | None) -> tuple[str, str]:
+async def check_header(keys: KeyRing, header: str, scope: str, campaign: str | None) -> None:
+    """`KeyRing.check` of an Authorization header, in a thread if the store must be read."""
+    kind, _, text = header.partition(" ")
+    if kind.lower() != "bearer":
+        text = ""
+    if keys.knows(text):
+        keys.check(text, scope, campaign)
+    else:
+        await asyncio.to_thread(keys.check, text, scope, campaign)
+
+
+def _parts(text: str) -> tuple[str, str]:
     """The prefix and the secret of a key; empty if it is none."""
-    mark, _, rest = (text or "").partition("_")
+    mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
     return (prefix, secret) if mark == "bb" else ("", "")
 

@@ -241,7 +241,7 @@ def open_campaign(tx: Transaction, campaign: str) -> Campaign:
 
 def found(tx: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
-    row = tx.campaign(campaign) if ID.fullmatch(campaign) else None
+    row = tx.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
     if row is None and campaign.isprintable():
         row = tx.campaign_named(campaign)
     if row is None:

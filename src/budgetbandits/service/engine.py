@@ -11,20 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
-
-import numpy as np
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.campaigns import Campaigns, found, limits_of
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.mind import Mind
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Transaction
+from budgetbandits.service.stores.base import Campaign, Decision, Event, Store, Transaction
 
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
@@ -37,7 +35,7 @@ T = TypeVar("T")
 Work = Callable[[Transaction], T]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answer:
     """What a caller is told: which arm, and until when its money is held."""
 
@@ -48,7 +46,7 @@ class Answer:
     expires_at: float
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outcome:
     """What became of a decision: what it brought, what it cost, or both."""
 
@@ -65,7 +63,7 @@ class Outcome:
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Booked:
     """What is in the books of a decision after it was told."""
 
@@ -88,6 +86,17 @@ class Engine(Campaigns):
     ...     engine.account("ads").spent
     250000
     """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(store, clock)
+        self._next: Callable[[], None] | None = None
+        """What is likely to be needed next, for when there is time."""
+        store.leisure = self._prepare
+
+    def _prepare(self) -> None:
+        following, self._next = self._next, None
+        if following is not None:
+            following()
 
     # --- decide --------------------------------------------------------------------------------------------------
 
@@ -138,23 +147,25 @@ class Engine(Campaigns):
         ledger.check_open(row.account)
         # clocks of different hosts differ a little; a day that has begun for one has begun for all
         now = max(self._clock(), row.account.day * ledger.DAY)
-        id, limits = os.urandom(16).hex(), limits_of(row)
+        limits = limits_of(row)
         fitting = mind.fitting(row.account.left)
-        if not np.count_nonzero(fitting):
+        if fitting is None:
             ledger.place(row.account, int(mind.caps[mind.state.active].min()))  # says why there is none
+        assert fitting is not None
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(mind.caps[fitting].max()), now, limits)
         before = dict(vars(mind.state))
         self._set_aside(row)
-        arm = mind.choose(id, fitting)
+        id, arm = mind.next_choice(fitting)
         if arm is None:
             ledger.stop(row.policy)
         account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
         decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
-        row = self._remember(tx, row.with_money(account), mind, _replaced(mind, before))
+        row = self._remember(tx, row.with_money(account), mind, mind.changed_since(before))
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
+        self._next = partial(mind.draws.prepare, id, "learn")  # its feedback, if nobody else is asking
         return row, decision
 
     # --- feedback ------------------------------------------------------------------------------------------------
@@ -211,10 +222,10 @@ class Engine(Campaigns):
         if new_cost:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
-            told = replace(made, hold=hold, cost=cost, reward=reward if new_reward else made.reward)
+            told = made.told(hold, cost, reward if new_reward else made.reward)
             tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None))
         else:
-            told = replace(made, reward=reward)
+            told = made.told(made.hold, made.cost, reward)
             tx.add_event(Event(row.id, "rewarded", now, made.id, made.arm, reward=reward))
         tx.save_decision(told)
         row = row.with_money(account)
@@ -225,6 +236,7 @@ class Engine(Campaigns):
             self._set_aside(row)
             mind.learn(told.id, told.arm, told.reward, told.cost, row.settings)
             self._remember(tx, row, mind, [told.arm])
+            self._next = mind.think_ahead  # whoever has told asks again, if nobody else is asking
         return Booked(made.id, to_units(told.hold.overrun), new_cost)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
@@ -287,16 +299,6 @@ def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float
             tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
             count += 1
     return name, count
-
-
-def _replaced(mind: Mind, before: Mapping[str, Any]) -> list[int]:
-    """The arms that a choice has changed. A policy that changes arms when it chooses gives its state a new array."""
-    changed: set[int] = set()
-    for name, array in vars(mind.state).items():
-        if array is not before[name] and name in mind.arrays():
-            apart = array != before[name]
-            changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
-    return sorted(changed)
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:

@@ -77,9 +77,9 @@ class Limits:
     """What may be spent ahead of the pace: the largest cap."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Account:
-    """A campaign's money, all in micros."""
+    """A campaign's money, all in micros. Never changed, only replaced."""
 
     budget: int
     spent: int = 0
@@ -92,10 +92,8 @@ class Account:
     """... and what the decisions of that day hold and were charged."""
 
     def __post_init__(self) -> None:
-        if (
-            min(self.budget, self.spent, self.held, self.overrun, self.today) < 0
-            or self.spent + self.held > self.budget
-        ):
+        below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0
+        if below or self.spent + self.held > self.budget:
             raise ArithmeticError(f"{self} breaks spent + held <= budget")
 
     @property
@@ -104,9 +102,9 @@ class Account:
         return self.budget - self.spent - self.held
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Hold:
-    """Money set aside for one decision."""
+    """Money set aside for one decision. Never changed, only replaced."""
 
     amount: int
     state: HoldState = "pending"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from itertools import accumulate
 from typing import Any, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from budgetbandits.service.campaigns import MONEY, Campaigns
@@ -20,38 +22,67 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Metrics:
-    """The counters of one server."""
+class Metrics(Collector):
+    """The counters of one server: plain numbers, each changed by one thread alone, which need no locks."""
 
     def __init__(self, campaigns: Campaigns) -> None:
+        self.decisions = self.feedback = self.overruns = self.expired = 0
+        self.refusals: Counter[str] = Counter()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._delays: dict[str, _Delays] = {}
         self._registry = CollectorRegistry()
-        self.decisions = self._counter("decisions", "Decisions answered, repeated ones too.")
-        self.feedback = self._counter("feedback", "Outcomes taken.")
-        self.refusals = self._counter("refusals", "Decisions refused, by reason.", "reason")
-        self.overruns = self._counter("overruns", "Outcomes that cost more than was held; each froze its campaign.")
-        self.expired = self._counter("expired_holds", "Holds that nobody told of in time.")
-        self.requests = self._counter("requests", "Requests, by route and status.", "route", "status")
-        self.seconds = Histogram(
-            "budgetbandits_request_seconds", "How long a request took.", ["route"], buckets=BUCKETS,
-            registry=self._registry,
-        )  # fmt: skip
-        self._series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._registry.register(self)
         self._registry.register(_Money(campaigns))
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"budgetbandits_{name}", text, labels, registry=self._registry)
 
     def page(self) -> bytes:
         return generate_latest(self._registry)
 
-    def seen(self, scope: Message, status: int, begun: float) -> None:
+    def seen(self, route: str, status: int, seconds: float) -> None:
         """A request has been answered."""
-        route = getattr(scope.get("route"), "path", "none")
-        if (route, status) not in self._series:
-            self._series[route, status] = self.requests.labels(route, str(status)), self.seconds.labels(route)
-        requests, seconds = self._series[route, status]
-        requests.inc()
-        seconds.observe(time.perf_counter() - begun)
+        self._requests[route, status] += 1
+        if route not in self._delays:
+            self._delays[route] = _Delays()
+        self._delays[route].add(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        yield _count("decisions", "Decisions answered, repeated ones too.", self.decisions)
+        yield _count("feedback", "Outcomes taken.", self.feedback)
+        yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
+        yield _count("expired_holds", "Holds that nobody told of in time.", self.expired)
+        refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
+        for reason, count in list(self.refusals.items()):  # lists, for others go on counting
+            refusals.add_metric([reason], count)
+        yield refusals
+        requests = _count("requests", "Requests, by route and status.", labels=["route", "status"])
+        for (route, status), count in list(self._requests.items()):
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        seconds = HistogramMetricFamily(
+            "budgetbandits_request_seconds", "How long a request took.", labels=["route"]
+        )  # fmt: skip
+        for route, delays in list(self._delays.items()):
+            seconds.add_metric([route], delays.cumulated(), delays.total)
+        yield seconds
+
+
+class _Delays:
+    """How many requests took how long."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._counts = [0] * (len(BUCKETS) + 1)
+
+    def add(self, seconds: float) -> None:
+        self.total += seconds
+        self._counts[bisect_left(BUCKETS, seconds)] += 1
+
+    def cumulated(self) -> list[tuple[str, float]]:
+        names = [*(str(bound) for bound in BUCKETS), "+Inf"]
+        return list(zip(names, map(float, accumulate(self._counts)), strict=True))
+
+
+def _count(name: str, text: str, value: int | None = None, labels: list[str] | None = None) -> CounterMetricFamily:
+    return CounterMetricFamily(f"budgetbandits_{name}", text, value, labels)
 
 
 class _Money(Collector):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.rising import Rising
-from budgetbandits.policies.sampling import SparseSamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy, SparseSamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
 
 MANY_ARMS = 256
@@ -33,29 +33,43 @@ TAGS = 8
 """A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
 
 
+Purpose = Literal["choose", "learn"]
+
+
 class Draws:
-    """A generator for each decision and purpose, seeded by a digest of both. One object, seeded anew each time."""
+    """A generator for each decision and purpose, seeded by a digest of both. One object for each purpose, seeded anew
+    each time."""
 
     VERSION = 2
 
     def __init__(self) -> None:
-        self._bits = np.random.PCG64(0)
-        self._generator = np.random.Generator(self._bits)
+        self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
+        self._ready = dict.fromkeys(self._generators, "")
 
-    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
-        """Good until the next call."""
+    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
+        """Good until the next call for this purpose."""
+        if self._ready[purpose] != decision:
+            self.prepare(decision, purpose)
+        self._ready[purpose] = ""
+        return self._generators[purpose]
+
+    def prepare(self, decision: str, purpose: Purpose) -> None:
+        """Have it ready before it is asked for."""
         digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
         state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
-        self._bits.state = {
+        self._generators[purpose].bit_generator.state = {
             "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
         }  # fmt: skip
-        return self._generator
+        self._ready[purpose] = decision
 
 
 class FirstDraws(Draws):
     """How campaigns drew that were created before: slower, and kept so that their past can be replayed."""
 
-    def generator(self, decision: str, purpose: Literal["choose", "learn"]) -> np.random.Generator:
+    def prepare(self, decision: str, purpose: Purpose) -> None:
+        pass
+
+    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
         digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=16).digest()
         return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
@@ -75,6 +89,10 @@ class Mind:
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
+        kinds = {name: isinstance(value, np.ndarray) for name, value in vars(self.state).items() if name != "known"}
+        self._arrays = [name for name, array in kinds.items() if array]
+        self._singles = [name for name, array in kinds.items() if not array]
+        self._ahead: tuple[str, str, int | None] | None = None
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
@@ -123,7 +141,7 @@ class Mind:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
         self.tag, self.version = os.urandom(6).hex(), row.version + 1
         learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.single()}
-        return replace(row, learned=learned, version=self.version)
+        return row.with_learned(learned, self.version)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
@@ -131,15 +149,24 @@ class Mind:
 
     def single(self) -> dict[str, Any]:
         """What is not any one arm's, as plain values; what was known beforehand stands in the campaign's settings."""
-        values = vars(self.state).items()
-        plain = {name: _plain(value) for name, value in values if name != "known" and not isinstance(value, np.ndarray)}
+        state = vars(self.state)
+        plain = {name: _plain(state[name]) for name in self._singles}
         return plain if self.rising is None else plain | {"level": self.rising.level}
 
     def of_arm(self, arm: int) -> dict[str, Any]:
-        return {name: array[..., arm].tolist() for name, array in self.arrays().items()}
+        state = vars(self.state)
+        return {name: state[name][..., arm].tolist() for name in self._arrays}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: value for name, value in vars(self.state).items() if isinstance(value, np.ndarray)}
+    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
+        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
+        chooses gives its state a new array."""
+        state = vars(self.state)
+        changed: set[int] = set()
+        for name in self._arrays:
+            if state[name] is not before[name]:
+                apart = state[name] != before[name]
+                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+        return sorted(changed)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -152,14 +179,32 @@ class Mind:
         self._begin_rising()
         return len(self.names) - 1
 
-    def fitting(self, left: int) -> NDArray[np.bool_]:
-        """Which arms are active and have a cost cap that fits what is left."""
-        if left >= self.most:  # nearly always
+    def fitting(self, left: int) -> NDArray[np.bool_] | None:
+        """Which arms are active and have a cost cap that fits what is left; None if there is none."""
+        if left >= self.most:  # nearly always, and one arm at least is active
             return self.state.active
-        return self.state.active & (self.caps <= left)
+        fitting = self.state.active & (self.caps <= left)
+        return fitting if fitting.any() else None
+
+    def next_choice(self, fitting: NDArray[np.bool_]) -> tuple[str, int | None]:
+        """The id of a new decision, and the arm to pull among these; None if the policy stops."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == self.tag and fitting is self.state.active:
+            return ahead[1:]
+        id = os.urandom(16).hex()
+        return id, self.choose(id, fitting)
+
+    def think_ahead(self) -> None:
+        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt and every arm fits.
+
+        Only for a policy whose choices leave no trace in its state.
+        """
+        if self.rising is None and isinstance(self.policy, SamplingPolicy):
+            id = os.urandom(16).hex()
+            self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
-        """The arm to pull among these, of which there is at least one; None if the policy stops."""
+        """The arm to pull among these; None if the policy stops."""
         active, self.state.active = self.state.active, fitting
         try:
             if not self.policy.goes_on(self.state):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -12,7 +13,6 @@ from typing import Any
 
 import structlog
 import uvicorn
-from prometheus_client import disable_created_metrics
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.api import create_app
@@ -39,7 +39,6 @@ def first_key(store: Store) -> str | None:
 def serve(address: str, host: str, port: int, name: str) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # twice as many lines that nobody reads
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
     _can_listen(host, port)
     with open_store(address) as store:
@@ -51,10 +50,13 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         metrics = Metrics(engine)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
         sweeper.start()
+        app = create_app(engine, store, metrics)
+        gc.collect()
+        gc.freeze()  # what is here by now stays: nobody need look through it again and again
         log.info("serving", host=host, port=port)
         try:
             uvicorn.run(
-                create_app(engine, store, metrics), host=host, port=port, log_config=None, access_log=False,
+                app, host=host, port=port, log_config=None, access_log=False,
                 proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
             )  # fmt: skip
         finally:
@@ -107,7 +109,7 @@ def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
         try:
             while expired := engine.expire_due():
                 for campaign, count in expired.items():
-                    metrics.expired.inc(count)
+                    metrics.expired += count
                     log.warning("holds expired", campaign=campaign, count=count)
         except BudgetBanditsError as error:  # the store may be back in a second
             log.warning("overdue holds not resolved", error=str(error))

@@ -20,9 +20,9 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
+from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.grouping import GroupWriter, one_line
-from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
+from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
 
 READERS = 10
 WRITERS = 4
@@ -91,16 +91,16 @@ class _Writer(GroupWriter):
     def __init__(self, url: str, number: int) -> None:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
-        self._rows: dict[str, Campaign] = {}
+        self._at_hand = AtHand()
         super().__init__(f"store-writer-{number}")
 
     def begin(self) -> None:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._url, connect_timeout=int(PATIENCE))
-        self._rows = {}  # what is read is locked until the end of the transaction, and no longer
+        self._at_hand.clear()  # what is read is locked until the end of the transaction, and no longer
 
     def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._rows)
+        return _Writing(self._connection, self._at_hand)
 
     def commit(self) -> None:
         assert self._connection is not None
@@ -135,8 +135,8 @@ class _Transaction(SqlTransaction):
 class _Writing(WritingTransaction, _Transaction):
     LOCK = " FOR UPDATE"
 
-    def __init__(self, connection: psycopg.Connection[Any], rows: dict[str, Campaign]) -> None:
-        WritingTransaction.__init__(self, rows)
+    def __init__(self, connection: psycopg.Connection[Any], at_hand: AtHand) -> None:
+        WritingTransaction.__init__(self, at_hand)
         _Transaction.__init__(self, connection)
 
 

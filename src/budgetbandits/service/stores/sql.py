@@ -10,22 +10,38 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from pydantic_core import to_json
+
 from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
 
-_CAMPAIGN = "id, name, policy, budget, spent, held, overrun, status, day, today, settings, learned, version, created_at"
-_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, status = ?, day = ?, today = ?"
+_CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
+_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
 _ARM = "campaign, number, name, cost_cap, learned, version, active"
 _DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
 )
-_BY_ID = f"SELECT {_DECISION} FROM decision WHERE id = ?"
-_BY_KEY = f"SELECT {_DECISION} FROM decision WHERE campaign = ? AND key = ?"
 _KEY = "prefix, digest, scopes, created_at, campaign"
 _EVENT = "campaign, kind, at, decision, arm, amount, reward"
+
+# what is run all the time, put together once
+_BY_ID = f"SELECT {_DECISION} FROM decision WHERE id = ?"
+_BY_KEY = f"SELECT {_DECISION} FROM decision WHERE campaign = ? AND key = ?"
+_ADD_DECISION = f"INSERT INTO decision ({_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
+_SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
+_SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
+_SAVE_ARM = (
+    f"INSERT INTO arm ({_ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
+    "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, active = excluded.active"
+)
+_ADD_EVENT = f"INSERT INTO event ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+AT_HAND = 10_000
+"""Decisions that a writer keeps at hand until they are told."""
 
 
 def migrations(counted_key: str) -> list[tuple[int, list[str]]]:
@@ -91,20 +107,18 @@ class SqlTransaction(Transaction):
         self._change(
             f"INSERT INTO campaign ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                campaign.id, campaign.name, campaign.policy, *_money(campaign.account),
-                json.dumps(campaign.settings), json.dumps(campaign.learned), campaign.version,
+                campaign.id, campaign.name, campaign.policy, campaign.account.status, *_money(campaign.account),
+                _text(campaign.settings), _text(campaign.learned), campaign.version,
                 campaign.created_at,
             ),
         )  # fmt: skip
 
     def save_campaign(self, campaign: Campaign) -> None:
-        self._change(
-            f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?",
-            (*_money(campaign.account), json.dumps(campaign.learned), campaign.version, campaign.id),
-        )
+        values = (*_money(campaign.account), _text(campaign.learned), campaign.version, campaign.id)
+        self._change(_SAVE_CAMPAIGN, values)
 
     def save_money(self, campaign: Campaign) -> None:
-        self._change(f"UPDATE campaign SET {_MONEY} WHERE id = ?", (*_money(campaign.account), campaign.id))
+        self._change(_SAVE_MONEY, (*_money(campaign.account), campaign.id))
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
         rows = self._do(f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
@@ -114,12 +128,11 @@ class SqlTransaction(Transaction):
         ]
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        self._change_many(
-            f"INSERT INTO arm ({_ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
-            "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, "
-            "active = excluded.active",
-            [(a.campaign, a.number, a.name, a.cost_cap, json.dumps(a.learned), a.version, a.active) for a in arms],
-        )
+        rows = [(a.campaign, a.number, a.name, a.cost_cap, _text(a.learned), a.version, a.active) for a in arms]
+        if len(rows) == 1:  # nearly always
+            self._change(_SAVE_ARM, rows[0])
+        else:
+            self._change_many(_SAVE_ARM, rows)
 
     def decision(self, id: str) -> Decision | None:
         return self._one_decision(_BY_ID, (id,))
@@ -134,7 +147,7 @@ class SqlTransaction(Transaction):
     def add_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
         self._change(
-            f"INSERT INTO decision ({_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            _ADD_DECISION,
             (
                 d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
                 d.key, d.payload, d.created_at, d.expires_at,
@@ -174,10 +187,7 @@ class SqlTransaction(Transaction):
 
     def add_event(self, event: Event) -> None:
         e = event
-        self._change(
-            f"INSERT INTO event ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward),
-        )
+        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward))
 
     def add_key(self, key: Key) -> None:
         self._change(
@@ -206,40 +216,80 @@ class SqlTransaction(Transaction):
         return [Event(*row) for row in rows]
 
 
-class WritingTransaction(SqlTransaction):
-    """Keeps the campaigns that nobody else can change at hand."""
+class AtHand:
+    """Rows as they are in the database, for as long as nobody else can change them."""
 
-    def __init__(self, rows: dict[str, Campaign]) -> None:
-        self._rows = rows
+    def __init__(self) -> None:
+        self.campaigns: dict[str, Campaign] = {}
+        """By id and by name: a name does not look like an id."""
+        self.decisions: dict[str, Decision] = {}
+        """Those that nobody has told of yet, which is what will be asked for."""
+
+    def clear(self) -> None:
+        self.campaigns.clear()
+        self.decisions.clear()
+
+
+class WritingTransaction(SqlTransaction):
+    """Keeps at hand what nobody else can change."""
+
+    def __init__(self, at_hand: AtHand) -> None:
+        self._campaigns, self._decisions = at_hand.campaigns, at_hand.decisions
 
     def campaign(self, id: str) -> Campaign | None:
-        return self._rows.get(id) or self._keep(super().campaign(id))
+        return self._campaigns.get(id) or self._keep(super().campaign(id))
 
     def campaign_named(self, name: str) -> Campaign | None:
-        return self._rows.get(name) or self._keep(super().campaign_named(name))
+        return self._campaigns.get(name) or self._keep(super().campaign_named(name))
 
     def save_campaign(self, campaign: Campaign) -> None:
-        self._drop(campaign)
+        before = self._drop(campaign)
         super().save_campaign(campaign)
+        self._save_status(campaign, before)
         self._keep(campaign)
 
     def save_money(self, campaign: Campaign) -> None:
-        self._drop(campaign)
+        before = self._drop(campaign)
         super().save_money(campaign)
+        self._save_status(campaign, before)
         self._keep(campaign)
 
+    def _save_status(self, campaign: Campaign, before: Campaign | None) -> None:
+        """Only a new one: SQLite takes longer to check that it is one of four than to write all the money."""
+        status = campaign.account.status
+        if before is None or status != before.account.status:
+            self._change(_SAVE_STATUS, (status, campaign.id))
+
+    def decision(self, id: str) -> Decision | None:
+        return self._decisions.get(id) or super().decision(id)
+
+    def add_decision(self, decision: Decision) -> None:
+        super().add_decision(decision)
+        if len(self._decisions) >= AT_HAND:
+            del self._decisions[next(iter(self._decisions))]  # the oldest
+        self._decisions[decision.id] = decision
+
+    def save_decision(self, decision: Decision) -> None:
+        self._decisions.pop(decision.id, None)
+        super().save_decision(decision)
+
     def _keep(self, campaign: Campaign | None) -> Campaign | None:
-        if campaign is not None:  # a name does not look like an id
-            self._rows[campaign.id] = self._rows[campaign.name] = campaign
+        if campaign is not None:
+            self._campaigns[campaign.id] = self._campaigns[campaign.name] = campaign
         return campaign
 
-    def _drop(self, campaign: Campaign) -> None:
-        self._rows.pop(campaign.id, None)
-        self._rows.pop(campaign.name, None)
+    def _drop(self, campaign: Campaign) -> Campaign | None:
+        self._campaigns.pop(campaign.name, None)
+        return self._campaigns.pop(campaign.id, None)
+
+
+def _text(values: dict[str, Any]) -> str:
+    """JSON, a good deal faster than the standard library's; what cannot be written as JSON is, as it does."""
+    return to_json(values, inf_nan_mode="constants").decode()
 
 
 def _money(a: Account) -> tuple[Any, ...]:
-    return a.budget, a.spent, a.held, a.overrun, a.status, a.day, a.today
+    return a.budget, a.spent, a.held, a.overrun, a.day, a.today
 
 
 def _key(row: Sequence[Any]) -> Key:
@@ -248,7 +298,7 @@ def _key(row: Sequence[Any]) -> Key:
 
 
 def _campaign(row: Sequence[Any]) -> Campaign:
-    id, name, policy, budget, spent, held, overrun, status, day, today, settings, learned, version, created_at = row
+    id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at = row
     account = Account(budget, spent, held, overrun, status, day, today)
     return Campaign(id, name, policy, account, created_at, _settings(settings), json.loads(learned), version)
 

@@ -19,12 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Campaign, Store, T, Transaction
+from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.grouping import GROUP, Answerable, Answers, GroupWriter, Piece, give
-from budgetbandits.service.stores.sql import SqlTransaction, WritingTransaction, check_version, migrations
+from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
 
 PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
+
+PAGE = 2048
+"""Bytes of a page in a new database: a commit writes about seven of them whole, for a few bytes in each."""
+
+LOG_PAGES = 8000
+"""Pages that the log may have before they are copied to their places: most are written many times before."""
+
+_NOBODY: Future[None] = Future()
+"""Who waits for a piece that is answered when it returns."""
 
 
 class SQLiteStore(Store):
@@ -45,6 +54,8 @@ class SQLiteStore(Store):
         self._gate = threading.Lock()
         self._closed = False
         self._waiting: list[Piece] = []
+        self._alone = True
+        """Whether nobody else seems to be asking: then nobody is waited for."""
         connection = self._connect()
         try:
             _migrate(connection)
@@ -72,16 +83,41 @@ class SQLiteStore(Store):
         if self._closed:
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()
+        if self._alone:
+            self._alone = False  # whoever comes before the loop's next round is not, and waits for others
+            loop.call_soon(self._look_around)
+            return await self._perform_at_once(work)
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((work, future))
         if len(self._waiting) == 1:  # two rounds later, so that requests on the wire already share the commit
             loop.call_soon(loop.call_soon, loop.call_soon, self._run_waiting)
         return await future
 
+    def _look_around(self) -> None:
+        self._alone = not self._waiting
+        if self._alone and self.leisure is not None and self._writer.at_it.acquire(blocking=False):
+            try:
+                self.leisure()
+            finally:
+                self._writer.at_it.release()
+
+    async def _perform_at_once(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            answers = self._run_at_once([(work, _NOBODY)])
+        except Exception as error:
+            raise _cannot_write(error) from None
+        if answers is None:
+            return await asyncio.wrap_future(self.submit(work))
+        [(_, answer, problem)] = answers
+        if problem is not None:
+            raise problem
+        return answer  # type: ignore[no-any-return]
+
     def _run_waiting(self) -> None:
         group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._run_waiting)
+        self._alone = len(group) == 1
         try:
             answers = self._run_at_once(group)
             if answers is not None:
@@ -90,7 +126,7 @@ class SQLiteStore(Store):
             for work, future in group:
                 asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
         except Exception as error:  # the store was closed meanwhile, say: somebody waits for an answer
-            failure = StoreError(f"cannot write: {error}; nothing was decided")
+            failure = _cannot_write(error)
             give([(future, None, failure) for _, future in group])
 
     def _run_at_once(self, group: Sequence[Piece]) -> Answers | None:
@@ -132,13 +168,20 @@ class SQLiteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            # whoever can read the file needs no key, so that shall be its owner alone
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Whoever can read the file needs no key, so that shall be its owner alone. Only a new file is opened here:
+            # to close one takes away this process's locks on it, and then others delete SQLite's log under us.
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            if self._path.is_dir():
+                raise StoreError(f"cannot open {self._path}: it is a folder; give the path of a file") from None
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}; give the path of a file") from None
         try:
             connection = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for setting in (
+                f"page_size = {PAGE}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
+                f"wal_autocheckpoint = {LOG_PAGES}",
+            ):  # fmt: skip
                 connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise StoreError(f"cannot open {self._path}: {error}; is it a database of budgetbandits?") from None
@@ -154,8 +197,8 @@ class _Writer(GroupWriter):
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
-        self._rows: dict[str, Campaign] = {}
-        """Campaigns as they are, for as long as nobody else writes to the file."""
+        self._at_hand = AtHand()
+        """For as long as nobody else writes to the file."""
         super().__init__("store-writer")
 
     def begin(self) -> None:
@@ -176,19 +219,23 @@ class _Writer(GroupWriter):
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:  # another connection has written
             self._version = version
-            self._rows.clear()
+            self._at_hand.clear()
         return True
 
     def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._rows)
+        return _Writing(self._connection, self._at_hand)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
     def undo(self) -> None:
-        self._rows.clear()
+        self._at_hand.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def _cannot_write(error: Exception) -> StoreError:
+    return StoreError(f"cannot write: {error}; nothing was decided")
 
 
 def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
@@ -226,6 +273,6 @@ class _Transaction(SqlTransaction):
 
 
 class _Writing(WritingTransaction, _Transaction):
-    def __init__(self, connection: sqlite3.Connection, rows: dict[str, Campaign]) -> None:
-        WritingTransaction.__init__(self, rows)
+    def __init__(self, connection: sqlite3.Connection, at_hand: AtHand) -> None:
+        WritingTransaction.__init__(self, at_hand)
         _Transaction.__init__(self, connection)
