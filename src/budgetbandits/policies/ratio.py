@@ -14,6 +14,7 @@ the mode of the joint density on the line θr = ρθc makes G nearly tight.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +61,13 @@ def envelope(a: Any, b: Any, c: Any, d: Any, level: float, on: Any = ARRAYS) -> 
     return on.where(inside, on.exp(-on.most(-log_bound, 0.0)), 1.0), mu, y
 
 
+@lru_cache(maxsize=4096)
+def envelope_of_one(a: float, b: float, c: float, d: float, level: float) -> tuple[float, float, float]:
+    """The same for one arm; among thousands of arms most have been pulled a few times, and many with equal outcomes."""
+    bound, mu, y = envelope(a, b, c, d, level, NUMBERS)
+    return float(bound), float(mu), float(y)
+
+
 def log_chance(cost: Any, c: Any, d: Any, mu: Any, y: Any, on: Any = ARRAYS) -> Any:
     """The logarithm of the probability to keep a draw whose cost came out as ``cost``, which is below 1."""
     return (c - mu) * on.log(cost / y) + (d - 1.0) * on.log((1.0 - cost) / (1.0 - y))
@@ -95,7 +103,7 @@ def ratio_above(
     a: float, b: float, c: float, d: float, level: float, rounds: int, rng: np.random.Generator
 ) -> list[tuple[int, float]] | None:
     """The same for one arm, as (round, ratio); None if it rises too often for that to be cheap."""
-    bound, mu, y = envelope(a, b, c, d, level, NUMBERS)
+    bound, mu, y = envelope_of_one(a, b, c, d, level)
     if bound > SURE:
         return None
     kept: list[tuple[int, float]] = []

@@ -40,28 +40,34 @@ class Rising:
     _rates: Array = field(default_factory=lambda: np.zeros(0))
     _plain: Arms = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Arms that are drawn plainly, in order."""
+    _proposing: Array = field(default_factory=lambda: np.zeros(0))
+    """The rates of the active arms that are not, 0 for the others ..."""
+    _active: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """... as long as these are the active ones."""
 
     def begin(self, policy: SparseSamplingPolicy, state: State) -> None:
         """Learn the arms' chances; once, and after arms were added."""
         chances = policy.chances_above(state, self.level)
         self._rates = -np.log1p(-np.minimum(chances, policy.plain_above))
         self._plain = np.flatnonzero(chances >= policy.plain_above)
+        self._sort_out(state)
 
     def told(self, policy: SparseSamplingPolicy, state: State, arm: int) -> None:
         """The posterior of this arm has changed."""
         chance = policy.chance_above(state, self.level, arm)
         self._rates[arm] = -math.log1p(-min(chance, policy.plain_above))
-        was, now = arm in self._plain, chance >= policy.plain_above
+        was, now = len(self._plain) > 0 and arm in self._plain, chance >= policy.plain_above
         if was and not now:
             self._plain = self._plain[self._plain != arm]
         elif now and not was:
             self._plain = np.sort(np.append(self._plain, arm))
+        self._proposing[arm] = self._rates[arm] if self._active[arm] and not now else 0.0
 
     def choose(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator) -> int | None:
         """The arm to pull; None if no arm is active."""
-        if not state.active.any():
-            return None
         plain, sums, total = self._proposals(state)
+        if total == 0.0 and not state.active.any():
+            return None
         if not FEWEST <= total <= MOST:
             self._move(policy, state, total)
             plain, sums, total = self._proposals(state)
@@ -89,12 +95,16 @@ class Rising:
 
     def _proposals(self, state: State) -> tuple[Arms, Array, float]:
         """The active arms that are drawn plainly, the running sums of the others' rates, and the sum of all rates."""
+        if not np.array_equal(state.active, self._active):
+            self._sort_out(state)
         plain = self._plain[state.active[self._plain]]
-        rates = np.where(state.active, self._rates, 0.0)
-        of_plain = rates[plain].sum()
-        rates[plain] = 0.0
-        sums = rates.cumsum()
-        return plain, sums, float(sums[-1] + of_plain)
+        sums = self._proposing.cumsum()
+        return plain, sums, float(sums[-1] + self._rates[plain].sum())
+
+    def _sort_out(self, state: State) -> None:
+        self._active = state.active.copy()
+        self._proposing = np.where(state.active, self._rates, 0.0)
+        self._proposing[self._plain] = 0.0
 
     def _below(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator, arms: Arms) -> Array:
         """One round of these arms, each on the condition that it does not rise."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State, best
-from budgetbandits.policies.ratio import NUMBERS, envelope, proposal, ratio_above, ratios_above
+from budgetbandits.policies.ratio import envelope, envelope_of_one, proposal, ratio_above, ratios_above
 from budgetbandits.policies.sampling import Arms, SamplingPolicy, SparseSamplingPolicy
 
 FEW_ARMS = 12
@@ -110,11 +110,11 @@ class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
         return np.asarray(envelope(a, b, c, d, level)[0])
 
     def chance_above(self, state: State, level: float, arm: int) -> float:
-        return float(envelope(*_parameters(state, arm), level, NUMBERS)[0])
+        return envelope_of_one(*_parameters(state, arm), level)[0]
 
     def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
         a, b, c, d = _parameters(state, arm)
-        _, mu, y = envelope(a, b, c, d, level, NUMBERS)
+        _, mu, y = envelope_of_one(a, b, c, d, level)
         return proposal(a, b, c, d, level, mu, y, rng)
 
     def draw_above(
