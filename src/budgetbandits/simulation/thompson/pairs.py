@@ -247,19 +247,37 @@ def reach(z, pulls_1, pulls_2, move_1, move_2, bend, skewest):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def stretch_length(chance, z, move_1, move_2):
-    """(pulls of the rarer winner, rounds) to go at most, chance <= 1/2 being the rarer winner's, who moves z by move_1.
+def plan_stretch(chance, z, since, move_1, move_2, bend, skewest, error, most_1, most_2, most):
+    """(pulls of the rarer winner, rounds, error, and what a pull of either may move) of a stretch at most; or 0 pulls.
 
-    Far enough that most stretches end with a look, not so far that looks become the rule.
+    chance <= 1/2 is the rarer winner's, who moves z by move_1.  Far enough that most stretches end with a look, not so
+    far that looks become the rule.
     """
+    if chance < RAREST or skewest == np.inf:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    even = chance >= FEW
     steep = 1.3 * DENSITY * math.exp(-0.5 * z * z)
-    if chance < FEW:
+    if even:
+        growth = steep * max(move_1, move_2) / chance
+        rounds = min(min(3.0 / math.sqrt(growth), 0.2 / growth), float(min(most, min(most_1, most_2))))
+        pulls = rounds
+    else:
         growth = steep * (move_1 + move_2 / chance)
-        pulls = min(2.0 * math.sqrt(chance / growth), 0.4 * chance / growth)
-        return pulls, 2.0 * pulls / chance
-    growth = steep * max(move_1, move_2) / chance
-    rounds = min(3.0 / math.sqrt(growth), 0.2 / growth)
-    return rounds, rounds
+        pulls = min(min(2.0 * math.sqrt(chance / growth), 0.4 * chance / growth), float(most_1))
+        rounds = min(2.0 * pulls / chance, float(min(most, most_2)))
+        pulls = min(pulls, rounds)
+    per_1, per_2 = reach(z, since + pulls, since + rounds, move_1, move_2, bend, skewest)
+    error += since * max(per_1, per_2)
+    # What the bounds have become over the whole length may still be too much: then the length is cut.
+    if even:
+        cut = min(1.0, (0.25 * chance - error) / (max(per_1, per_2) * rounds))
+    else:
+        cut = min(1.0, (0.9 * chance - error) / (per_1 * pulls + per_2 * rounds))
+    pulls *= cut
+    rounds *= cut
+    if not (rounds >= FEWEST and pulls >= 2.0):
+        pulls = 0.0
+    return pulls, rounds, error, per_1, per_2
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -274,25 +292,12 @@ def play_stretch(stream, chance, z, since, move_1, move_2, bend, skewest, error,
         chance = 1.0 - chance
         move_1, move_2 = move_2, move_1
         most_1, most_2 = most_2, most_1
-    pulls, rounds = stretch_length(chance, z, move_1, move_2)
-    even = chance >= FEW
-    rounds = min(rounds, float(min(most, min(most_1, most_2) if even else most_2)))
-    pulls = min(min(pulls, rounds), float(most_1))
-    if chance < RAREST or skewest == np.inf:
+    pulls, rounds, error, per_1, per_2 = plan_stretch(
+        chance, z, since, move_1, move_2, bend, skewest, error, most_1, most_2, most
+    )
+    if pulls == 0.0:
         return np.int64(-1), np.int64(0), 0.0, 0.0
-    per_1, per_2 = reach(z, since + pulls, since + rounds, move_1, move_2, bend, skewest)
-    error += since * max(per_1, per_2)
-    # What the bounds have become over the whole length may still be too much: then the length is cut.
-    if even:
-        rounds = min(rounds, (0.25 * chance - error) / max(per_1, per_2))
-        pulls = rounds
-    else:
-        cut = min(1.0, (0.9 * chance - error) / (per_1 * pulls + per_2 * rounds))
-        pulls *= cut
-        rounds *= cut
-    if not (rounds >= FEWEST and pulls >= 2.0):
-        return np.int64(-1), np.int64(0), 0.0, 0.0
-    if even:
+    if chance >= FEW:
         won, lost, low, high = play_even(stream, chance, error, max(per_1, per_2), np.int64(rounds))
     else:
         won, lost, low, high = play_uneven(stream, chance, error, per_1, per_2, np.int64(pulls), np.int64(rounds))

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.draws import FOREVER
 from budgetbandits.simulation.thompson.envelope import (
     LOG_BOUND,
     NO_TANGENT,
@@ -24,15 +25,15 @@ from budgetbandits.simulation.thompson.pairs import (
     RAREST,
     chance_to_win,
     look_ahead,
+    plan_stretch,
     pulls_above,
     smallest_count,
-    stretch_length,
 )
 
 PRICE_ROUND = 45.0  # an open round before anything is drawn
 PRICE_HOT = 45.0  # drawing one hot arm
 PRICE_SKETCH = 25.0  # sketching it, when there are two
-PRICE_PAIR = 700.0  # a stretch of rounds of two hot arms that ends with a look
+PRICE_PAIR = 350.0  # a stretch of rounds of two hot arms that ends with a look
 PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
 PRICE_POOL = 30.0  # drawing the best of the arms never pulled
 PRICE_OPEN_RING = 110.0  # an alarm in an open round
@@ -91,20 +92,21 @@ def pair_price(posterior, first, second, level, rings, pairs_from, classical):
     if pulls_1 == 0:
         return np.inf
     chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
-    move_1, move_2, _, _, _ = look_ahead(posterior, first, second, pulls_1, pulls_2, classical)
+    move_1, move_2, bend, skewest, error = look_ahead(posterior, first, second, pulls_1, pulls_2, classical)
     if chance > 0.5:
         chance = 1.0 - chance
         move_1, move_2 = move_2, move_1
         pulls_1, pulls_2 = pulls_2, pulls_1
-    if not (move_1 < np.inf and chance > RAREST):
-        return np.inf
-    pulls, rounds = stretch_length(chance, z, move_1, move_2)
-    if min(pulls, float(pulls_1)) < 3.0:
+    # A little farther out than now, so that the plan will still do when the chance has moved.
+    pulls, rounds, _, _, _ = plan_stretch(
+        0.7 * chance, abs(z) + 0.1, 1.0, move_1, move_2, bend, skewest, error, pulls_1, pulls_2, FOREVER
+    )
+    if pulls == 0.0:
         return np.inf
     window = PRICE_WINDOW * (chance / pulls_1 + 1.0 / pulls_2)
     broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_PAIR
     # About a third of the way is gone, on average, before a look.
-    return window + PRICE_PAIR / (0.3 * max(rounds, 1.0)) + PRICE_WIN * chance + rings * broken
+    return window + PRICE_PAIR / (0.3 * rounds) + PRICE_WIN * chance + rings * broken
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -166,18 +168,32 @@ def level_price(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def has_rival(posterior, reference, active, pairs_from, classical):
-    """Whether some arm could make a pair with this one."""
+def pair_offset(posterior, reference, mean, deviation, active, pairs_from, classical):
+    """How far below this arm, in its deviations, the level has to be for a pair with a rival; infinite if none comes near."""
     if smallest_count(posterior, reference, classical) < pairs_from:
-        return False
+        return np.inf
     for slot in range(active):
         if (
             slot != reference
             and smallest_count(posterior, slot, classical) >= pairs_from
             and chance_to_win(posterior, slot, reference, classical)[0] > RAREST
         ):
-            return True
-    return False
+            its_mean, its_deviation = log_ratio_spread(
+                float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]),
+                float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]), classical,
+            )  # fmt: skip
+            # far enough for one of them to be surely above it, and for the rival to be hot
+            return max(11.0, (mean - its_mean + its_deviation) / deviation)
+    return np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def index_of(offset):
+    """The last of the offsets that is not above this one."""
+    index = 0
+    while index < OFFSETS.shape[0] - 1 and OFFSETS[index + 1] <= offset:
+        index += 1
+    return index
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -221,13 +237,12 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
         float(posterior[4 * reference + 2]), float(posterior[4 * reference + 3]), classical,
     )  # fmt: skip
     place = (mean - math.log(current)) / deviation
-    start = 0
-    while start < OFFSETS.shape[0] - 1 and OFFSETS[start + 1] <= place:
-        start += 1
+    start = index_of(place)
+    low = np.inf if pool > 0 else pair_offset(posterior, reference, mean, deviation, active, pairs_from, classical)
     # Descents from where the level stands, from a little below the reference arm and from far below it, because open
     # rounds, blocks and pairs each have a minimum of their own.
-    for descent in range(3 if pool == 0 and has_rival(posterior, reference, active, pairs_from, classical) else 2):
-        middle = start if descent == 0 else 14 if descent == 1 else 20
+    for descent in range(3 if low < np.inf else 2):
+        middle = start if descent == 0 else 14 if descent == 1 else index_of(low) + 1
         if descent > 0 and abs(start - middle) <= 2:
             continue
         for direction in (1, -1):
