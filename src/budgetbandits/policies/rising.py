@@ -19,6 +19,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Array, State
 from budgetbandits.policies.sampling import Arms, SparseSamplingPolicy
@@ -42,7 +43,7 @@ class Rising:
     """Arms that are drawn plainly, in order."""
     _proposing: Array = field(default_factory=lambda: np.zeros(0))
     """The rates of the active arms that are not, 0 for the others ..."""
-    _active: Array = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    _active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """... as long as these are the active ones."""
 
     def begin(self, policy: SparseSamplingPolicy, state: State) -> None:
