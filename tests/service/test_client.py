@@ -116,6 +116,13 @@ def test_it_gives_up_in_the_end(client, line):
         client.decide("ads")
 
 
+def test_a_closed_client_says_so(client, line):
+    client.close()
+    with pytest.raises(Unreachable, match="make a new one"):
+        client.decide("ads")
+    assert line.requests == []
+
+
 def test_what_must_not_be_sent_twice_is_not(client, line):
     line.trouble = ["lost answer"]
     with pytest.raises(Unreachable, match="may have arrived"):

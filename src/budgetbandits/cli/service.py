@@ -270,13 +270,13 @@ def _show(engine: Engine, campaign: str) -> None:
     console.print("; ".join(terms), highlight=False)
     table = plain_table()
     table.add_column("arm", overflow="fold")
-    for title in ("cost cap", "pulls", "open", "spent", "reward", "reward per cost"):
+    for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
     for arm in row["arms"]:
         total = totals.get(arm["name"], Total())
-        ratio = f"{total.reward / total.spent:,.4g}" if total.spent else ""
-        money = (f"{total.open:,}", f"{total.spent:,.2f}", f"{total.reward:,.1f}", ratio)
+        ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
+        money = (f"{total.open:,}", f"{total.cost:,.2f}", f"{total.reward:,.1f}", ratio)
         state = "" if arm["active"] else "retired"
         table.add_row(escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", *money, state)
     console.print(table)

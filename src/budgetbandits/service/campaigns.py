@@ -29,10 +29,10 @@ ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Total:
-    """What an arm's decisions have come to: how many are open, what was spent, what they brought."""
+    """What an arm's decisions have come to: how many are open, what they cost, overruns too, and what they brought."""
 
     open: int = 0
-    spent: float = 0.0
+    cost: float = 0.0
     reward: float = 0.0
 
 
@@ -140,7 +140,7 @@ class Campaigns:
         def work(tx: Transaction) -> dict[str, Total]:
             row = found(tx, campaign)
             names = [arm.name for arm in tx.arms(row.id)]
-            return {names[arm]: Total(open, to_units(spent), reward) for arm, open, spent, reward in tx.totals(row.id)}
+            return {names[arm]: Total(open, to_units(cost), reward) for arm, open, cost, reward in tx.totals(row.id)}
 
         return self._store.read(work)
 

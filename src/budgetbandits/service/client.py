@@ -268,6 +268,7 @@ class Client:
         path = Path(path)
         partial = path.with_name(f".{path.name}.partial")
         query = {"table": table, "format": path.suffix.removeprefix(".")}
+        _check_open(self._http)
         try:
             with self._http.stream("GET", _path(campaign, "export"), params=query) as answer:
                 if not answer.is_success:
@@ -303,6 +304,7 @@ class Client:
                 time.sleep(_worth_waiting(refused, end))
 
     def _do(self, call: _Call[T]) -> T:
+        _check_open(self._http)
         for pause in _pauses(call):
             try:
                 answer = self._http.request(call.method, call.path, json=call.body, headers=call.headers)
@@ -382,6 +384,7 @@ class AsyncClient:
                 await asyncio.sleep(_worth_waiting(refused, end))
 
     async def _do(self, call: _Call[T]) -> T:
+        _check_open(self._http)
         for pause in _pauses(call):
             try:
                 answer = await self._http.request(call.method, call.path, json=call.body, headers=call.headers)
@@ -484,6 +487,11 @@ def _pauses(call: _Call[Any]) -> Iterator[float | None]:
         for number in range(TRIES - 1):
             yield min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) * (0.5 + random.random() / 2)
     yield None
+
+
+def _check_open(http: httpx.Client | httpx.AsyncClient) -> None:
+    if http.is_closed:
+        raise Unreachable("this client is closed; make a new one, or ask inside its 'with' block")
 
 
 def _give_up(call: _Call[Any], pause: float | None, error: httpx.TransportError) -> None:

@@ -168,7 +168,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
-        """For each arm that was ever chosen its number, how many decisions are open, what was spent and brought."""
+        """For each arm that was ever chosen its number, how many decisions are open, what they cost and brought."""
 
     @abstractmethod
     def add_event(self, event: Event) -> None: ...
