@@ -27,7 +27,7 @@ FEWEST = 8  # rounds at a time that are worth it
 
 ROOT_HALF = math.sqrt(0.5)
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
-ROUNDING = 1e-11  # of the chance as computed, far above it
+ROUNDING = 1e-11  # of the chance as computed, far above it up to some 1e8 pulls; then it is that of the logarithm
 
 STEP, STEPS = 0.25, 48  # of the sum that inverts the characteristic function
 HIGHEST = 8  # cumulant used there
@@ -212,8 +212,8 @@ def pulls_near(posterior, slot, classical):
 def look_ahead(posterior, first, second, pulls_1, pulls_2, classical):
     """(move of z by a pull of the first arm, of the second, of the skewness by either, its size, error of chances).
 
-    At most these, during so many pulls of either (as `pulls_near` says), whatever they bring.  All is infinite when the
-    proof of the error does not hold.
+    At most these between any two moments of so many pulls of either (as `pulls_near` says), whatever they bring.  All
+    is infinite when the proof of the error does not hold.
     """
     _, z, variance, skewness, fourth = chance_to_win(posterior, first, second, classical)
     deviation = math.sqrt(variance)
@@ -253,7 +253,7 @@ def plan_stretch(chance, z, since, move_1, move_2, bend, skewest, error, most_1,
     chance <= 1/2 is the rarer winner's, who moves z by move_1.  Far enough that most stretches end with a look, not so
     far that looks become the rule.
     """
-    if chance < RAREST or skewest == np.inf:
+    if chance < RAREST or skewest == np.inf or min(most_1, most_2) < 2:
         return 0.0, 0.0, 0.0, 0.0, 0.0
     even = chance >= FEW
     steep = 1.3 * DENSITY * math.exp(-0.5 * z * z)

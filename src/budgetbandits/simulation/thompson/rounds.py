@@ -339,22 +339,22 @@ def play_on_pointers(
 
         if hot_count == 2 and active == arms and not buffered and time >= pair_retry:
             first, second = hot[0], hot[1]
-            fresh = left_1 == 0
-            if fresh:
-                anchored = False
-                left_1, left_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
-                if left_1 > 0:
-                    move_1, move_2, bend, skewest, error = look_ahead(
-                        posterior, first, second, left_1, left_2, classical
-                    )
             # Neither an alarm nor the end of a game may fall among rounds that are not looked at.
             top = max(cost_top[arm_of_slot[first]], cost_top[arm_of_slot[second]])
             room = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top
             most = min(tree[1] - time, room)
+            fresh = left_1 == 0
             won = np.int64(-1)
-            if most >= FEWEST and left_1 > 0:
+            if most >= FEWEST:
+                if fresh:
+                    anchored = False
+                    left_1, left_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
+                    move_1, move_2, bend, skewest, error = look_ahead(
+                        posterior, first, second, left_1, left_2, classical
+                    )
                 if not anchored:
                     chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
+                # one pull of each is kept for the look
                 won, lost, low, high = play_stretch(
                     stream, chance, z, 1.0 if anchored else 0.0, move_1, move_2, bend, skewest, error, left_1 - 1,
                     left_2 - 1, most,
