@@ -109,7 +109,7 @@ def server(store: str) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
-            key = next(line.split()[-1] for line in process.stdout if "bb_" in line)
+            key = next(line.split()[-1] for line in process.stdout if "admin key" in line)
             for _ in range(100):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz")

@@ -46,13 +46,13 @@ def old_database(opener, version, tables):
     address = opener.keywords
     if "path" in address:
         connection = sqlite3.connect(address["path"])
-        mark, key = "?", "INTEGER PRIMARY KEY"
+        mark, database = "?", "sqlite"
     else:
         import psycopg
 
         connection = psycopg.connect(address["url"])
-        mark, key = "%s", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-    for number, statements in migrations(key):
+        mark, database = "%s", "postgresql"
+    for number, statements in migrations(database):
         for statement in statements if number <= version else ():
             connection.execute(statement)
     for table, rows in tables.items():

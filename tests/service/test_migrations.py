@@ -46,9 +46,9 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     before = sqlite3.connect(tmp_path / "money.db")
     tables = before.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
     before.close()
-    steps = sql.migrations("INTEGER PRIMARY KEY")
+    steps = sql.migrations("sqlite")
     broken = [*steps, (steps[-1][0] + 1, ["CREATE TABLE more (a INTEGER);", "CREATE TABLE campaign (a INTEGER);"])]
-    monkeypatch.setattr("budgetbandits.service.stores.sqlite.migrations", lambda counted_key: broken)
+    monkeypatch.setattr("budgetbandits.service.stores.sqlite.migrations", lambda database: broken)
     with pytest.raises(Exception, match="already exists"):
         SQLiteStore(tmp_path / "money.db")
     after = sqlite3.connect(tmp_path / "money.db")

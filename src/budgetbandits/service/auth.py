@@ -109,8 +109,7 @@ class KeyRing:
 async def check_header(keys: KeyRing, header: str, scope: str, campaign: str | None) -> None:
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read."""
     kind, _, text = header.partition(" ")
-    if kind.lower() != "bearer":
-        text = ""
+    text = text.strip() if kind.lower() == "bearer" else ""
     if keys.knows(text):
         keys.check(text, scope, campaign)
     else:

@@ -131,7 +131,7 @@ def _log_mistake(scope: Message, error: Exception) -> None:
 
 def _too_large(headers: Mapping[bytes, bytes]) -> Response | None:
     length = headers.get(b"content-length")
-    if length is None and b"transfer-encoding" in headers:
+    if b"transfer-encoding" in headers:  # whatever the length says, the body may be longer
         return problem(411, "length required", "send Content-Length with the body")
     if length is not None and (not length.isdigit() or int(length) > LARGEST_BODY):
         return problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")

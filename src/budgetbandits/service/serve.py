@@ -40,8 +40,8 @@ def serve(address: str, host: str, port: int, name: str) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
-    _can_listen(host, port)
-    with open_store(address) as store:
+    # before anything is opened, and before a key is shown that scrolls away
+    with _listening(host, port) as listener, open_store(address) as store:
         key = first_key(store)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         if key is not None:
@@ -55,10 +55,10 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         gc.freeze()  # what is here by now stays: nobody need look through it again and again
         log.info("serving", host=host, port=port)
         try:
-            uvicorn.run(
-                app, host=host, port=port, log_config=None, access_log=False,
-                proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
-            )  # fmt: skip
+            config = uvicorn.Config(
+                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN
+            )
+            uvicorn.Server(config).run(sockets=[listener])
         finally:
             stop.set()
             sweeper.join()
@@ -69,11 +69,10 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _can_listen(host: str, port: int) -> None:
-    """Before anything is opened, and before a key is shown that scrolls away."""
+def _listening(host: str, port: int) -> socket.socket:
+    """Nobody else has the port from here on: whoever is shown a key here can use it here."""
     try:
-        with socket.create_server((host, port)):
-            pass
+        return socket.create_server((host, port), backlog=2048)
     except OSError as error:
         raise BadParameter(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"

@@ -141,7 +141,7 @@ class _Writing(WritingTransaction, _Transaction):
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:
-    steps = migrations(counted_key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+    steps = migrations("postgresql")
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))  # two hosts may start at once
     connection.execute("CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY)")
     row = connection.execute("SELECT max(number) FROM migration").fetchone()

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_core import to_json
 
@@ -17,6 +17,8 @@ from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
+COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
+"""The type of a key that counts by itself."""
 
 _CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
@@ -44,14 +46,15 @@ AT_HAND = 10_000
 """Decisions that a writer keeps at hand until they are told."""
 
 
-def migrations(counted_key: str) -> list[tuple[int, list[str]]]:
-    """(number, statements) of every migration in order; ``counted_key`` is the type of a key that counts by itself."""
-    files = sorted(
-        (int(entry.name.split("_")[0]), entry.read_text(encoding="utf-8"))
-        for entry in resources.files(MIGRATIONS).iterdir()
-        if entry.name.endswith(".sql")
-    )
-    return [(number, list(_statements(text.replace("COUNTED_KEY", counted_key)))) for number, text in files]
+def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
+    """(number, statements) of every migration in order; one with a database in its name is empty for others."""
+    steps = []
+    for entry in resources.files(MIGRATIONS).iterdir():
+        if entry.name.endswith(".sql"):
+            number, only = int(entry.name.split("_")[0]), entry.name.split(".")[1:-1]
+            text = entry.read_text(encoding="utf-8").replace("COUNTED_KEY", COUNTED_KEY[database])
+            steps.append((number, [] if only and database not in only else list(_statements(text))))
+    return sorted(steps)
 
 
 def check_version(done: int, newest: int) -> None:

@@ -85,7 +85,8 @@ class SQLiteStore(Store):
         loop = asyncio.get_running_loop()
         if self._alone:
             self._alone = False  # whoever comes before the loop's next round is not, and waits for others
-            loop.call_soon(self._look_around)
+            # in two rounds: what came in during the commit has been read by then
+            loop.call_soon(loop.call_soon, self._look_around)
             return await self._perform_at_once(work)
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((work, future))
@@ -170,7 +171,7 @@ class SQLiteStore(Store):
         try:
             # Whoever can read the file needs no key, so that shall be its owner alone. Only a new file is opened here:
             # to close one takes away this process's locks on it, and then others delete SQLite's log under us.
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(self._path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             if self._path.is_dir():
                 raise StoreError(f"cannot open {self._path}: it is a folder; give the path of a file") from None
@@ -245,7 +246,7 @@ def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the database to this version, all of it or nothing."""
-    steps = migrations(counted_key="INTEGER PRIMARY KEY")
+    steps = migrations("sqlite")
     connection.execute("BEGIN IMMEDIATE")  # two processes may start at once
     try:
         (done,) = connection.execute("PRAGMA user_version").fetchone()
