@@ -375,6 +375,17 @@ def test_bodies_that_are_too_large(service, campaign):
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
 
 
+def test_a_body_that_is_longer_than_it_says(service, campaign):
+    answer = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one", Transfer_Encoding="chunked")
+    assert (answer.status_code, answer.headers["content-type"]) == (411, "application/problem+json")
+
+
+def test_a_link_to_a_file_that_is_not_there_yet(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "money.db")
+    SQLiteStore(tmp_path / "link.db").close()
+    assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_key_with_another_context_is_a_conflict(service, campaign):
     service("POST", f"{campaign}/decisions", {"context": {"visitor": 1}}, Idempotency_Key="one")
     answer = service("POST", f"{campaign}/decisions", {"context": {"visitor": 2}}, Idempotency_Key="one")
