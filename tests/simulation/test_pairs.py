@@ -127,7 +127,7 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(classical):
     used = []
     for counts in near_ties(60, 3_000, 1e7, 5, classical):
         window = tuple(int(pulls_near(counts, slot, classical)) for slot in (0, 1))
-        move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
+        _, _, move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
         if min(window) < 2 or not np.isfinite(error):
             continue
         for before, share in itertools.product((0.0, 0.5, 0.95), (0.05, 0.3, 1.0)):
@@ -156,10 +156,7 @@ def test_both_below_the_level_is_out_of_the_question():
     assert first > 0
     assert second > 0
     for corner in itertools.product((0, 1), repeat=4):
-        moved = counts.copy()
-        for arm, pulls in enumerate((first, second)):
-            moved[arm, 0 if corner[2 * arm] else 1] += pulls
-            moved[arm, 2 if corner[2 * arm + 1] else 3] += pulls
+        moved = after(counts, corner, (first, second))
         mean = np.log(moved[:, 0] / moved[:, :2].sum(axis=1) * moved[:, 2:].sum(axis=1) / moved[:, 2])
         spread = np.sqrt((1 / moved[:, [0, 2]] - 1 / (moved[:, [0, 2]] + moved[:, [1, 3]])).sum(axis=1))
         # the normal law, which is close enough so far out

@@ -135,9 +135,8 @@ def chance_in_full(posterior, first, second, classical):
                 i = 1.0 / shape
                 tail = 1.0 / (o - 1.0) + i * (0.5 + i * (o / 12.0 - i * i * o * (o + 1.0) * (o + 2.0) / 720.0))
                 cumulants[order] += (even if order % 2 == 0 else -odd) * factorial * power * tail
-    shift_1 = ratio_cumulants(posterior, first, classical)[0]
-    shift_2 = ratio_cumulants(posterior, second, classical)[0]
-    mean = math.log(quotient(posterior, first, classical) / quotient(posterior, second, classical)) + shift_1 - shift_2
+    _, z, variance, _, _ = chance_to_win(posterior, first, second, classical)
+    mean = z * math.sqrt(variance)
     deviation = math.sqrt(cumulants[2])
     total = 0.0
     for step in range(STEPS):
@@ -210,21 +209,21 @@ def pulls_near(posterior, slot, classical):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def look_ahead(posterior, first, second, pulls_1, pulls_2, classical):
-    """(move of z by a pull of the first arm, of the second, of the skewness by either, its size, error of chances).
+    """(chance, z; move of z by a pull of the first arm, of the second, of the skewness by either, its size, error of chances).
 
-    At most these between any two moments of so many pulls of either (as `pulls_near` says), whatever they bring.  All
+    The chance and z of now; at most these moves between any two moments of so many pulls of either (as `pulls_near` says), whatever they bring.  All
     is infinite when the proof of the error does not hold.
     """
-    _, z, variance, skewness, fourth = chance_to_win(posterior, first, second, classical)
+    chance, z, variance, skewness, fourth = chance_to_win(posterior, first, second, classical)
     deviation = math.sqrt(variance)
     least = float(min(smallest_count(posterior, first, classical), smallest_count(posterior, second, classical)))
     if 1.2 * fourth > LARGEST_FOURTH or variance * least * least < SMALLEST_DECAY:
-        return np.inf, np.inf, np.inf, np.inf, np.inf
+        return chance, z, np.inf, np.inf, np.inf, np.inf, np.inf
     move_1, share_1, bend_1 = moves(posterior, first, abs(z), deviation, classical)
     move_2, share_2, bend_2 = moves(posterior, second, abs(z), deviation, classical)
     skewest = 1.06 * abs(skewness) + bend_1 * pulls_1 + bend_2 * pulls_2
     bend = max(bend_1, bend_2) + 3.5 * skewest * max(share_1, share_2)
-    return move_1, move_2, bend, skewest, largest_error(skewest, 1.2 * fourth)
+    return chance, z, move_1, move_2, bend, skewest, largest_error(skewest, 1.2 * fourth)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

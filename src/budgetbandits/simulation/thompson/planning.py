@@ -91,8 +91,7 @@ def pair_price(posterior, first, second, level, rings, pairs_from, classical):
     pulls_1, pulls_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
     if pulls_1 == 0:
         return np.inf
-    chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
-    move_1, move_2, bend, skewest, error = look_ahead(posterior, first, second, pulls_1, pulls_2, classical)
+    chance, z, move_1, move_2, bend, skewest, error = look_ahead(posterior, first, second, pulls_1, pulls_2, classical)
     if chance > 0.5:
         chance = 1.0 - chance
         move_1, move_2 = move_2, move_1

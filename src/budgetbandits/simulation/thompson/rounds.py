@@ -349,10 +349,10 @@ def play_on_pointers(
                 if fresh:
                     anchored = False
                     left_1, left_2 = pulls_above(posterior, first, second, level, pairs_from, classical)
-                    move_1, move_2, bend, skewest, error = look_ahead(
+                    chance, z, move_1, move_2, bend, skewest, error = look_ahead(
                         posterior, first, second, left_1, left_2, classical
                     )
-                if not anchored:
+                elif not anchored:
                     chance, z, _, _, _ = chance_to_win(posterior, first, second, classical)
                 # one pull of each is kept for the look
                 won, lost, low, high = play_stretch(
