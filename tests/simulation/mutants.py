@@ -161,9 +161,21 @@ MUTANTS = {
     ),
     "stretches_over_alarms": Mutant(
         "thompson/rounds.py",
-        "most = min(tree[1] - time, room)",
-        "most = room",
+        "left_2 - 1, most, tree[1] - time,",
+        "left_2 - 1, most, most,",
         "test_frozen_round[pairs]",
+    ),
+    "stretch_planned_by_the_next_alarm": Mutant(
+        "thompson/rounds.py",
+        "most = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top",
+        "most = min(tree[1] - time, (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top)",
+        "test_frozen_round[restless_pairs]",
+    ),
+    "replans_while_an_alarm_that_was_looked_at_is_unanswered": Mutant(
+        "thompson/rounds.py",
+        "                if tree[1] > time:\n                    continue\n",
+        "                if tree[1] > time or waste > limit:\n                    continue\n",
+        "test_frozen_round[restless_pairs]",
     ),
     "walk_with_replacement": Mutant(
         "thompson/outcomes.py",

@@ -181,7 +181,7 @@ def even_stretches(stream, chance, error, per_pull, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
         out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_even(
-            stream, chance, error, per_pull, rounds
+            stream, chance, error, per_pull, rounds, rounds
         )
     return out
 
@@ -191,7 +191,7 @@ def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
         out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_uneven(
-            stream, chance, error, per_1, per_2, pulls, rounds
+            stream, chance, error, per_1, per_2, pulls, rounds, rounds
         )
     return out
 

@@ -259,6 +259,8 @@ TIE = np.array([[15000, 5000, 7000, 13000], [29600, 10400, 13800, 26200], [260, 
 PAIR = np.array([[150_000, 50_000, 70_000, 130_000], [296_000, 104_000, 138_000, 262_000], [155, 45, 97, 103]])
 UNEVEN_PAIR = np.array([PAIR[0], [1_480_000, 520_000, 687_000, 1_313_000], PAIR[2]])
 REWARD_PAIR = np.array([[150_000, 50_000, 1, 1], [299_400, 100_600, 1, 1], [70, 40, 1, 1]])
+# The same with a cold arm that wins often enough to show a bias of its alarms.
+BROKEN_PAIR = np.array([[100_000] * 4, [100_000, 100_300, 100_000, 100_000], [20, 40, 30, 30]])
 
 FROZEN = {
     # name: (posterior, classical, settings, counters that must be large)
@@ -281,12 +283,25 @@ FROZEN = {
     "pairs": (PAIR, False, {"level": 2.05}, ["paired", "looks"]),
     "uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05}, ["paired", "looks"]),
     "classical_pairs": (REWARD_PAIR, True, {"level": 0.735}, ["paired", "looks"]),
+    # Forced re-planning: every alarm is set anew again and again, which must not depend on when it would have rung.
+    "restless_pairs": (BROKEN_PAIR, False, {"level": 0.962, "restless": 400.0}, ["paired", "looks", "plans"]),
+    "restless_uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05, "restless": 800.0}, ["paired", "looks", "plans"]),
+    "restless_rings": (CONTEST, False, {"level": 1.1, "blocks": False, "restless": 300.0}, ["rings", "plans"]),
+    "restless_sketches": (TIE, False, {"level": 2.1, "restless": 300.0}, ["sketched", "rings", "plans"]),
+    "restless_blocks": (LEADING, False, {"level": 1.7, "restless": 600.0}, ["block_rings", "duels", "plans"]),
+    "restless_dips": (
+        LEADING, False, {"level": 1.93, "largest_dip": 1.1, "hot_above": 0.75, "restless": 900.0}, ["dips_below", "duels", "plans"],
+    ),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),
     "classical_blocks": (REWARDS, True, {"level": 0.55, "hot_above": 0.999}, ["block_rings", "duels"]),
     "classical_below": (REWARDS, True, {"level": 0.595, "largest_dip": 1.1, "hot_above": 0.9}, ["dips_below", "fallbacks"]),
 }  # fmt: skip
+
+
+LONGER = {"blocks_coin_only": 30_000_000, "restless_pairs": 10_000_000}
+"""Rounds of `make deep` where a branch is rare or a bias was small."""
 
 
 @functools.cache
@@ -298,7 +313,7 @@ def probabilities(counts: bytes, classical: bool) -> np.ndarray:
 @pytest.mark.parametrize("name", FROZEN)
 def test_frozen_round(name):
     posterior, classical, settings, needed = FROZEN[name]
-    rounds = 2_000_000 if DEEP == 1 else 30_000_000 if name == "blocks_coin_only" else 6_000_000  # its rare branch
+    rounds = 2_000_000 if DEEP == 1 else LONGER.get(name, 6_000_000)
     arms = len(posterior)
     laws = bernoulli(np.zeros(arms), np.ones(arms))
     results = simulate_runs(

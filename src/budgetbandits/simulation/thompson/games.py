@@ -125,6 +125,7 @@ class Settings:
     caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
     direct_above: float = 0.37  # above this bound the leader is drawn outright
     pairs_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
+    restless: float = 0.0  # above 0: after this much waste every alarm is set anew, at a level a rounding error away
 
 
 def _first_level(pool: int, classical: bool) -> float:
@@ -179,7 +180,7 @@ class Run:
         self.state[rounds.WINDOW] = settings.first_window
         self.state_float = np.zeros(rounds.FLOAT_STATE)
         self.state_float[rounds.LEVEL] = settings.level or _first_level(arms - active, classical)
-        self.state_float[rounds.LIMIT] = 2000.0 if settings.planning else math.inf
+        self.state_float[rounds.LIMIT] = settings.restless or (2000.0 if settings.planning else math.inf)
         self.state_float[rounds.PATIENCE] = 3.0
         self.settings = np.zeros(rounds.SETTINGS)
         self.settings[rounds.LOG_HOT] = math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf
@@ -188,6 +189,7 @@ class Run:
         self.settings[rounds.CAUTION] = settings.caution
         self.settings[rounds.LOG_DIRECT] = math.log(settings.direct_above)
         self.settings[rounds.PAIRS_FROM] = settings.pairs_from
+        self.settings[rounds.RESTLESS] = settings.restless
         self.classical = np.int64(classical)
         self.frozen = frozen
         self.budgets = budgets

@@ -280,11 +280,12 @@ def plan_stretch(chance, z, since, move_1, move_2, bend, skewest, error, most_1,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def play_stretch(stream, chance, z, since, move_1, move_2, bend, skewest, error, most_1, most_2, most):
+def play_stretch(stream, chance, z, since, move_1, move_2, bend, skewest, error, most_1, most_2, most, silent):
     """(pulls of the first arm, of the second, low, high): rounds up to one to look at, whose coin is in [low, high).
 
     The first arm's chance to win and z are those of ``since`` pulls ago.  low = high if no round is to be looked at; -1
-    pulls if too few can be played so.
+    pulls if too few can be played so.  The stretch is cut after ``silent`` rounds, where an alarm rings; how long it is
+    planned to be does not depend on that.
     """
     swapped = chance > 0.5
     if swapped:
@@ -297,16 +298,18 @@ def play_stretch(stream, chance, z, since, move_1, move_2, bend, skewest, error,
     if pulls == 0.0:
         return np.int64(-1), np.int64(0), 0.0, 0.0
     if chance >= FEW:
-        won, lost, low, high = play_even(stream, chance, error, max(per_1, per_2), np.int64(rounds))
+        won, lost, low, high = play_even(stream, chance, error, max(per_1, per_2), np.int64(rounds), silent)
     else:
-        won, lost, low, high = play_uneven(stream, chance, error, per_1, per_2, np.int64(pulls), np.int64(rounds))
+        won, lost, low, high = play_uneven(
+            stream, chance, error, per_1, per_2, np.int64(pulls), np.int64(rounds), silent
+        )
     if swapped:
         return lost, won, 1.0 - high, 1.0 - low
     return won, lost, low, high
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def play_even(stream, chance, error, per_pull, rounds):
+def play_even(stream, chance, error, per_pull, rounds, silent):
     """A stretch in which both arms win often.
 
     Round j is looked at with a chance of at least what p can have moved by then, in the same proportion on either side
@@ -316,9 +319,10 @@ def play_even(stream, chance, error, per_pull, rounds):
     slope = per_pull / chance
     level = exponential(stream) / WIDENED
     place = 2.0 * level / (base + math.sqrt(base * base + 2.0 * slope * level))
-    if place >= rounds:
-        wins = binomial(stream, rounds, chance)
-        return wins, rounds - wins, 0.0, 0.0
+    last = min(rounds, silent)
+    if place >= last:
+        wins = binomial(stream, last, chance)
+        return wins, last - wins, 0.0, 0.0
     look = np.int64(place)
     wins = binomial(stream, look, chance)
     looked = -math.expm1(-WIDENED * (base + slope * (look + 0.5)))
@@ -326,16 +330,17 @@ def play_even(stream, chance, error, per_pull, rounds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def play_uneven(stream, chance, error, per_1, per_2, pulls, rounds):
+def play_uneven(stream, chance, error, per_1, per_2, pulls, rounds, silent):
     """A stretch in which the first arm wins seldom: from one of its wins to the next."""
     widest = error + per_1 * pulls + per_2 * rounds
     rate = waiting_rate(math.log(chance + widest))
+    last = min(rounds, silent)
     wins = np.int64(0)
     played = np.int64(0)
     while wins < pulls:
         wait = geometric_from_rate(stream, rate)
-        if wait > rounds - played:
-            return wins, rounds - wins, 0.0, 0.0
+        if wait > last - played:
+            return wins, last - wins, 0.0, 0.0
         played += wait
         coin = uniform(stream) * (chance + widest)
         moved = error + per_1 * wins + per_2 * (played - 1 - wins)

@@ -72,7 +72,9 @@ POOL = -2
 # Float state kept between calls.
 LEVEL, TILT, LOG_CEILING, LOG_HALF, EVENT_RATIO, WASTE, LIMIT, PATIENCE, FLOAT_STATE = range(9)
 # Settings.
-LOG_HOT, ALLOW_BLOCKS, LOG_LARGEST_DIP, CAUTION, LOG_DIRECT, PAIRS_FROM, SETTINGS = range(7)
+LOG_HOT, ALLOW_BLOCKS, LOG_LARGEST_DIP, CAUTION, LOG_DIRECT, PAIRS_FROM, RESTLESS, SETTINGS = range(8)
+
+NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set anew, and nothing else changes
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -114,6 +116,7 @@ def play_on_pointers(
     patience = state_float[PATIENCE]
     try_blocks = state[TRY_BLOCKS] > 0
     pairs_from = settings[PAIRS_FROM]
+    restless = settings[RESTLESS]
     # Of two hot arms; never kept between calls, since games of finite laws are played in one.
     left_1 = np.int64(0)
     left_2 = np.int64(0)
@@ -236,9 +239,12 @@ def play_on_pointers(
                 settling = True
                 continue
             counters[PLANS] += 1
-            chosen, work = choose_level(
-                level, posterior, tangents, hot_place, active, arms - active, classical, log_hot, blocks, pairs_from
-            )
+            if restless > 0.0:
+                chosen, work = level * NUDGE if counters[PLANS] % 2 == 0 else level / NUDGE, 0
+            else:
+                chosen, work = choose_level(
+                    level, posterior, tangents, hot_place, active, arms - active, classical, log_hot, blocks, pairs_from
+                )
             counters[PLAN_TANGENTS] += work
             cost = work * PRICE_TANGENT
             if chosen != level:
@@ -254,7 +260,7 @@ def play_on_pointers(
                 left_1 = left_2 = pair_retry = np.int64(0)
             else:
                 patience = min(64.0, patience * 2.0)
-            limit = cost * patience
+            limit = restless if restless > 0.0 else cost * patience
             waste = 0.0
             try_blocks = mode == OPEN
 
@@ -339,10 +345,10 @@ def play_on_pointers(
 
         if hot_count == 2 and active == arms and not buffered and time >= pair_retry:
             first, second = hot[0], hot[1]
-            # Neither an alarm nor the end of a game may fall among rounds that are not looked at.
+            # Neither the end of a game nor an alarm may fall into a stretch. It is planned without looking at the alarms
+            # and cut where the next one rings, so that of these no more is known than the rounds played tell.
             top = max(cost_top[arm_of_slot[first]], cost_top[arm_of_slot[second]])
-            room = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top
-            most = min(tree[1] - time, room)
+            most = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top
             fresh = left_1 == 0
             won = np.int64(-1)
             if most >= FEWEST:
@@ -357,7 +363,7 @@ def play_on_pointers(
                 # one pull of each is kept for the look
                 won, lost, low, high = play_stretch(
                     stream, chance, z, 1.0 if anchored else 0.0, move_1, move_2, bend, skewest, error, left_1 - 1,
-                    left_2 - 1, most,
+                    left_2 - 1, most, tree[1] - time,
                 )  # fmt: skip
                 anchored = False
             if won >= 0:
@@ -388,12 +394,17 @@ def play_on_pointers(
                     if min(left_1, left_2) <= 0:
                         left_1 = left_2 = np.int64(0)
                     settling = True
-                continue
-            left_1 = left_2 = np.int64(0)
-            if most >= FEWEST:
-                if not fresh:
-                    continue  # what was left of the last look ahead was too little
-                pair_retry = time + (pulls[arm_of_slot[first]] + pulls[arm_of_slot[second]]) // 64
+                    continue
+                # An alarm that cut the stretch has been seen: the round that comes now answers it, before re-planning
+                # can set it anew.
+                if tree[1] > time:
+                    continue
+            else:
+                left_1 = left_2 = np.int64(0)
+                if most >= FEWEST:
+                    if not fresh:
+                        continue  # what was left of the last look ahead was too little
+                    pair_retry = time + (pulls[arm_of_slot[first]] + pulls[arm_of_slot[second]]) // 64
         if stale:
             stale = False
             for place in range(hot_count):
