@@ -37,15 +37,21 @@ MUTANTS = {
     ),
     "fallback_proposal_may_pass_the_level": Mutant(
         "thompson/contests.py",
-        "                if ratio > level:\n                    continue\n            else:",
+        "                if ratio > ceiling:\n                    continue\n            else:",
         "            else:",
         "test_frozen_round[rings_only]",
     ),
     "fallback_plain_draw_may_pass_the_level": Mutant(
         "thompson/contests.py",
-        "                if ratio > level:\n                    continue\n                if ratio <= best:",
+        "                if ratio > ceiling:\n                    continue\n                if ratio <= best:",
         "                if ratio <= best:",
         "test_frozen_round[rings_only]",
+    ),
+    "second_rung_forgets_the_first": Mutant(
+        "thompson/contests.py",
+        "        above = gap\n",
+        "        above = 1e-9\n",
+        "test_frozen_round[mostly_fallback]",
     ),
     "block_ring_unconditional": Mutant(
         "thompson/rounds.py",
@@ -156,7 +162,7 @@ MUTANTS = {
         "thompson/pairs.py",
         "nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)",
         "nearest = abs(z)",
-        "test_no_pulls_move_the_chance_farther_than_its_reach[False]",
+        "test_no_pulls_move_the_chance_farther_than_its_reach[ratios]",
         "test_pairs.py",
     ),
     "stretches_over_alarms": Mutant(

@@ -54,22 +54,31 @@ def stream_of(seed: int) -> np.ndarray:
     return new_stream(np.random.SeedSequence(seed).generate_state(4, np.uint64))
 
 
-def near_ties(number: int, smallest: float, largest: float, seed: int, classical: bool = False) -> list[np.ndarray]:
+KINDS = ("ratios", "rewards", "certain_costs", "few_failures")
+"""Of near ties: both counted, Thompson sampling on rewards alone, costs that are always 1, means close to 1."""
+
+
+def near_ties(number: int, smallest: float, largest: float, seed: int, kind: str = "ratios") -> list[np.ndarray]:
     """Counts of two arms whose ratios are a few deviations apart, unevenly often pulled."""
     generator = np.random.default_rng(seed)
     found = []
     while len(found) < number:
-        reward, cost = generator.uniform(0.05, 0.95, 2), generator.uniform(0.05, 0.95, 2)
-        if classical:
+        between = (0.95, 0.995) if kind == "few_failures" else (0.05, 0.95)
+        reward, cost = generator.uniform(*between, 2), generator.uniform(*between, 2)
+        if kind in ("rewards", "certain_costs"):
             reward[1] = reward[0]
         cost[1] = cost[0] * reward[1] / reward[0]
-        if not 0.03 < cost[1] < 0.97:
+        if not 0.03 < cost[1] < 0.997:
             continue
         shares = np.stack([reward, 1.0 - reward, cost, 1.0 - cost], axis=1)
         least = np.exp(generator.uniform(np.log(smallest), np.log(largest), 2))
         counts = shares * (least / shares.min(axis=1))[:, None]
         # off the tie by up to three deviations of the arm that is known less well
-        counts[:, 0 if classical else 2] *= np.exp(generator.uniform(-1.5, 1.5, 2) / np.sqrt(counts.min()))
+        counts[:, 0 if kind in ("rewards", "certain_costs") else 2] *= np.exp(
+            generator.uniform(-1.5, 1.5, 2) / np.sqrt(counts.min())
+        )
+        if kind == "certain_costs":
+            counts[:, 2:] = np.stack([counts[:, 0] + counts[:, 1], np.ones(2)], axis=1)
         found.append(np.rint(counts).astype(np.int64))
     return found
 
@@ -79,8 +88,9 @@ def near_ties(number: int, smallest: float, largest: float, seed: int, classical
 
 def test_the_quick_chance_is_within_its_error():
     used = []
-    for classical in (False, True):
-        for counts in near_ties(200, 1_000, 1e8, 1, classical):
+    for kind in KINDS:
+        classical = kind == "rewards"
+        for counts in near_ties(200, 1_000, 1e8, 1, kind):
             quick, _, _, skewness, fourth = chance_to_win(counts, classical)
             used.append(abs(quick - chance_in_full(counts, classical)) / pairs.largest_error(skewness, fourth))
     assert max(used) <= 1.0
@@ -89,7 +99,7 @@ def test_the_quick_chance_is_within_its_error():
 
 def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
     # P(θ₁ > θ₂) for whole parameters, by repeated partial integration
-    for counts in near_ties(30, 1_000, 30_000, 2, classical=True):
+    for counts in near_ties(30, 1_000, 30_000, 2, "rewards"):
         (a, b, _, _), (c, d, _, _) = counts.tolist()
         j = np.arange(a)
         terms = special.betaln(c + j, b + d) - np.log(b + j) - special.betaln(1 + j, b) - special.betaln(c, d)
@@ -98,7 +108,7 @@ def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
 
 
 def test_the_chance_in_full_against_quadrature():
-    for counts in near_ties(6, 1_000, 5_000, 3):
+    for counts in near_ties(6, 1_000, 5_000, 3) + near_ties(2, 1_000, 5_000, 3, "certain_costs"):
         exact = selection_probabilities(counts)[0]
         assert chance_in_full(counts, False) == pytest.approx(exact, abs=2e-7)
 
@@ -120,12 +130,13 @@ def after(counts: np.ndarray, corner: tuple[int, ...], pulls: tuple[int, int]) -
     return moved
 
 
-@pytest.mark.parametrize("classical", [False, True])
-def test_no_pulls_move_the_chance_farther_than_its_reach(classical):
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
     # Between any two moments of the window: from its start, from the middle and from close to its end on.
     generator = np.random.default_rng(4)
     used = []
-    for counts in near_ties(60, 3_000, 1e7, 5, classical):
+    classical = kind == "rewards"
+    for counts in near_ties(60, 3_000, 1e7, 5, kind):
         window = tuple(int(pulls_near(counts, slot, classical)) for slot in (0, 1))
         _, _, move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
         if min(window) < 2 or not np.isfinite(error):

@@ -224,6 +224,14 @@ def test_shortfall_bound_and_its_monotonicity(classical):
             assert direction * (moved - bound) >= -1e-9
 
 
+def test_bounds_are_tight_where_costs_are_always_one():
+    # The density of the log cost is a straight line there: its tangent goes on beyond a cost of 1, where nothing is.
+    for a, b, level in ((1, 50, 0.2), (20, 60, 0.45), (300, 200, 0.66), (2, 900, 0.01)):
+        trials = float(a + b - 2)
+        _kind, log_bound, *_ = envelope.tangent(float(a), float(b), trials + 1.0, 1.0, level, False)
+        assert 0.0 <= log_bound - np.log(exceedance(a, b, trials + 1.0, 1.0, level)) < 0.7
+
+
 def test_bounds_at_counts_of_a_billion():
     # P is known here from the normal limit to a few percent; the loss of a digit would show as garbage.
     scale = 1e9
@@ -251,6 +259,10 @@ CONTEST = np.array([[30, 70, 40, 60], [28, 60, 45, 55], [8, 20, 9, 18], [3, 4, 5
 LEADING = np.array([[300, 200, 150, 350], [30, 40, 30, 40], [12, 14, 13, 12], [3, 7, 4, 5], [2, 9, 3, 3], [5, 1, 5, 2]])
 WITH_POOL = np.array([[30, 10, 5, 40], [1, 1, 1, 1], [2, 5, 2, 3], [1, 1, 1, 1], [1, 1, 1, 1], [4, 2, 1, 3]])
 REWARDS = np.array([[300, 200, 1, 1], [24, 30, 1, 1], [9, 12, 1, 1], [3, 5, 1, 1], [8, 11, 1, 1], [4, 6, 1, 1]])
+
+# Costs that are always 1.
+CERTAIN = np.array([[300, 200, 499, 1], [24, 30, 53, 1], [9, 12, 20, 1], [3, 5, 7, 1], [8, 11, 18, 1], [4, 6, 9, 1]])
+CERTAIN_PAIR = np.array([[150_000, 50_000, 199_999, 1], [299_400, 100_600, 399_999, 1], [70, 40, 109, 1]])
 
 # Two hot arms that are sketched, and two cold ones that are about as good.
 TIE = np.array([[15000, 5000, 7000, 13000], [29600, 10400, 13800, 26200], [260, 100, 142, 248], [30, 30, 20, 32]])
@@ -286,12 +298,15 @@ FROZEN = {
     # Forced re-planning: every alarm is set anew again and again, which must not depend on when it would have rung.
     "restless_pairs": (BROKEN_PAIR, False, {"level": 0.962, "restless": 400.0}, ["paired", "looks", "plans"]),
     "restless_uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05, "restless": 800.0}, ["paired", "looks", "plans"]),
-    "restless_rings": (CONTEST, False, {"level": 1.1, "blocks": False, "restless": 300.0}, ["rings", "plans"]),
+    "restless_rings": (CONTEST, False, {"level": 1.1, "blocks": False, "restless": 2000.0}, ["rings", "plans"]),
     "restless_sketches": (TIE, False, {"level": 2.1, "restless": 300.0}, ["sketched", "rings", "plans"]),
     "restless_blocks": (LEADING, False, {"level": 1.7, "restless": 600.0}, ["block_rings", "duels", "plans"]),
     "restless_dips": (
-        LEADING, False, {"level": 1.93, "largest_dip": 1.1, "hot_above": 0.75, "restless": 900.0}, ["dips_below", "duels", "plans"],
+        LEADING, False, {"level": 1.93, "largest_dip": 1.1, "hot_above": 0.75, "restless": 3000.0}, ["dips_below", "duels", "plans"],
     ),
+    "certain_costs": (CERTAIN, False, {"level": 0.64, "blocks": False}, ["rings", "accepted"]),
+    "certain_costs_in_blocks": (CERTAIN, False, {"level": 0.56, "hot_above": 0.999}, ["block_rings", "duels"]),
+    "certain_costs_in_pairs": (CERTAIN_PAIR, False, {"level": 0.735}, ["paired", "looks"]),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),
@@ -372,6 +387,7 @@ GAMES = {
     "ten_arms": (
         bernoulli(np.linspace(0.2, 0.9, 10), np.linspace(0.9, 0.5, 10)), [1, 30, 300], 5_000, 2_500, False,
     ),
+    "certain_costs": (bernoulli([0.6, 0.55, 0.3, 0.2], [1.0] * 4), [10, 100, 1000], 5_000, 2_500, False),
     "lattice_fifty": (lattice_laws(50, 3), [1, 7.3, 30, 60.1], 3_000, 1_500, False),
     "lattice_two": (lattice_laws(2, 4), [0.25, 1.1, 50, 400.6], 5_000, 2_500, False),
     "tiny_cost": (bernoulli([0.5, 0.5, 0.9], [0.02, 0.5, 0.9]), [3, 20], 3_000, 1_500, False),

@@ -63,12 +63,13 @@ def keeps_ratio(stream, tangents, posterior, slot, ratio):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_below(stream, level, best, winner, active, posterior, tangents, hot_place, classical):
-    """Nothing reached the level: find the best ratio, every cold arm being conditioned on a ratio below the level.
+def best_between(stream, level, above, gap, winner, active, posterior, tangents, hot_place, classical):
+    """(winner, gap): the best of the cold arms, each known to be at most level / e^above, if better than level / e^gap.
 
-    An accepted ratio above the level contradicts the condition, so that arm's whole trial is repeated.
+    An accepted ratio above what is known contradicts it, so that arm's whole trial is repeated.
     """
-    gap = math.log(level / best) if best > 0.0 else np.inf
+    ceiling = level * math.exp(-above)
+    best = level * math.exp(-gap)
     for slot in range(active):
         if hot_place[slot] >= 0:
             continue
@@ -81,7 +82,7 @@ def search_below(stream, level, best, winner, active, posterior, tangents, hot_p
                 ratio = best * math.exp(exponential(stream) / slope)
                 if not keeps_ratio(stream, tangents, posterior, slot, ratio):
                     break
-                if ratio > level:
+                if ratio > ceiling:
                     continue
             else:
                 ratio = draw_ratio(
@@ -89,7 +90,7 @@ def search_below(stream, level, best, winner, active, posterior, tangents, hot_p
                     float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]),
                     float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]), classical,
                 )  # fmt: skip
-                if ratio > level:
+                if ratio > ceiling:
                     continue
                 if ratio <= best:
                     break
@@ -97,7 +98,31 @@ def search_below(stream, level, best, winner, active, posterior, tangents, hot_p
             winner = slot
             gap = math.log(level / best)
             break
-    return winner
+    return winner, gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_below(stream, level, best, winner, active, posterior, tangents, hot_place, classical, rung):
+    """Nothing reached the level: find the best ratio, every cold arm being conditioned on a ratio below the level.
+
+    The arms are asked whether they reach a rung below the level, which one or a few most likely do; only if none does,
+    a lower one.  So hardly any arm is drawn that does not come near the best.  How far down the first rung is follows
+    the searches before, so that about one in seventeen needs a second.
+    """
+    lowest = math.log(level / best) if best > 0.0 else np.inf
+    above = 0.0
+    step = rung[0]
+    while True:
+        gap = min(above + step, lowest)
+        found, reached = best_between(
+            stream, level, above, gap, -1, active, posterior, tangents, hot_place, classical
+        )  # fmt: skip
+        if found >= 0 or gap == lowest:
+            break
+        above = gap
+        step *= 2.0
+    rung[0] = min(rung[0] * 1.3, 8.0) if above > 0.0 else max(rung[0] * 0.984, 1e-6)
+    return found if found >= 0 else winner
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -39,14 +39,46 @@ def classical_tangent(a, b, level):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tangent(a, b, c, d, level, classical):
-    """(kind, log G, slope, x, y) with P(ratio > level) <= G; NO_TANGENT when the level is below the mode.
+def log_density(x, a, b):
+    """(body, root): the density of log Beta(a, b) at log x is e^body times the square root of root."""
+    if b == 1.0:
+        return a * math.log(x), a * a
+    return kernel_body(x, a, b), ONE_OVER_TWO_PI * a * b / ((a + b) * (1.0 - x) * (1.0 - x))
 
-    The point of tangency only decides how tight G is: any point inside the unit square gives a valid bound, so
-    rounding in the root of the quadratic is harmless.
-    """
-    if classical:
-        return classical_tangent(a, b, level)
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scaled_moment(x, a, b, power):
+    """(body, root) of E[(theta / x)^power] with theta ~ Beta(a, b)."""
+    if b == 1.0:
+        return -power * math.log(x), (a / (a + power)) ** 2
+    return kernel_body(x, a, b) - kernel_body(x, a + power, b), root_change(a, b, power)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cost_tangent(a, b, c, d, x, y):
+    """(kind, log G, slope) of the tangent to the density of the log cost at y; with d = 1 that is a straight line."""
+    slope = c if d == 1.0 else c - (d - 1.0) * y / (1.0 - y)
+    if slope <= 0.0:
+        return NO_TANGENT, np.inf, 0.0
+    body, root = log_density(y, c, d)
+    more, change = scaled_moment(x, a, b, slope)
+    return COST_TANGENT, body + more + 0.5 * math.log(root * change / (slope * slope)), slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def reward_tangent(a, b, c, d, x, y):
+    """(kind, log G, slope) of the tangent to the density of the log reward at x."""
+    slope = (b - 1.0) * x / (1.0 - x) - a
+    if not 0.0 < slope < c:
+        return NO_TANGENT, np.inf, 0.0
+    body, root = log_density(x, a, b)
+    more, change = scaled_moment(y, c, d, -slope)
+    return REWARD_TANGENT, body + more + 0.5 * math.log(root * change / (slope * slope)), slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def densest_point(a, b, c, d, level):
+    """Where on the line reward = level * cost the joint density is largest; off the ends where it vanishes."""
     shape = a + c
     half = 0.5 * (shape * (1.0 + level) + (b - 1.0) * level + (d - 1.0))
     root = half * half - level * (shape + b + d - 2.0) * shape
@@ -64,50 +96,34 @@ def tangent(a, b, c, d, level, classical):
     if b > 1.0 and x > BELOW_ONE:
         x = BELOW_ONE
         y = x / level
-    if b > 1.0 and d > 1.0:
-        odds_x = x / (1.0 - x)
-        odds_y = y / (1.0 - y)
-        # The flatter coordinate takes the tangent: the flatter the curve, the less its tangent overshoots.
-        if (b - 1.0) * odds_x * (1.0 - y) < (d - 1.0) * odds_y * (1.0 - x):
-            slope = (b - 1.0) * odds_x - a
-            if 0.0 < slope < c:
-                steep = slope * (1.0 - x)
-                root = ONE_OVER_TWO_PI * a * b / (a + b) * root_change(c, d, -slope)
-                log_bound = (
-                    kernel_body(x, a, b)
-                    + kernel_body(y, c, d)
-                    - kernel_body(y, c - slope, d)
-                    + 0.5 * math.log(root / (steep * steep))
-                )
-                return REWARD_TANGENT, log_bound, slope, x, y
-        slope = c - (d - 1.0) * odds_y
-        if slope > 0.0:
-            steep = slope * (1.0 - y)
-            root = ONE_OVER_TWO_PI * c * d / (c + d) * root_change(a, b, slope)
-            log_bound = (
-                kernel_body(y, c, d)
-                + kernel_body(x, a, b)
-                - kernel_body(x, a + slope, b)
-                + 0.5 * math.log(root / (steep * steep))
-            )
-            return COST_TANGENT, log_bound, slope, x, y
-        return NO_TANGENT, 0.0, 0.0, x, y
-    if d == 1.0:
-        # The log cost density is a straight line, its tangent touches everywhere: y^c / (B(c,1) c) = y^c.
-        slope = c
-        log_bound = c * math.log(y)
-    else:
-        slope = c - (d - 1.0) * y / (1.0 - y)
-        if slope <= 0.0:
-            return NO_TANGENT, 0.0, 0.0, x, y
-        steep = slope * (1.0 - y)
-        log_bound = kernel_body(y, c, d) + 0.5 * math.log(ONE_OVER_TWO_PI * c * d / (c + d) / (steep * steep))
-    if b == 1.0:
-        log_bound += math.log(a / (a + slope)) - slope * math.log(x)
-    else:
-        log_bound += kernel_body(x, a, b) - kernel_body(x, a + slope, b)
-        log_bound += 0.5 * math.log(root_change(a, b, slope))
-    return COST_TANGENT, log_bound, slope, x, y
+    return x, y
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tangent(a, b, c, d, level, classical):
+    """(kind, log G, slope, x, y) with P(ratio > level) <= G; NO_TANGENT when the level is below the mode.
+
+    The point of tangency only decides how tight G is: any point inside the unit square gives a valid bound, so
+    rounding in the root of the quadratic is harmless.
+    """
+    if classical:
+        return classical_tangent(a, b, level)
+    x, y = densest_point(a, b, c, d, level)
+    if b > 1.0 and d == 1.0:
+        # A straight line has no curvature, but it goes on beyond a cost of 1: where costs are always 1 that part is
+        # nearly all of it.
+        kind, log_bound, slope = cost_tangent(a, b, c, d, x, y)
+        other, log_other, other_slope = reward_tangent(a, b, c, d, x, y)
+        if log_other < log_bound:
+            return other, log_other, other_slope, x, y
+        return kind, log_bound, slope, x, y
+    # The flatter coordinate takes the tangent: the flatter the curve, the less its tangent overshoots.
+    if b > 1.0 and (b - 1.0) * x * (1.0 - y) * (1.0 - y) < (d - 1.0) * y * (1.0 - x) * (1.0 - x):
+        kind, log_bound, slope = reward_tangent(a, b, c, d, x, y)
+        if kind != NO_TANGENT:
+            return kind, log_bound, slope, x, y
+    kind, log_bound, slope = cost_tangent(a, b, c, d, x, y)
+    return kind, log_bound, slope, x, y
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

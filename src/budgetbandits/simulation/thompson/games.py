@@ -169,6 +169,7 @@ class Run:
         self.constants = np.zeros((arms, COLUMNS))
         self.hot = np.empty(arms, dtype=np.int64)
         self.hot_place = np.empty(arms, dtype=np.int64)
+        self.rung = np.array([0.3])
         self.next_check = np.zeros(arms, dtype=np.int64)
         self.pulls = np.zeros(arms, dtype=np.int64)
         self.ledger = np.zeros(3, dtype=np.int64)
@@ -226,7 +227,7 @@ class Run:
             status = rounds.play(
                 self.stream.ctypes.data, self.classical, self.frozen, self.buffered, self.settings, self.state,
                 self.state_float, self.counters, self.posterior, self.tangents, self.constants, self.tree, self.hot,
-                self.hot_place, self.next_check, self.arm_of_slot, self.pulls, self.ledger, self.ledger_float,
+                self.hot_place, self.rung, self.next_check, self.arm_of_slot, self.pulls, self.ledger, self.ledger_float,
                 *law_arguments, self.budgets, self.buffer, self.used, self.filled,
                 self.out_pulls, self.out_reward, self.out_spend, self.out_rounds,
             )  # fmt: skip

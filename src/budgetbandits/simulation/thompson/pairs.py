@@ -35,10 +35,8 @@ HIGHEST = 8  # cumulant used there
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def smallest_count(posterior, slot, classical):
-    least = min(posterior[4 * slot + 0], posterior[4 * slot + 1])
-    if not classical:
-        least = min(least, min(posterior[4 * slot + 2], posterior[4 * slot + 3]))
-    return least
+    """Of the successes: the terms of the cumulants begin at them, and costs that are always 1 have no failures."""
+    return posterior[4 * slot + 0] if classical else min(posterior[4 * slot + 0], posterior[4 * slot + 2])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -201,10 +199,10 @@ def pulls_above(posterior, first, second, level, fewest, classical):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls_near(posterior, slot, classical):
-    """So many pulls change no count by more than a 64th and move the arm by a deviation at most."""
-    deviation = math.sqrt(ratio_cumulants(posterior, slot, classical)[1])
-    move, _, _ = largest_move(posterior, slot, classical)
-    return np.int64(min(deviation / move, float(smallest_count(posterior, slot, classical)) / 64.0))
+    """So many pulls move the arm by a deviation at most, and change its variance and its moves by a 64th at most."""
+    variance = ratio_cumulants(posterior, slot, classical)[1]
+    move, square, _ = largest_move(posterior, slot, classical)
+    return np.int64(min(math.sqrt(variance) / move, min(variance, move) / (64.0 * square)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -217,21 +215,21 @@ def look_ahead(posterior, first, second, pulls_1, pulls_2, classical):
     chance, z, variance, skewness, fourth = chance_to_win(posterior, first, second, classical)
     deviation = math.sqrt(variance)
     least = float(min(smallest_count(posterior, first, classical), smallest_count(posterior, second, classical)))
-    if 1.2 * fourth > LARGEST_FOURTH or variance * least * least < SMALLEST_DECAY:
-        return chance, z, np.inf, np.inf, np.inf, np.inf, np.inf
     move_1, share_1, bend_1 = moves(posterior, first, abs(z), deviation, classical)
     move_2, share_2, bend_2 = moves(posterior, second, abs(z), deviation, classical)
+    fourth = 1.07 * fourth + 0.2 * (share_1 + share_2)
+    if fourth > LARGEST_FOURTH or variance * least * least < SMALLEST_DECAY:
+        return chance, z, np.inf, np.inf, np.inf, np.inf, np.inf
     skewest = 1.06 * abs(skewness) + bend_1 * pulls_1 + bend_2 * pulls_2
     bend = max(bend_1, bend_2) + 3.5 * skewest * max(share_1, share_2)
-    return chance, z, move_1, move_2, bend, skewest, largest_error(skewest, 1.2 * fourth)
+    return chance, z, move_1, move_2, bend, skewest, largest_error(skewest, fourth)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def moves(posterior, slot, z, deviation, classical):
     """(of z, of the variance as half its share, of the skewness): by a pull of an arm, at most."""
     move, square, cube = largest_move(posterior, slot, classical)
-    own = ratio_cumulants(posterior, slot, classical)[1]
-    share = own / (deviation * deviation * smallest_count(posterior, slot, classical))
+    share = 0.5 * square / (deviation * deviation)
     # The mean moves, and a little more by the terms beside the logarithm; the deviation changes by its share.
     move = 1.05 * (move + square) / deviation + 1.1 * (z + 3.0) * share
     return move, share, 2.3 * cube / (deviation * deviation * deviation)

@@ -238,10 +238,10 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
     place = (mean - math.log(current)) / deviation
     start = index_of(place)
     low = np.inf if pool > 0 else pair_offset(posterior, reference, mean, deviation, active, pairs_from, classical)
-    # Descents from where the level stands, from a little below the reference arm and from far below it, because open
-    # rounds, blocks and pairs each have a minimum of their own.
-    for descent in range(3 if low < np.inf else 2):
-        middle = start if descent == 0 else 14 if descent == 1 else index_of(low) + 1
+    # Descents from where the level stands, from a little above the reference arm (many arms near each other), from a
+    # little below it and from far below it, because open rounds, blocks and pairs each have a minimum of their own.
+    for descent in range(4 if low < np.inf else 3):
+        middle = start if descent == 0 else 6 if descent == 1 else 14 if descent == 2 else index_of(low) + 1
         if descent > 0 and abs(start - middle) <= 2:
             continue
         for direction in (1, -1):

@@ -80,7 +80,7 @@ NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are s
 @njit(cache=True, nogil=True, error_model="numpy")
 def play_on_pointers(
     stream, classical, frozen, buffered, settings, state, state_float, counters,
-    posterior, tangents, constants, tree, hot, hot_place, next_check, arm_of_slot, pulls, ledger, ledger_float,
+    posterior, tangents, constants, tree, hot, hot_place, rung, next_check, arm_of_slot, pulls, ledger, ledger_float,
     ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli,
     budgets, buffer, used, filled, out_pulls, out_reward, out_spend, out_rounds,
     arms, number, reward_width, cost_width, chunk,
@@ -204,7 +204,7 @@ def play_on_pointers(
                     counters[FALLBACKS] += 1
                     waste += PRICE_FALLBACK_ARM * active
                     winner = search_below(
-                        stream, level, below, leader, active, posterior, tangents, hot_place, classical
+                        stream, level, below, leader, active, posterior, tangents, hot_place, classical, rung
                     )
             elif event_slot >= 0:
                 counters[DUELS] += 1
@@ -466,7 +466,7 @@ def play_on_pointers(
         if best < level:
             counters[FALLBACKS] += 1
             waste += PRICE_FALLBACK_ARM * (active - hot_count)
-            winner = search_below(stream, level, best, winner, active, posterior, tangents, hot_place, classical)
+            winner = search_below(stream, level, best, winner, active, posterior, tangents, hot_place, classical, rung)
         time += 1
         if winner == POOL:
             place = active + np.int64(uniform(stream) * (arms - active))
@@ -528,7 +528,7 @@ def play_on_pointers(
 @njit(cache=True, nogil=True)
 def play(
     stream, classical, frozen, buffered, settings, state, state_float, counters, posterior, tangents, constants, tree,
-    hot, hot_place, next_check, arm_of_slot, pulls, ledger, ledger_float, ends, whole, step, reward_values,
+    hot, hot_place, rung, next_check, arm_of_slot, pulls, ledger, ledger_float, ends, whole, step, reward_values,
     reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli, budgets, buffer, used,
     filled, out_pulls, out_reward, out_spend, out_rounds,
 ):  # fmt: skip
@@ -541,7 +541,7 @@ def play(
     return play_on_pointers(
         stream, classical, frozen, buffered, pointer_to(settings), pointer_to(state), pointer_to(state_float),
         pointer_to(counters), pointer_to(posterior), pointer_to(tangents), pointer_to(constants), pointer_to(tree),
-        pointer_to(hot), pointer_to(hot_place), pointer_to(next_check), pointer_to(arm_of_slot), pointer_to(pulls),
+        pointer_to(hot), pointer_to(hot_place), pointer_to(rung), pointer_to(next_check), pointer_to(arm_of_slot), pointer_to(pulls),
         pointer_to(ledger), pointer_to(ledger_float), pointer_to(ends), pointer_to(whole), step,
         pointer_to(reward_values), pointer_to(reward_chances), pointer_to(cost_steps), pointer_to(cost_trials),
         pointer_to(cost_chances), pointer_to(cost_chance), pointer_to(cost_top), pointer_to(bernoulli), pointer_to(budgets),
