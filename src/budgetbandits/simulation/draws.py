@@ -58,7 +58,7 @@ def pointer_to(typing_context, array):
     return types.CPointer(array.dtype)(array), code
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def next_word(stream):
     """One step of xoshiro256++ (Blackman and Vigna)."""
     s0 = load_word(stream, 0)
@@ -81,7 +81,7 @@ def next_word(stream):
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def uniform(stream):
     """In the open interval (0,1): 52 bits and a half, because 53 bits and a half would round up to 1."""
     return (float(next_word(stream) >> np.uint64(12)) + 0.5) * 2.220446049250313e-16
@@ -161,7 +161,7 @@ def normal_edge_case(stream, layer, x):
     return height < math.exp(-0.5 * x * x), x
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def normal(stream):
     """Standard normal by Marsaglia and Tsang's ziggurat: 99 % of the draws cost one word and one product."""
     while True:
@@ -178,7 +178,7 @@ def normal(stream):
             return value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def exponential(stream):
     """Standard exponential by the ziggurat; at or above 0."""
     beyond = 0.0
@@ -205,7 +205,7 @@ def gamma_log_acceptance(x, scaled, centre):
     return 0.5 * x * x + centre * (1.0 - v + math.log(v))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def gamma_prepared(stream, centre, spread):
     """Marsaglia and Tsang's gamma; centre = shape - 1/3, spread = 1/sqrt(9 centre), shape >= 1.
 
@@ -225,7 +225,7 @@ def gamma_prepared(stream, centre, spread):
             return centre * v
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def gamma(stream, shape):
     """Gamma(shape, 1) for any shape > 0; below 1 a power of a uniform lowers the shape by one."""
     if shape >= 1.0:
@@ -253,7 +253,7 @@ def waiting_rate(log_probability):
     return -1.0 / math.log1p(-math.exp(log_probability))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def geometric_from_rate(stream, rate):
     """Trials up to and including the first success, clamped to FOREVER."""
     wait = exponential(stream) * rate

@@ -199,10 +199,10 @@ def pulls_above(posterior, first, second, level, fewest, classical):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls_near(posterior, slot, classical):
-    """So many pulls move the arm by a deviation at most, and change its variance and its moves by a 64th at most."""
-    variance = ratio_cumulants(posterior, slot, classical)[1]
-    move, square, _ = largest_move(posterior, slot, classical)
-    return np.int64(min(math.sqrt(variance) / move, min(variance, move) / (64.0 * square)))
+    """So many pulls move the arm by a deviation at most, and lower its variance by a 64th at most."""
+    deviation = math.sqrt(ratio_cumulants(posterior, slot, classical)[1])
+    move, _, _ = largest_move(posterior, slot, classical)
+    return np.int64(min(deviation / move, float(smallest_count(posterior, slot, classical)) / 128.0))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -214,10 +214,12 @@ def look_ahead(posterior, first, second, pulls_1, pulls_2, classical):
     """
     chance, z, variance, skewness, fourth = chance_to_win(posterior, first, second, classical)
     deviation = math.sqrt(variance)
-    least = float(min(smallest_count(posterior, first, classical), smallest_count(posterior, second, classical)))
+    least_1 = float(smallest_count(posterior, first, classical))
+    least_2 = float(smallest_count(posterior, second, classical))
+    least = min(least_1, least_2)
     move_1, share_1, bend_1 = moves(posterior, first, abs(z), deviation, classical)
     move_2, share_2, bend_2 = moves(posterior, second, abs(z), deviation, classical)
-    fourth = 1.07 * fourth + 0.2 * (share_1 + share_2)
+    fourth = 1.07 * fourth + 0.2 * (least_1 * share_1 * share_1 + least_2 * share_2 * share_2)
     if fourth > LARGEST_FOURTH or variance * least * least < SMALLEST_DECAY:
         return chance, z, np.inf, np.inf, np.inf, np.inf, np.inf
     skewest = 1.06 * abs(skewness) + bend_1 * pulls_1 + bend_2 * pulls_2
