@@ -102,7 +102,7 @@ def logarithmic(calibrated: Results, ensemble: Results) -> Claim:
     others = growth_budgets(ensemble.budgets)
     on_random = beside_root(games_at(ensemble, others), others)
     return Claim(
-        "The regret of BTS grows like ln B (Theorem 1: it is O(ln B)).",
+        "The regret of BTS grows no faster than ln B (Theorem 1: it is O(ln B)).",
         f"The slope against ln B from {middle:,.0f} to {late:,.0f}, by that from {early:,.0f} to {middle:,.0f}: "
         f"1 is logarithmic growth, {root_growth(*budgets):.2f} is growth like √B. Holds where it is surely below that "
         "of √B: that tells ln B from √B, not from a small power of B.",

@@ -103,8 +103,7 @@ def small(calibrated: Spreads, ensemble: Spreads) -> Claim:
 def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
     on_panels, on_random = (each.beside(EPSILON_FIRST, _largest) for each in (calibrated, ensemble))
     return Claim(
-        "The standard deviation of the regret of ε-first is much larger than those of the others, because it settles "
-        "on a wrong arm now and then (in 13 of 500 runs).",
+        "The standard deviation of the regret of ε-first is much larger than those of the other algorithms.",
         f"Much larger: surely at least {MUCH:g} times the largest of the four others'; it fails where it is surely "
         f"less than that. {_how()}",
         (
