@@ -1,12 +1,14 @@
 """The command line, run as a user runs it."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 from budgetbandits import POLICIES, Problem, family
+from budgetbandits.launcher import main
 
 
 def run(*arguments):
@@ -150,6 +152,32 @@ def test_bounds_as_json_and_as_a_table(problem):
     table = run("bounds", problem, "--budget", 50_000, "--chain", "sharp").stdout
     assert "sharp chain" in table
     assert f"{record['upper']['sharp']:,.0f}" in table
+
+
+@pytest.fixture
+def bounds(problem, monkeypatch, capsys):
+    def said(*options):
+        monkeypatch.setattr(sys, "argv", ["budgetbandits", "bounds", str(problem), *map(str, options)])
+        main()
+        return capsys.readouterr().out
+
+    return said
+
+
+def test_the_lower_bound_is_a_slope_and_has_no_value_at_a_budget(bounds):
+    """The growth per ln B is the same text at any budget; nothing is multiplied by ln B."""
+    growth = []
+    for budget in (1_000, 1_000_000):
+        said = bounds("--budget", budget)
+        growth.append(said[said.index("growth per ln B, as B → ∞") :])
+    assert growth[0] == growth[1]
+    lower = json.loads(bounds("--budget", 1_000, "--json"))["constants"]["lower"]
+    assert re.search(rf"any good policy, at least +{lower:.0f}\n", growth[0])
+
+
+def test_a_bound_that_says_nothing_says_so(bounds):
+    assert "says nothing" in bounds("--budget", 100)
+    assert "says nothing" not in bounds("--budget", 100_000_000)
 
 
 def test_bounds_at_the_end_of_gamma_are_null(problem):

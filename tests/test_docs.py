@@ -1,11 +1,13 @@
 """The manual says what the code has: a policy, law, family, command or error without a word on it fails here."""
 
 import re
+from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from budgetbandits import POLICIES, errors, theory
+from budgetbandits import POLICIES, cli, errors, family, theory
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
 
@@ -59,3 +61,102 @@ def test_every_error_explains_itself():
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.BudgetBanditsError):
             assert kind.__doc__
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARK = re.compile(r"[Mm]easured by\s`([^`]+)`(?: \([^)]*\))?,\s(seeds? \d+(?: to \d+)?|no seed),\s(\d{4}-\d\d-\d\d)")
+
+
+def sections(page):
+    """The page, cut at its headings; each figure and table stands in one of the pieces."""
+    return re.split(r"^#+ ", page.read_text(), flags=re.MULTILINE)
+
+
+def measurements(section):
+    """Tables with a row of two or more cells that begin with a number, and figures."""
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    tables = [row for row in rows if sum(bool(re.match(r"[−-]?\d", cell.strip())) for cell in row) > 1]
+    return tables, re.findall(r"!\[[^]]*\]\(([^)]*)\)", section)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "README.md"], ids=lambda page: page.name)
+def test_every_table_of_measurements_and_every_figure_says_where_it_came_from(page):
+    """In its section: Measured by `command`, seed 1, 2026-01-31. The README's figure is that of docs/experiments.md."""
+    for section in sections(page):
+        tables, figures = measurements(section)
+        if tables or figures:
+            assert MARK.search(section), f"{page.name}: {section.splitlines()[0]}: {[*tables[:1], *figures]}"
+
+
+def test_the_readmes_figure_is_marked_elsewhere():
+    _, figures = measurements((ROOT / "README.md").read_text())
+    page = (ROOT / "docs/experiments.md").read_text()
+    assert [figure.removeprefix("docs/") in page for figure in figures] == [True]
+
+
+def marks():
+    return [(page.name, *found) for page in PAGES for found in MARK.findall(page.read_text())]
+
+
+def test_there_are_marks():
+    assert len(marks()) >= 10
+
+
+@pytest.mark.parametrize(("page", "command", "seed", "day"), marks())
+def test_what_a_mark_names_is_there(page, command, seed, day):
+    assert date.fromisoformat(day) >= date(2026, 1, 1)
+    word, *rest = command.split()
+    if word == "make":
+        assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif word == "budgetbandits":
+        assert rest[0] in {info.name or info.callback.__name__ for info in cli.app.registered_commands}
+        assert rest[0] != "run" or (ROOT / f"experiments/{rest[1]}.toml").exists()
+    elif rest[0] == "-m":
+        assert find_spec(rest[1])
+    else:
+        assert word in ("python", "bash")
+        assert all((ROOT / file).exists() for file in rest if file.endswith((".py", ".sh")))
+
+
+def test_the_seed_of_a_shipped_experiment_is_the_one_that_is_marked():
+    files = {"make paper": "paper"} | {f"budgetbandits run {name}": name for name in ("growth", "worst-case")}
+    for page, command, seed, _ in marks():
+        if command in files:
+            text = (ROOT / f"experiments/{files[command]}.toml").read_text()
+            assert seed == f"seed {re.search(r'^seed = (.*)$', text, re.MULTILINE).group(1)}", (page, command)
+
+
+def test_the_readme_is_as_fast_as_what_was_measured():
+    """The least and the most times of the NumPy loop in the table of docs/performance.md."""
+    page = (ROOT / "docs/performance.md").read_text()
+    header, rows = re.search(r"^(\| BTS, B = 50,000 .*)\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE).groups()
+    column = [cell.strip() for cell in header.split("|")].index("NumPy loop")
+    times = [re.match(r"[\d,]+", row.split("|")[column].strip()).group() for row in rows.splitlines()]
+    least, most = (pick(times, key=lambda text: int(text.replace(",", ""))) for pick in (min, max))
+    assert f"{least} to {most} times" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_the_constants_of_the_growth_table():
+    """The column that is computed, against a fresh computation."""
+    page = (ROOT / "docs/theory.md").read_text()
+    rows = re.findall(r"^\| (\d+) arms, seed (\d+) \| ([\d.]+) \|", page, re.MULTILINE)
+    assert len(rows) == 9
+    for arms, seed, constant in rows:
+        assert f"{theory.lower_constant(family('uniform-bernoulli', int(arms), int(seed), low=0.1)):.2f}" == constant
+
+
+def test_the_constants_of_remark_one_lie_in_the_range_that_is_told():
+    """A tenth of the problems; a tenth cannot show that the ends are reached, but that they are not passed."""
+    page = " ".join((ROOT / "docs/theory.md").read_text().split())
+    first, second = map(float, re.search(r"constants are at least ([\d.]+) and ([\d.]+) times", page).groups())
+    least, most = map(float, re.search(r"a constant ([\d.]+) to ([\d.]+) times the lower bound's", page).groups())
+    for arms in (2, 10, 100):
+        for seed in range(100):
+            problem = family("uniform-bernoulli", arms, seed, low=0.01)
+            ours = theory.bts_constant(problem)
+            assert theory.ucb_bv1_constant(problem) / ours > first - 0.005
+            assert theory.ucb_bv2_constant(problem) / ours > second - 0.005
+            by_lower = theory.bts_constant(problem, gamma=1.0) / theory.lower_constant(problem)
+            assert least - 0.05 <= by_lower <= most + 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,9 @@ from scipy import stats
 
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, run
-from budgetbandits.experiments.results import wilson
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import write_report
+from budgetbandits.report import page, write_report
+from made_up import study
 from studies import small
 
 
@@ -71,7 +72,7 @@ def test_compare_pairs_over_problems(results):
     per_problem = results.differences("bts", "kube").filter(pl.col("group") == "random")["difference"].to_numpy()
     expected = stats.ttest_1samp(per_problem, 0.0).confidence_interval(0.95)
     assert row["problems"].item() == 2
-    assert row["lower"].item() == (per_problem < 0).sum()
+    assert row["better"].item() == (per_problem < 0).sum()
     assert (row["low"].item(), row["high"].item()) == (pytest.approx(expected.low), pytest.approx(expected.high))
     alone = table.filter((pl.col("group") == "inline") & (pl.col("first") == "bts") & (pl.col("second") == "kube"))
     of_problem = results.differences("bts", "kube").filter(pl.col("problem") == "inline")
@@ -81,6 +82,62 @@ def test_compare_pairs_over_problems(results):
 def test_winners_count_every_problem_once(results):
     winners = results.winners()
     assert winners.group_by("group", maintain_order=True).agg(pl.col("problems").sum())["problems"].to_list() == [1, 2]
+    assert (winners["sure"] <= winners["problems"]).all()
+
+
+def two_policies(wide):
+    """BTS loses 10 and KUBE 20, so BTS earns the more."""
+    return study(
+        lambda _g, _p, policy, _b: 10.0 if policy == "bts" else 20.0, wide, problems=3, policies=["bts", "kube"]
+    )
+
+
+def test_more_reward_is_better():
+    """What is lower in regret is higher in reward, and wins by both."""
+    results = two_policies(1.0)
+    for metric, difference in (("regret", -10.0), ("reward", 10.0)):
+        row = results.compare(metric=metric).row(0, named=True)
+        assert (row["first"], row["better"], row["wins"], row["losses"]) == ("bts", 3, 3, 0)
+        assert row["difference"] == pytest.approx(difference)
+        first = results.winners(metric=metric).filter(pl.col("problems") > 0)
+        assert (first["policy"].unique().to_list(), first["sure"].to_list()) == (["bts"], [3, 3, 3, 3])
+
+
+def test_the_best_is_sure_only_if_a_tie_is_excluded():
+    assert two_policies(1.0).best()["sure"].all()
+    assert two_policies(1.0).best_of_groups()["sure"].all()
+    unsure = two_policies(100.0).best()
+    assert unsure["policy"].unique().to_list() == ["bts"]
+    assert not unsure["sure"].any()
+
+
+def test_a_group_is_judged_over_its_problems():
+    """BTS is lower by 10 on two problems of three and higher by 18 on one: the runs are sure, the group is not."""
+
+    def mean(_group, problem, policy, _budget):
+        return 100.0 + (0.0 if policy == "kube" else (-10.0, -10.0, 18.0)[problem])
+
+    results = study(mean, problems=3, policies=["bts", "kube"])
+    assert results.best()["sure"].all()
+    found = results.best_of_groups()
+    assert found["policy"].unique().to_list() == ["bts"]
+    assert not found["sure"].any()
+
+
+@pytest.mark.parametrize("metric", ["spend", "rounds"])
+def test_what_is_neither_good_nor_bad_has_no_winner(results, metric):
+    for compared in (results.compare, results.winners):
+        with pytest.raises(BadParameter, match=f"neither more nor less {metric} is better; compare by pseudo_regret"):
+            compared(metric=metric)
+
+
+@pytest.mark.parametrize(("wide", "bold"), [(1.0, 4), (1000.0, 0)])
+def test_the_page_makes_only_what_is_sure_bold(wide, bold):
+    results = study(lambda _g, _p, policy, _b: 10.0 if policy == "bts" else 20.0, wide)
+    tables = page._tables(results)
+    assert [table["sure"] for table in tables] == [bool(bold)] * 4
+    assert all(table["rows"][0]["policy"] == "bts" for table in tables)
+    assert re.fullmatch(r"\[[\d.,]+, [\d.,]+\]", tables[0]["rows"][0]["std_interval"])
 
 
 def test_a_single_run_has_no_interval(tmp_path):
@@ -88,13 +145,6 @@ def test_a_single_run_has_no_interval(tmp_path):
     row = Results.load(tmp_path).differences("bts", "kube").row(0, named=True)
     assert row["low"] == -np.inf
     assert row["high"] == np.inf
-
-
-@pytest.mark.parametrize(("hits", "trials"), [(0, 20), (3, 20), (13, 500), (20, 20)])
-def test_wilson(hits, trials):
-    expected = stats.binomtest(hits, trials).proportion_ci(0.95, method="wilson")
-    low, high = wilson(hits, trials)
-    assert (low, high) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high))
 
 
 def test_other_formats(results, tmp_path):

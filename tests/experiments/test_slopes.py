@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from budgetbandits import Problem
-from budgetbandits.experiments import Results, run
-from budgetbandits.experiments.slopes import slopes
+from budgetbandits.experiments import Experiment, Results, run
+from budgetbandits.experiments.slopes import beside_root, growth_budgets, root_growth, slope_ratio, slopes
 from budgetbandits.laws import Table
 from budgetbandits.problem import Arm
 from budgetbandits.report import write_report
@@ -64,3 +64,45 @@ def test_the_report_shows_growth_where_there_is_some(tmp_path):
     assert "2 to 20" in page
     assert pl.read_csv(tmp_path / "growth.csv").height == 6
     assert "How fast" not in (run(small(), tmp_path / "other"), write_report(tmp_path / "other").read_text())[1]
+
+
+FIVE_APART = (2_000.0, 10_000.0, 50_000.0)
+
+
+@pytest.mark.parametrize(
+    ("growth", "expected"),
+    [(np.log, 1.0), (np.sqrt, math.sqrt(5.0)), (lambda b: np.asarray(b, dtype=float), 5.0)],
+)
+def test_slope_ratio_tells_growth_apart(growth, expected):
+    rng = np.random.default_rng(5)
+    values = 3.0 * growth(np.array(FIVE_APART)) * rng.normal(1.0, 0.05, (400, 1))
+    ratio, low, high = slope_ratio(values, FIVE_APART)
+    assert low <= expected <= high or math.isclose(ratio, expected, rel_tol=1e-9)
+    assert root_growth(*FIVE_APART) == pytest.approx(math.sqrt(5.0))
+
+
+def test_slope_ratio_covers_the_truth():
+    """95 % intervals: of 400, between 366 and 393 hold with a false alarm in a thousand (normal bound)."""
+    rng = np.random.default_rng(6)
+    held = 0
+    for _ in range(400):
+        steps = rng.normal([10.0, 4.0, 5.0], [1.0, 2.0, 3.0], (100, 3))
+        _, low, high = slope_ratio(steps.cumsum(axis=1), FIVE_APART)
+        held += low <= 5.0 / 4.0 <= high
+    assert 364 <= held <= 394
+
+
+def test_growth_like_a_root_is_on_neither_side_of_it():
+    """Of 400 studies whose regret grows like √B, 95 % lie within the interval: 366 to 394, one false alarm in a
+    thousand (normal bound)."""
+    rng = np.random.default_rng(7)
+    games = np.sqrt(FIVE_APART) + rng.normal(0.0, 20.0, (400, 20, 3))
+    found = beside_root(games, FIVE_APART)
+    assert 366 <= ((found.low <= 0.0) & (found.high >= 0.0)).sum() <= 394
+    assert (beside_root(np.log(FIVE_APART) + 0.0 * games, FIVE_APART).high < 0.0).all()
+    assert (beside_root(np.array(FIVE_APART) + 0.0 * games, FIVE_APART).low > 0.0).all()
+
+
+def test_growth_budgets_are_factors_of_five_apart_where_possible():
+    assert growth_budgets(Experiment.load("paper").budgets) == (2_000, 10_000, 50_000)
+    assert growth_budgets((100.0, 500.0, 2_000.0, 10_000.0)) == (500, 2_000, 10_000)

@@ -123,25 +123,33 @@ def _show(
         highlight=False,
     )
     low, high = reward_bounds(problem, budget)
-    lower, log, share = lower_constant(problem), math.log(budget), REMARK_GAMMA if gamma is None else gamma
-    ours = bts_constant(problem, share)
-    per_log = [
-        (f"Theorem 1's ln B term alone, γ = {'1/√2' if gamma is None else f'{gamma:g}'}", ours),
-        ("the same for UCB-BV1", ucb_bv1_constant(problem)),
-        ("the same for UCB-BV2", ucb_bv2_constant(problem)),
-        ("no policy grows slower than, as B → ∞", lower),
+    lower = lower_constant(problem)
+    ours = bts_constant(problem, REMARK_GAMMA if gamma is None else gamma)
+    # A slope has no value at B: these say how fast a bound or the regret grows in the end, and nothing about B itself.
+    slopes = [
+        (f"Theorem 1's bound, γ = {'1/√2' if gamma is None else f'{gamma:g}'}", ours),
+        ("UCB-BV1's bound", ucb_bv1_constant(problem)),
+        ("UCB-BV2's bound", ucb_bv2_constant(problem)),
+        ("the regret of any good policy, at least", lower),
     ]
-    lines = [
+    totals = [
         ("the optimum R*", _count(low) if low == high else f"{_count(low)} to {_count(high)}"),
-        ("regret at most, the paper's chain", _count(bounds["paper"].regret)),
-        ("regret at most, the sharper chain", _count(bounds["sharp"].regret)),
+        ("regret at most, the paper's chain", _useful(bounds["paper"])),
+        ("regret at most, the sharper chain", _useful(bounds["sharp"])),
         ("regret at most whatever is played", _count(bounds[chain].trivial)),
-        *((name, f"{_count(constant * log)} = {_count(constant)} ln B") for name, constant in per_log),
     ]
-    if lower > 0.0:
-        lines.append(("Theorem 1's constant by the lower bound's", f"{_count(ours / lower)} times"))
-    for name, value in lines:
+    for name, value in totals:
         console.print(f"{name:42} {value}", highlight=False)
+    console.print("\ngrowth per ln B, as B → ∞", highlight=False)
+    for name, slope in slopes:
+        console.print(f"  {name:40} {_count(slope)}", highlight=False)
+    if lower > 0.0:
+        console.print(f"  {'Theorem 1 by the least':40} {_count(ours / lower)} times", highlight=False)
+
+
+def _useful(bound: UpperBound) -> str:
+    """The bound, and whether it says anything."""
+    return _count(bound.regret) + ("" if bound.says_something else " (says nothing: see below)")
 
 
 def _short(value: float) -> str:

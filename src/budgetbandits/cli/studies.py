@@ -17,6 +17,7 @@ from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments import Results
+    from budgetbandits.experiments.claims import Tally
     from budgetbandits.experiments.paper import Findings
     from budgetbandits.experiments.runner import Progress as Tell
     from budgetbandits.experiments.runner import Workers
@@ -71,12 +72,19 @@ def paper_command(
         found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), tell, command_line())
     table = plain_table()
     table.add_column("the paper says")
+    table.add_column("panels", justify="right")
     table.add_column("random problems", justify="right")
     table.add_column("verdict", no_wrap=True)
     for claim in found.claims:
-        table.add_row(claim.says, f"{claim.share:.0%} of {claim.problems}", claim.verdict)
+        table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
     Console().print(table)
+    Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)
     _show_report(out, found)
+
+
+def _counts(of: Tally) -> str:
+    open_ = f", {of.undecided} ?" if of.undecided else ""
+    return f"{of.holds} of {of.could_fail}{open_}"
 
 
 def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")]) -> None:
@@ -87,7 +95,7 @@ def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a 
 def compare_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
     budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
-    metric: Annotated[str, typer.Option(help="pseudo_regret, regret, reward, spend or rounds.")] = "pseudo_regret",
+    metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
 ) -> None:
     """Who wins where: every pair of policies, problem by problem, with 95 % intervals."""
     from budgetbandits.experiments import Results, paper
@@ -98,6 +106,7 @@ def compare_command(
 
 
 def _show_comparison(results: Results, budget: float | None, metric: str) -> None:
+    from budgetbandits.experiments.results import BETTER
     from budgetbandits.report.figures import label
     from budgetbandits.report.page import number
 
@@ -105,33 +114,36 @@ def _show_comparison(results: Results, budget: float | None, metric: str) -> Non
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
     winners = results.winners(budget, metric)
     pairs = results.compare(budget, metric)
+    more = BETTER[metric] == "higher"
+    better, worse, best_of = ("higher", "lower", "highest") if more else ("lower", "higher", "lowest")
     title = f"{results.record['name']}: {metric.replace('_', ' ')} at B = {results.largest(budget):,g}"
     Console().print(f"\n[bold]{escape(title)}[/bold]")
     for group in results.groups:
-        lowest = {row["policy"]: row["problems"] for row in winners.rows(named=True) if row["group"] == group}
-        problems = sum(lowest.values())
+        first = [row for row in winners.rows(named=True) if row["group"] == group and row["problems"]]
+        problems = sum(row["problems"] for row in first)
         table = plain_table(title=escape(group), title_justify="left")
         table.add_column("policy", overflow="fold")
         table.add_column("against", overflow="fold")
-        for column in ("lower on", "surely", "surely higher", "difference", "95 % interval"):
+        for column in (f"{better} on", "surely", f"surely {worse}", "difference", "95 % interval"):
             table.add_column(column, justify="right", no_wrap=True)
         for row in pairs.rows(named=True):
             if row["group"] == group:
                 table.add_row(
                     label(row["first"]),
                     label(row["second"]),
-                    f"{row['lower']} of {row['problems']}",
+                    f"{row['better']} of {row['problems']}",
                     str(row["wins"]),
                     str(row["losses"]),
                     number(row["difference"]),
                     f"[{number(row['low'])}, {number(row['high'])}]",
                 )
         Console().print(table)
-        best = ", ".join(f"{label(policy)} {count}" for policy, count in lowest.items() if count)
         if problems > 1:
-            Console().print(f"lowest mean on how many of {problems} problems: {escape(best)}\n", highlight=False)
+            counts = ", ".join(f"{label(row['policy'])} {row['problems']} ({row['sure']})" for row in first)
+            said = f"{best_of} mean on how many of {problems} problems (surely): {counts}"
         else:
-            Console().print(f"lowest mean: {escape(best.rsplit(' ', 1)[0])}\n", highlight=False)
+            said = f"{best_of} mean: {label(first[0]['policy'])}, {'surely' if first[0]['sure'] else 'not surely'}"
+        Console().print(f"{escape(said)}\n", highlight=False)
 
 
 def _workers(count: int, cluster: str | None, ray: bool) -> Workers:

@@ -7,11 +7,59 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.experiments.results import wilson
+from budgetbandits.experiments.intervals import wilson
+
+NAMES = {"bts": "BTS", "epsilon-first": "ε-first", "pd-bwk": "PD-BwK", "ucb-bv1": "UCB-BV1", "kube": "KUBE"}
+"""The policies the paper simulates."""
 
 BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
+UNDECIDED, SAYS_NOTHING = "undecided", "says nothing here"
+VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING)
 MOST, HARDLY_ANY = 0.9, 0.1
 """A claim holds in general if it does on this share of the random problems, and fails if on no more than that."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How a number of comparisons came out. ``silent`` are those that could not go against the claim."""
+
+    holds: int = 0
+    fails: int = 0
+    undecided: int = 0
+    silent: int = 0
+
+    @property
+    def could_fail(self) -> int:
+        return self.holds + self.fails + self.undecided
+
+    @property
+    def comparisons(self) -> int:
+        return self.could_fail + self.silent
+
+    def text(self) -> str:
+        """In words, with Wilson's interval of the share that holds if they are many enough to speak of a share."""
+        if self.could_fail == 0:
+            return f"none of {self.comparisons} comparisons could fail."
+        of = f"of {self.could_fail} comparisons"
+        if self.silent:
+            of = f"of the {self.could_fail} comparisons that could fail, out of {self.comparisons},"
+        share = ""
+        if self.could_fail > 10:
+            low, high = wilson(self.holds, self.could_fail)
+            share = f" ({percent(self.holds / self.could_fail)} [{percent(low)}, {percent(high)}])"
+        return f"{of} {self.holds} hold{share}, {self.fails} fail, {self.undecided} are undecided."
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100.0 * share:.{digits}f} %"
+
+
+def tally(holds: Any, fails: Any, could_fail: Any = None) -> Tally:
+    """Of arrays of truth values, one for each comparison; without ``could_fail`` each could."""
+    holds, fails = np.ravel(holds), np.ravel(fails)
+    counts = np.full(holds.shape, True) if could_fail is None else np.ravel(could_fail)
+    held, failed = int((holds & counts).sum()), int((fails & counts).sum())
+    return Tally(held, failed, int(counts.sum()) - held - failed, int((~counts).sum()))
 
 
 @dataclass(frozen=True)
@@ -21,33 +69,38 @@ class Claim:
     says: str
     criterion: str
     measured: tuple[str, ...]
-    holds: tuple[bool, ...]
-    share: float
-    share_low: float
-    share_high: float
-    problems: int
+    panels: Tally
+    """On the calibrated problems."""
+    random: Tally
+    """On the random problems."""
     among: str
-    """What the share is a share of."""
+    """What the random comparisons are."""
+
+    @property
+    def could_fail(self) -> int:
+        """Comparisons that count."""
+        return self.panels.could_fail + self.random.could_fail
+
+    @property
+    def comparisons(self) -> int:
+        return self.panels.comparisons + self.random.comparisons
 
     @property
     def verdict(self) -> str:
-        """Borne out: on all panels and on most random problems. Not: on no panel and hardly any. Else it depends."""
-        if all(self.holds) and self.share >= MOST:
+        """Borne out: on all panels and on most random problems. Not: on no panel and hardly any. Else it depends.
+
+        Only comparisons that could fail count; without any the claim says nothing here. If the verdict hangs on how
+        the undecided comparisons would come out, it is undecided too.
+        """
+        if self.could_fail == 0:
+            return SAYS_NOTHING
+        against = self._judged(self.panels.holds, self.random.holds)
+        in_favour = self._judged(self.panels.holds + self.panels.undecided, self.random.holds + self.random.undecided)
+        return against if against == in_favour else UNDECIDED
+
+    def _judged(self, on_panels: int, on_random: int) -> str:
+        if on_panels == self.panels.could_fail and on_random >= MOST * self.random.could_fail:
             return BORNE_OUT
-        if not any(self.holds) and self.share <= HARDLY_ANY:
+        if on_panels == 0 and on_random <= HARDLY_ANY * self.random.could_fail:
             return NOT_BORNE_OUT
         return DEPENDS
-
-
-def claim(
-    says: str,
-    criterion: str,
-    measured: list[str],
-    holds: list[bool],
-    on_problems: np.ndarray[Any, Any],
-    among: str,
-) -> Claim:
-    """The claim with the share of the random problems on which it holds, and Wilson's interval."""
-    hits, trials = int(on_problems.sum()), len(on_problems)
-    low, high = wilson(hits, trials)
-    return Claim(says, criterion, tuple(measured), tuple(holds), hits / trials, float(low), float(high), trials, among)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +9,27 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments.intervals import (
+    LEVEL,
+    Array,
+    Moments,
+    against_rivals,
+    moments,
+    student,
+    surely,
+    welch,
+    wilson,
+)
 from budgetbandits.experiments.study import Study
 from budgetbandits.problem import Problem
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
 METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
+BETTER = {"pseudo_regret": "lower", "regret": "lower", "reward": "higher"}
+"""Which way is better; spend and rounds are neither good nor bad."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -109,68 +120,104 @@ class Results:
             pl.when(several).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name) for name in spread
         ).drop(f"{name}_over" for name in spread)
 
+    def values(self, metric: str = "pseudo_regret", budget: float | None = None) -> Array:
+        """A metric at one budget, problem × policy × run, in the study's order."""
+        _known(metric)
+        names = [problem["name"] for problem in self.record["problems"]]
+        rows = self.table.filter(pl.col("budget") == self.largest(budget)).sort(
+            pl.col("problem").cast(pl.Enum(names)), pl.col("policy").cast(pl.Enum(self.policies)), "run"
+        )
+        return rows[metric].to_numpy().astype(float).reshape(len(names), len(self.policies), -1)
+
     def differences(
-        self, first: str, second: str, budget: float | None = None, metric: str = "pseudo_regret", level: float = 0.95
+        self, first: str, second: str, budget: float | None = None, metric: str = "pseudo_regret", level: float = LEVEL
     ) -> pl.DataFrame:
         """Problem by problem, mean of ``first`` minus mean of ``second`` with Welch's interval."""
-        budget = self.largest(budget)
         for policy in (first, second):
             if policy not in self.policies:
                 raise BadParameter(f"the study has no policy {policy!r}; it has {', '.join(self.policies)}")
-        summary = self.summary(metric).filter(pl.col("budget") == budget)
-        wanted = ["group", "problem", "runs", "mean", "std"]
-        left = summary.filter(pl.col("policy") == first).select(wanted)
-        right = summary.filter(pl.col("policy") == second).select(wanted)
-        both = left.join(right, on=["group", "problem"], suffix="_second", maintain_order="left")
-        difference, half = _welch(
-            both["mean"].to_numpy(), both["std"].to_numpy(), both["runs"].to_numpy(),
-            both["mean_second"].to_numpy(), both["std_second"].to_numpy(), both["runs_second"].to_numpy(), level,
+        of = moments(self.values(metric, budget))
+        ours, theirs = (
+            Moments(*(part[:, self.policies.index(policy)] for part in of)) for policy in (first, second)
         )  # fmt: skip
-        return both.select(
-            "group",
-            "problem",
-            pl.col("mean").alias("first"),
-            pl.col("mean_second").alias("second"),
-            pl.Series("difference", difference),
-            pl.Series("low", difference - half),
-            pl.Series("high", difference + half),
-        )
+        found = welch(ours, theirs, level)
+        return pl.DataFrame(
+            {
+                "group": [problem["group"] for problem in self.record["problems"]],
+                "problem": [problem["name"] for problem in self.record["problems"]],
+                "first": ours.mean, "second": theirs.mean, "difference": found.value, "low": found.low,
+                "high": found.high,
+            }
+        )  # fmt: skip
 
-    def compare(self, budget: float | None = None, metric: str = "pseudo_regret", level: float = 0.95) -> pl.DataFrame:
-        """Every pair of policies in every group: on how many problems each is lower, and the mean difference.
+    def compare(self, budget: float | None = None, metric: str = "pseudo_regret", level: float = LEVEL) -> pl.DataFrame:
+        """Every pair of policies in every group: on how many problems the first is better, and the mean difference.
 
-        ``wins`` and ``losses`` of the first policy are problems whose interval excludes 0. The interval of the mean
-        difference is over problems, paired: Student's t on the differences. With one problem it is that problem's own.
+        Better is less regret or more reward. ``wins`` and ``losses`` of the first policy are problems whose interval
+        excludes 0. The interval of the mean difference is over problems, paired: Student's t on the differences. With
+        one problem it is that problem's own.
         """
+        sign = _towards_less(metric)
         rows = []
         for place, first in enumerate(self.policies):
             for second in self.policies[place + 1 :]:
                 frame = self.differences(first, second, budget, metric, level)
                 for group in self.groups:
                     part = frame.filter(pl.col("group") == group)
-                    values = part["difference"].to_numpy()
-                    if len(values) > 1:
-                        half = (
-                            stats.t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-                        )
-                        low, high = values.mean() - half, values.mean() + half
-                    else:
-                        low, high = part["low"][0], part["high"][0]
+                    values, low, high = (part[name].to_numpy() for name in ("difference", "low", "high"))
+                    over = student(values, level)
+                    surely_less, surely_more = int((high < 0).sum()), int((low > 0).sum())
+                    several = len(values) > 1
                     rows.append(
                         {
                             "group": group, "first": first, "second": second, "problems": len(values),
-                            "lower": int((values < 0).sum()), "wins": int((part["high"] < 0).sum()),
-                            "losses": int((part["low"] > 0).sum()), "difference": float(values.mean()),
-                            "low": float(low), "high": float(high),
+                            "better": int((sign * values < 0).sum()),
+                            "wins": surely_less if sign > 0 else surely_more,
+                            "losses": surely_more if sign > 0 else surely_less,
+                            "difference": float(values.mean()),
+                            "low": float(over.low if several else low[0]),
+                            "high": float(over.high if several else high[0]),
                         }
                     )  # fmt: skip
         return pl.DataFrame(rows)
 
+    def best(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
+        """Problem by problem, the policy with the best mean, and whether that is sure: whether its interval against
+        each of the others excludes 0, Welch's with Holm's correction over the others."""
+        of = moments(_towards_less(metric) * self.values(metric, budget))
+        least = of.mean.argmin(axis=1)
+        lower, _ = against_rivals(of, least)
+        return pl.DataFrame(
+            {
+                "group": [problem["group"] for problem in self.record["problems"]],
+                "problem": [problem["name"] for problem in self.record["problems"]],
+                "policy": [self.policies[place] for place in least],
+                "sure": lower.all(axis=1),
+            }
+        )
+
+    def best_of_groups(self) -> pl.DataFrame:
+        """Group by group, the policy with the lowest mean pseudo-regret, and whether that is sure: of one problem as
+        `best` says; over several by Student's t on the paired differences of their means, Holm over the others."""
+        means = self.values().mean(axis=-1)
+        alone = self.best()
+        rows = []
+        for group in self.groups:
+            here = (alone["group"] == group).to_numpy()
+            least = int(means[here].mean(axis=0).argmin())
+            others = np.delete(means[here], least, axis=1)
+            lower, _ = surely(student((means[here, least][:, None] - others).T))
+            sure = alone.filter(here)["sure"][0] if here.sum() == 1 else bool(lower.all())
+            rows.append({"group": group, "policy": self.policies[least], "sure": sure})
+        return pl.DataFrame(rows)
+
     def winners(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
-        """In each group, on how many problems each policy has the lowest mean."""
-        means = self.summary(metric).filter(pl.col("budget") == self.largest(budget))
-        lowest = means.sort("mean").group_by("group", "problem", maintain_order=True).first()
-        counts = lowest.group_by("group", "policy").len("problems")
+        """In each group, on how many problems each policy has the best mean, and on how many of them surely."""
+        counts = (
+            self.best(budget, metric)
+            .group_by("group", "policy")
+            .agg(pl.len().alias("problems"), pl.col("sure").sum())
+        )  # fmt: skip
         every = pl.DataFrame({"group": self.groups}).join(pl.DataFrame({"policy": self.policies}), how="cross")
         return every.join(counts, on=["group", "policy"], how="left", maintain_order="left").fill_null(0)
 
@@ -205,25 +252,12 @@ def _spread(value: pl.Expr) -> list[pl.Expr]:
     return [value.std().alias("std"), (value.std() / pl.len().sqrt()).alias("sem"), *quantiles]
 
 
-def wilson(hits: Any, trials: Any, level: float = 0.95) -> tuple[Any, Any]:
-    """Wilson's interval for a share: right also when the hits are few."""
-    z = stats.norm.ppf(0.5 + level / 2)
-    share = hits / trials
-    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
-def _welch(mean: Any, std: Any, runs: Any, mean2: Any, std2: Any, runs2: Any, level: float) -> tuple[Any, Any]:
-    """(difference of means, half width of its interval); infinitely wide with a single run."""
-    if np.any(runs < 2) or np.any(runs2 < 2):
-        return mean - mean2, np.full(len(mean), np.inf)
-    first, second = std**2 / runs, std2**2 / runs2
-    error = np.sqrt(first + second)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = (first + second) ** 2 / (first**2 / (runs - 1) + second**2 / (runs2 - 1))
-    freedom = np.where(np.isfinite(freedom), freedom, runs + runs2 - 2)
-    return mean - mean2, stats.t.ppf(0.5 + level / 2, freedom) * error
+def _towards_less(metric: str) -> float:
+    """What to multiply a metric by so that less is better."""
+    _known(metric)
+    if metric not in BETTER:
+        raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
+    return 1.0 if BETTER[metric] == "lower" else -1.0
 
 
 def _known(metric: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 from scipy import stats
 
 from budgetbandits.errors import NotIndependent
+from budgetbandits.experiments.intervals import Array, Difference, student
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
@@ -37,6 +40,50 @@ def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64})
+
+
+def growth_budgets(budgets: Sequence[float]) -> tuple[float, float, float]:
+    """The largest budget and those nearest to a fifth and a twenty-fifth of it."""
+    late = max(budgets)
+    middle = min((b for b in budgets if b < late), key=lambda b: abs(math.log(5 * b / late)))
+    early = min((b for b in budgets if b < middle), key=lambda b: abs(math.log(25 * b / late)))
+    return early, middle, late
+
+
+def root_growth(early: float, middle: float, late: float) -> float:
+    """The ratio of the two slopes against ln B if the regret grew like √B."""
+    slope = [(math.sqrt(b) - math.sqrt(a)) / math.log(b / a) for a, b in ((early, middle), (middle, late))]
+    return slope[1] / slope[0]
+
+
+def games_at(results: Results, budgets: Sequence[float]) -> Array:
+    """The pseudo-regret of BTS, problem × run × budget; each run is one game that passes through all budgets."""
+    bts = results.policies.index(BTS)
+    return np.stack([results.values("pseudo_regret", budget)[:, bts] for budget in budgets], axis=-1)
+
+
+def slope_ratio(games: Array, budgets: tuple[float, float, float]) -> tuple[float, float, float]:
+    """(late slope / early slope, 95 % interval) of runs × three budgets, by the delta method."""
+    first, second = _two_slopes(games, budgets)
+    ratio = float(second.mean() / first.mean())
+    rest = second - ratio * first
+    half = stats.norm.ppf(0.975) * rest.std(ddof=1) / math.sqrt(len(rest)) / abs(first.mean())
+    return ratio, float(ratio - half), float(ratio + half)
+
+
+def beside_root(games: Array, budgets: tuple[float, float, float]) -> Difference:
+    """The late slope less what it would be if the early one went on like √B: negative is slower growth.
+
+    Of problems × runs × three budgets. A difference rather than a ratio: it needs no early slope away from 0.
+    """
+    first, second = _two_slopes(games, budgets)
+    return student(second - root_growth(*budgets) * first)
+
+
+def _two_slopes(games: Array, budgets: tuple[float, float, float]) -> tuple[Array, Array]:
+    early, middle, late = budgets
+    first = (games[..., 1] - games[..., 0]) / math.log(middle / early)
+    return first, (games[..., 2] - games[..., 1]) / math.log(late / middle)
 
 
 def _lower(problem: Problem) -> float | None:

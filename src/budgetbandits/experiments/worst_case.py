@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.intervals import SEED
 from budgetbandits.experiments.results import Results
 
 RESAMPLES = 1_000
-SEED = 20150725  # of the bootstrap, so that the same study has the same intervals
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

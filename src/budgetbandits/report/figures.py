@@ -11,12 +11,15 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from budgetbandits.experiments import paper
+from budgetbandits.experiments.claims import NAMES
+from budgetbandits.experiments.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
@@ -43,7 +46,7 @@ MANY = 12
 
 
 def label(policy: str) -> str:
-    return paper.NAMES.get(policy, policy)
+    return NAMES.get(policy, policy)
 
 
 def look(place: int) -> dict[str, Any]:
@@ -53,13 +56,16 @@ def look(place: int) -> dict[str, Any]:
 
 
 def regret_against_budget(results: Results) -> Figure:
-    """A panel for each group: mean regret over problems and runs; standard-deviation bars where it is one problem."""
+    """A panel for each group: mean pseudo-regret over problems and runs; where it is one problem, bars of the standard
+    deviation of the regret."""
     groups = results.groups[:MANY]
     columns = 1 if len(groups) == 1 else 2
     rows = math.ceil(len(groups) / columns)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows + 0.5), squeeze=False)
-        summary = results.summary(by=("group", "policy", "budget"))
+        where = ["group", "policy", "budget"]
+        spread = results.summary("regret", by=where).select(*where, pl.col("std").alias("regret_std"))
+        summary = results.summary(by=where).join(spread, on=where, maintain_order="left")
         for place, axis in enumerate(axes.flat):
             if place >= len(groups):
                 axis.set_visible(False)
@@ -87,7 +93,7 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
         axis.errorbar(
             budgets * (1.0 + 0.03 * side) if decades else budgets + side * 0.004 * (high - low),
             rows["mean"].to_numpy(),
-            yerr=rows["std"].fill_null(0.0).to_numpy() if single else None,
+            yerr=rows["regret_std"].fill_null(0.0).to_numpy() if single else None,
             label=label(policy),
             **look(place),
             markersize=3.5,
@@ -123,46 +129,56 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def who_wins(ensemble: Results) -> Figure:
-    """A point for each random problem: the regret of BTS against that of the best other policy."""
-    means = paper.per_problem(ensemble)
+    """A point for each random problem: the regret of BTS against that of the best other policy, hollow if unsure."""
+    means = ensemble.values().mean(axis=-1)
+    bts = ensemble.policies.index(BTS)
+    ours, others = means[:, bts], np.where(np.arange(means.shape[1]) == bts, np.inf, means)
+    lower, higher = bts_against_others(ensemble)
+    groups = np.array([problem["group"] for problem in ensemble.record["problems"]])
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(ensemble.groups), figsize=(9.6, 3.1), squeeze=False)
+        figure, axes = plt.subplots(1, len(ensemble.groups), figsize=(9.6, 3.3), squeeze=False)
         for axis, group in zip(axes.flat, ensemble.groups, strict=True):
-            rows = means.filter(pl.col("group") == group)
-            ours = rows.filter(pl.col("policy") == BTS).sort("problem")
-            others = rows.filter(pl.col("policy") != BTS).sort("mean").group_by("problem").first().sort("problem")
-            x, y = ours["mean"].to_numpy(), others["mean"].to_numpy()
+            here = groups == group
+            x, y = ours[here], others[here].min(axis=1)
             for place, policy in enumerate(ensemble.policies):
-                best = others["policy"].to_numpy() == policy
-                if not best.any():
-                    continue
-                axis.scatter(
-                    x[best], y[best], s=11, label=label(policy), linewidths=0, **look(place)
-                )  # fmt: skip
-            ends = [min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25]
-            axis.plot(ends, ends, color="#555555", linewidth=0.8, zorder=1)
-            axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-            for scale in (axis.xaxis, axis.yaxis):
-                scale.set_major_locator(FixedLocator(round_numbers(*ends)))
-                scale.set_major_formatter(FuncFormatter(short))
-                scale.set_minor_formatter(NullFormatter())
-            axis.set_title(f"{group}\nBTS lowest on {(x < y).sum()} of {len(x)}", fontsize=8.5)
+                best, sure = others[here].argmin(axis=1) == place, (lower | higher)[here]
+                mark = look(place)
+                for chosen, face in ((best & sure, mark["color"]), (best & ~sure, "none")):
+                    if chosen.any():
+                        axis.scatter(
+                            x[chosen], y[chosen], s=13, label=label(policy), marker=mark["marker"], facecolors=face,
+                            edgecolors=mark["color"], linewidths=0.7,
+                        )  # fmt: skip
+            _diagonal(axis, min(x.min(), y.min()) * 0.8, max(x.max(), y.max()) * 1.25)
+            unsure = int((~lower & ~higher)[here].sum())
+            axis.set_title(
+                f"{group}\nBTS lowest on {lower[here].sum()}, not on {higher[here].sum()},\nunsure on {unsure}",
+                fontsize=8.5,
+            )
             axis.set_xlabel("regret of BTS")
-            axis.set_box_aspect(1)
         axes[0, 0].set_ylabel("regret of the best other")
-        handles = {}
-        for axis in axes.flat:
-            for handle, text in zip(*axis.get_legend_handles_labels(), strict=True):
-                handles[text] = handle
+        handles = [Line2D([], [], linestyle="", markersize=4, **look(place)) for place in range(means.shape[1])]
+        shown = [place for place in range(means.shape[1]) if (others.argmin(axis=1) == place).any()]
         figure.legend(
-            handles.values(),
-            [f"{text} is the best other" for text in handles],
+            [handles[place] for place in shown],
+            [f"{label(ensemble.policies[place])} is the best other" for place in shown],
             loc="lower center",
             ncols=4,
             frameon=False,
         )
         figure.tight_layout(rect=(0, 0.09, 1, 1))
     return figure
+
+
+def _diagonal(axis: Axes, low: float, high: float) -> None:
+    """A square in logarithms with its diagonal."""
+    axis.plot([low, high], [low, high], color="#555555", linewidth=0.8, zorder=1)
+    axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    for scale in (axis.xaxis, axis.yaxis):
+        scale.set_major_locator(FixedLocator(round_numbers(low, high)))
+        scale.set_major_formatter(FuncFormatter(short))
+        scale.set_minor_formatter(NullFormatter())
+    axis.set_box_aspect(1)
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:

@@ -7,11 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from budgetbandits.experiments import paper, worst_case
+from budgetbandits.experiments.intervals import against_rivals, bootstrap_interval, moments, resampled_std
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import slopes
 from budgetbandits.report import figures, theory_figures
@@ -70,28 +72,7 @@ def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
         if found.is_full
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
         "claims": found.claims,
-        "figures": [
-            (
-                "Figure 1",
-                _figure(figures.regret_against_budget(calibrated), folder, "figure-1"),
-                "Mean pseudo-regret against budget; bars are one standard deviation over the runs. The problem of "
-                "panel (a) was searched for until ε-first agreed with the three numbers the paper gives; the other "
-                "panels are the same seed.",
-            ),
-            (
-                "Random problems",
-                _figure(figures.who_wins(ensemble), folder, "figure-2"),
-                f"Each point is a random problem at B = {ensemble.largest():,.0f}. Above the diagonal BTS has the "
-                "lowest regret, below it another policy has; colour and shape say which of the others is the best.",
-            ),
-            (
-                "What is proven",
-                _figure(theory_figures.bounds_over_regret(calibrated, found.bounds), folder, "figure-3"),
-                "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, "
-                "γ optimised for each arm; a bound above the dotted line says nothing. The lower bound is one on the "
-                "growth: in the long run no good policy's regret rises more slowly than the thick line.",
-            ),
-        ],
+        "figures": _paper_figures(found, folder),
         "tables": _tables(calibrated),
         "winners": _winners(ensemble),
         "exceptions": _exceptions(ensemble),
@@ -100,6 +81,41 @@ def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
         "comparison": [],
         "records": [calibrated.record, ensemble.record],
     }
+
+
+def _paper_figures(found: paper.Findings, folder: Path) -> list[tuple[str, Markup, str]]:
+    """(name, figure, caption)."""
+    calibrated, ensemble = found.calibrated, found.ensemble
+    return [
+        (
+            "Figure 1",
+            _figure(figures.regret_against_budget(calibrated), folder, "figure-1"),
+            "Mean pseudo-regret against budget; bars are one standard deviation of the regret over the runs. The "
+            "problem of panel (a) was searched for until ε-first agreed with the three numbers the paper gives; the "
+            "other panels are the same seed.",
+        ),
+        (
+            "Random problems",
+            _figure(figures.who_wins(ensemble), folder, "figure-2"),
+            f"Each point is a random problem at B = {ensemble.largest():,.0f}. Above the diagonal BTS has the lowest "
+            "mean regret, below it another policy has; colour and shape say which of the others is the best. Hollow: "
+            "unsure, for neither is BTS surely the lowest nor another one surely lower (Welch's test, Holm over the "
+            "four).",
+        ),
+        (
+            "What is proven",
+            _figure(theory_figures.bounds_over_regret(calibrated, found.bounds), folder, "figure-3"),
+            "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, γ "
+            "optimised for each arm; a bound above the dotted line says nothing.",
+        ),
+        (
+            "The slowest growth there can be",
+            _figure(theory_figures.slope_of_the_lower_bound(calibrated, found.bounds), folder, "figure-4"),
+            "The regret of BTS against ln B. The lower bound is one on the slope alone, in the long run: no policy "
+            "that is good on every problem can keep rising more slowly than the triangle's long side. It says "
+            "nothing about the regret at any budget, so where the triangle stands means nothing.",
+        ),
+    ]
 
 
 def _study_content(results: Results, folder: Path) -> dict[str, Any]:
@@ -115,8 +131,8 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
             (
                 "Regret against budget",
                 _figure(figures.regret_against_budget(results), folder, "regret"),
-                "Mean pseudo-regret; bars are one standard deviation over the runs, left out where a panel averages "
-                "several problems."
+                "Mean pseudo-regret; bars are one standard deviation of the regret over the runs, left out where a "
+                "panel averages several problems."
                 + (
                     f" The first {figures.MANY} groups of {len(results.groups)}."
                     if len(results.groups) > figures.MANY
@@ -165,8 +181,8 @@ def _write_tables(results: Results, folder: Path) -> None:
     results.write_parquet(folder / "results.parquet")
 
 
-def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """(group, best policy, rows) at the largest budget."""
+def _tables(results: Results) -> list[dict[str, Any]]:
+    """For each group the policies at the largest budget, the lowest mean first."""
     largest = pl.col("budget") == results.largest()
     plain = results.summary_of_groups("regret").select("group", "policy", "budget", "mean", "std")
     both = (
@@ -174,16 +190,28 @@ def _tables(results: Results) -> list[tuple[str, str, list[dict[str, Any]]]]:
         .filter(largest)
         .join(plain, on=["group", "policy", "budget"], suffix="_plain", maintain_order="left")
     )
+    sure = dict(results.best_of_groups().select("group", "sure").iter_rows())
+    names = [problem["group"] for problem in results.record["problems"]]
+    alone = [place for place, group in enumerate(names) if names.count(group) == 1]
+    low, high = bootstrap_interval(resampled_std(results.values("regret")[alone]))
     tables = []
     for group in results.groups:
-        rows = both.filter(pl.col("group") == group).sort("mean")
-        tables.append((group, f"B = {results.largest():,.0f}", rows.rows(named=True)))
+        rows = both.filter(pl.col("group") == group).sort("mean").rows(named=True)
+        if names.count(group) == 1:
+            for row in rows:
+                place = alone.index(names.index(group)), results.policies.index(row["policy"])
+                row["std_interval"] = f"[{number(low[place])}, {number(high[place])}]"
+        several = len(results.policies) > 1
+        tables.append({"group": group, "budget": results.largest(), "rows": rows, "sure": sure[group] and several})
     return tables
 
 
 def _winners(results: Results) -> dict[str, Any]:
-    wide = results.winners().pivot("policy", index="group", values="problems")
-    return {"policies": results.policies, "rows": wide.rows(named=True), "budget": results.largest()}
+    rows = []
+    for (group,), part in results.winners().group_by("group", maintain_order=True):
+        unsure = int((part["problems"] - part["sure"]).sum())
+        rows.append({"group": group, "policies": part.rows(named=True), "unsure": unsure})
+    return {"policies": results.policies, "rows": rows, "budget": results.largest()}
 
 
 def _worst(results: Results, folder: Path) -> dict[str, Any]:
@@ -207,20 +235,23 @@ def _worst(results: Results, folder: Path) -> dict[str, Any]:
 
 
 def _exceptions(ensemble: Results) -> dict[str, Any]:
-    """Problems on which some policy is better than BTS beyond doubt, the worst for BTS first."""
-    frames = [
-        ensemble.differences(BTS, policy).with_columns(pl.lit(policy).alias("policy"))
-        for policy in ensemble.policies
-        if policy != BTS
-    ]
-    beaten = (
-        pl.concat(frames).filter(pl.col("low") > 0.0).with_columns((pl.col("first") / pl.col("second")).alias("times"))
-    )
-    worst = beaten.sort("times", descending=True).group_by("problem", maintain_order=True).first()
-    counts = [(group, worst.filter(pl.col("group") == group).height) for group in ensemble.groups]
-    totals = [sum(problem["group"] == group for problem in ensemble.record["problems"]) for group in ensemble.groups]
+    """Problems on which some policy is surely better than BTS, the worst for BTS first."""
+    of = moments(ensemble.values())
+    bts = ensemble.policies.index(BTS)
+    _, higher = against_rivals(of, np.full(len(of.mean), bts))
+    rivals = [policy for policy in ensemble.policies if policy != BTS]
+    differences = [ensemble.differences(BTS, policy) for policy in rivals]
+    theirs = np.where(higher, np.delete(of.mean, bts, axis=1), np.inf)
+    rows = []
+    for place in np.flatnonzero(higher.any(axis=1)):
+        best = int(theirs[place].argmin())
+        row = differences[best].row(int(place), named=True)
+        rows.append(row | {"policy": rivals[best], "times": row["first"] / row["second"]})
+    rows.sort(key=lambda row: -row["times"])
+    groups = [problem["group"] for problem in ensemble.record["problems"]]
+    beaten = [row["group"] for row in rows]
     return {
-        "counts": [(group, count, total) for (group, count), total in zip(counts, totals, strict=True)],
-        "rows": worst.head(SHOWN).rows(named=True),
-        "total": worst.height,
+        "counts": [(group, beaten.count(group), groups.count(group)) for group in ensemble.groups],
+        "rows": rows[:SHOWN],
+        "total": len(rows),
     }

@@ -13,46 +13,79 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from budgetbandits.experiments import paper
-from budgetbandits.experiments.proven import PanelBounds
+from budgetbandits.experiments.proven import Bounds
 from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.experiments.worst_case import Exponent, Growth
 from budgetbandits.report.figures import COLOURS, STYLE, label, look, round_numbers, short
 
 
-def bounds_over_regret(calibrated: Results, panels: Sequence[PanelBounds]) -> Figure:
-    """The paper's figure with what is proven drawn over it: BTS between the lower bound and Theorem 1."""
+def bounds_over_regret(calibrated: Results, panels: Sequence[Bounds]) -> Figure:
+    """The paper's figure with what is proven drawn over it: BTS below Theorem 1 and below what no policy exceeds."""
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(2, 2, figsize=(9.2, 7.1), squeeze=False)
         for axis, panel in zip(axes.flat, panels, strict=True):
             rows = measured.filter(pl.col("group") == panel.group).sort("budget")
             budgets = np.array(panel.budgets)
-            late = rows.filter(pl.col("budget") >= paper.growth_budgets(panel.budgets)[1])
-            since, regret = late["budget"].to_numpy(), late["mean"].to_numpy()
-            axis.plot(budgets, panel.paper, color="#555555", linestyle="--", label="Theorem 1, the paper's chain")
-            axis.plot(budgets, panel.sharp, color="#555555", label="Theorem 1, a sharper chain")
-            axis.plot(budgets, panel.trivial, color="#555555", linestyle=":", label="whatever is played")
+            upper = panel.upper
+            axis.plot(budgets, upper["paper"], color="#555555", linestyle="--", label="Theorem 1, the paper's chain")
+            axis.plot(budgets, upper["sharp"], color="#555555", label="Theorem 1, a sharper chain")
+            axis.plot(budgets, panel.trivial, color="#555555", linestyle=":", label="no policy exceeds")
             axis.plot(rows["budget"], rows["mean"], **look(0), markersize=3.5, label="BTS, measured")
-            # a bound on the growth, not on the regret: it starts where the measurements are
-            growth = regret[0] + panel.lower * np.log(since / since[0])
-            axis.plot(
-                since, growth, color=COLOURS[1], linewidth=2.2, label="slowest growth in the long run (lower bound)"
-            )
-            axis.set(xscale="log", yscale="log", xlim=(budgets[0] * 0.9, budgets[-1] * 1.1))
+            axis.set(yscale="log")
             axis.set_title(panel.group)
-            axis.xaxis.set_major_locator(FixedLocator(round_numbers(budgets[0], budgets[-1])))
-            axis.xaxis.set_minor_formatter(NullFormatter())
-            for scale in (axis.xaxis, axis.yaxis):
-                scale.set_major_formatter(FuncFormatter(short))
+            _budget_axis(axis, budgets)
+            axis.yaxis.set_major_formatter(FuncFormatter(short))
         for axis in axes[:, 0]:
             axis.set_ylabel("regret")
         for axis in axes[-1]:
             axis.set_xlabel("budget")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False)
-        figure.tight_layout(rect=(0, 0, 1, 0.9))
+        figure.tight_layout(rect=(0, 0, 1, 0.92))
     return figure
+
+
+def slope_of_the_lower_bound(calibrated: Results, panels: Sequence[Bounds]) -> Figure:
+    """The regret of BTS against ln B, and a triangle that rises as slowly as the lower bound lets any policy's.
+
+    The bound is on the slope in the long run and on nothing else: against ln B a slope looks the same at any height, so
+    the triangle stands where there is room.
+    """
+    measured = calibrated.summary().filter(pl.col("policy") == BTS)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, len(panels), figsize=(9.6, 3.2), squeeze=False)
+        for axis, panel in zip(axes.flat, panels, strict=True):
+            rows = measured.filter(pl.col("group") == panel.group).sort("budget")
+            budgets, regret = rows["budget"].to_numpy(), rows["mean"].to_numpy()
+            axis.plot(budgets, regret, **look(0), markersize=3.5)
+            _, start, end = growth_budgets(panel.budgets)
+            rise = panel.lower * math.log(end / start)
+            foot = 0.08 * max(regret.max(), rise)
+            axis.fill([start, end, end], [foot, foot, foot + rise], facecolor="#f7d9c4", edgecolor=COLOURS[1], zorder=1)
+            axis.text(
+                0.05, 0.95, f"{_slope(panel.lower)} per ln B", color=COLOURS[1], va="top", transform=axis.transAxes
+            )
+            axis.set_ylim(0, 1.08 * max(regret.max(), foot + rise))
+            axis.set_title(panel.group, fontsize=8.5)
+            axis.set_xlabel("budget")
+            _budget_axis(axis, budgets)
+            axis.yaxis.set_major_formatter(FuncFormatter(short))
+        axes[0, 0].set_ylabel("regret of BTS")
+        figure.tight_layout()
+    return figure
+
+
+def _slope(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
+
+
+def _budget_axis(axis: Axes, budgets: np.ndarray[Any, Any]) -> None:
+    axis.set(xscale="log", xlim=(budgets[0] * 0.9, budgets[-1] * 1.1))
+    axis.xaxis.set_major_locator(FixedLocator(round_numbers(budgets[0], budgets[-1])))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.xaxis.set_major_formatter(FuncFormatter(short))
 
 
 def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:

@@ -1,0 +1,130 @@
+"""Intervals and tests: of a share, of differences of means, of standard deviations; Holm's correction.
+
+Games of different policies are seeded apart, so on one problem they are independent and Welch's interval is the right
+one; pairing run by run would pair nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+Array = np.ndarray[Any, Any]
+
+LEVEL = 0.95
+RESAMPLES = 2_000
+SEED = 20150725
+"""Of the bootstrap: the same study has the same intervals."""
+
+
+class Moments(NamedTuple):
+    """Mean, standard deviation and number of the runs behind them."""
+
+    mean: Array
+    std: Array
+    runs: Array
+
+    def at(self, places: Array) -> Moments:
+        """From each row the entry in one column."""
+        return Moments(*(np.take_along_axis(part, places, axis=-1) for part in self))
+
+
+class Difference(NamedTuple):
+    """A difference of means, its interval, and the two-sided p-value of there being none."""
+
+    value: Array
+    low: Array
+    high: Array
+    p: Array
+
+
+def moments(values: Array) -> Moments:
+    """Of the runs along the last axis; a single run has no standard deviation."""
+    runs = values.shape[-1]
+    mean = values.mean(axis=-1)
+    std = values.std(axis=-1, ddof=1) if runs > 1 else np.full_like(mean, np.nan)
+    return Moments(mean, std, np.full_like(mean, runs))
+
+
+def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
+    """Wilson's interval for a share: right also when the hits are few."""
+    z = stats.norm.ppf(0.5 + level / 2)
+    share = hits / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def student(values: Array, level: float = LEVEL) -> Difference:
+    """The mean over the last axis against 0; infinitely wide with a single value."""
+    mean, std, runs = moments(values)
+    with np.errstate(invalid="ignore"):
+        return _against_zero(mean, std / np.sqrt(runs), runs - 1, level)
+
+
+def welch(first: Moments, second: Moments, level: float = LEVEL) -> Difference:
+    """Mean of the first less mean of the second; infinitely wide with a single run."""
+    ours, theirs = first.std**2 / first.runs, second.std**2 / second.runs
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = (ours + theirs) ** 2 / (ours**2 / (first.runs - 1) + theirs**2 / (second.runs - 1))
+        freedom = np.where(np.isfinite(freedom), freedom, first.runs + second.runs - 2)
+        return _against_zero(first.mean - second.mean, np.sqrt(ours + theirs), freedom, level)
+
+
+def _against_zero(value: Array, error: Array, freedom: Array, level: float) -> Difference:
+    """Without an error (NaN: a single run) nothing is known; an error of 0 decides every difference."""
+    half = np.where(np.isnan(error), np.inf, stats.t.ppf(0.5 + level / 2, np.maximum(freedom, 1)) * error)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = 2.0 * stats.t.sf(np.abs(value / error), np.maximum(freedom, 1))
+    p = np.where(np.isnan(error), 1.0, np.where(error == 0.0, np.where(value == 0.0, 1.0, 0.0), p))
+    return Difference(value, value - half, value + half, p)
+
+
+def holm(p: Array, level: float = LEVEL) -> Array:
+    """Which of the hypotheses along the last axis Holm rejects: a false one among them with at most 1 - level."""
+    order = np.argsort(p, axis=-1)
+    steps = np.take_along_axis(p, order, axis=-1) <= (1.0 - level) / np.arange(p.shape[-1], 0, -1)
+    rejected = np.empty(p.shape, dtype=bool)
+    np.put_along_axis(rejected, order, np.logical_and.accumulate(steps, axis=-1), axis=-1)
+    return rejected
+
+
+def surely(difference: Difference, level: float = LEVEL) -> tuple[Array, Array]:
+    """(surely negative, surely positive), Holm over the last axis."""
+    rejected = holm(difference.p, level)
+    return rejected & (difference.value < 0.0), rejected & (difference.value > 0.0)
+
+
+def against_rivals(of: Moments, own: Array) -> tuple[Array, Array]:
+    """Problems × policies, and on each problem the column of one policy: is it (surely lower, surely higher) than
+    each of the others? Welch's test, Holm over the others of a problem."""
+    problems, policies = of.mean.shape
+    others = np.arange(policies) != own[:, None]
+    rivals = Moments(*(part[others].reshape(problems, policies - 1) for part in of))
+    return surely(welch(of.at(own[:, None]), rivals))
+
+
+def resampled_std(values: Array) -> Array:
+    """Of problem × policy × run: the standard deviation of the runs drawn again, sample × problem × policy.
+
+    The runs of each policy are drawn apart, RESAMPLES times. Drawing from n runs has a variance of (n - 1)/n of
+    theirs, for which it is corrected.
+    """
+    rng = np.random.default_rng(SEED)
+    problems, policies, runs = values.shape
+    again = np.empty((RESAMPLES, problems, policies))
+    for place in range(policies):
+        weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), RESAMPLES) / runs
+        centred = values[:, place] - values[:, place].mean(axis=-1, keepdims=True)
+        variance = weights @ (centred**2).T - (weights @ centred.T) ** 2
+        again[..., place] = np.sqrt(np.maximum(variance, 0.0)) * (runs / max(runs - 1, 1))
+    return again
+
+
+def bootstrap_interval(again: Array, level: float = LEVEL) -> tuple[Array, Array]:
+    """The middle share of what was drawn again, along the first axis; NaN, which decides nothing, if any is NaN."""
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(again, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    return low, high

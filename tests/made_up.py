@@ -1,0 +1,39 @@
+"""Studies with figures of our own choosing, for which the verdicts are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from budgetbandits import family
+from budgetbandits.experiments import Results
+
+POLICIES = ["bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube"]
+GROUPS = ["(a) Bernoulli, 10 arms", "(b) Bernoulli, 100 arms", "(c) Multinomial, 10 arms", "(d) Multinomial, 100 arms"]
+BUDGETS = [200.0, 1_000.0, 5_000.0]
+SIZES = np.sin(np.arange(1, 25))
+SIZES = (SIZES - SIZES.mean()) / SIZES.std(ddof=1)
+"""What the runs differ by: mean 0, standard deviation 1, the same runs at every budget."""
+
+
+def study(mean, std=1.0, problems=1, policies=POLICIES, groups=GROUPS, budgets=BUDGETS) -> Results:
+    """``mean`` and ``std`` of the regret: numbers, or functions of (group's place, problem's place, policy, budget)."""
+    rows, records = [], []
+    for place, group in enumerate(groups):
+        for number in range(problems):
+            name = f"{group} / {number}" if problems > 1 else group
+            toml = family("uniform-bernoulli", 3, seed=number, low=0.2).to_toml()
+            records.append({"name": name, "group": group, "arms": 3, "toml": toml})
+            for policy in policies:
+                for budget in budgets:
+                    about, by = (f(place, number, policy, budget) if callable(f) else f for f in (mean, std))
+                    rows += [
+                        {
+                            "group": group, "problem": name, "policy": policy, "budget": budget, "run": run,
+                            "regret": about + by * size, "pseudo_regret": about + by * size,
+                            "reward": budget - about - by * size, "spend": budget, "rounds": budget, "identified": True,
+                        }
+                        for run, size in enumerate(np.roll(SIZES, policies.index(policy)))
+                    ]  # fmt: skip
+    record = {"name": "made up", "policies": policies, "budgets": budgets, "problems": records, "runs": len(SIZES)}
+    return Results(pl.DataFrame(rows), record)
