@@ -157,6 +157,16 @@ def main() -> None:
             f"{median(late / early for early, late in both):.2f} times, at most 4 times on {within} of {len(both)}"
         )
 
+    print(f"\nbts, costs that are always 1, B = 1,000,000: ms per run on {many} problems")
+    for arms in (2, 10):
+        seconds = []
+        for rewards, _ in problems(arms, many):
+            seconds.append(one_run(Problem.bernoulli(rewards.tolist(), [1.0] * arms), 1e6))
+        print(
+            f"{arms:>6} mean {1e3 * sum(seconds) / many:.1f}, median {1e3 * median(seconds):.1f}, "
+            f"slowest {1e3 * max(seconds):.1f}"
+        )
+
     print("\nother policies, B = 50,000: ms per run (and times the reference simulator)")
     print(f"{'':24}" + "".join(f"{f'K = {arms}':>20}" for arms in (10, 100)))
     for policy in ("thompson", "epsilon-first", "kube", "pd-bwk", "ucb-bv1", "ucb-bv2", "ucb1", "kl-ucb"):

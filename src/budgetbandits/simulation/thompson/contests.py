@@ -63,13 +63,14 @@ def keeps_ratio(stream, tangents, posterior, slot, ratio):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_between(stream, level, above, gap, winner, active, posterior, tangents, hot_place, classical):
-    """(winner, gap): the best of the cold arms, each known to be at most level / e^above, if better than level / e^gap.
+def best_between(stream, level, above, gap, active, posterior, tangents, hot_place, classical):
+    """The best of the cold arms, each known to be at most level / e^above, if it exceeds level / e^gap; else -1.
 
     An accepted ratio above what is known contradicts it, so that arm's whole trial is repeated.
     """
     ceiling = level * math.exp(-above)
     best = level * math.exp(-gap)
+    winner = -1
     for slot in range(active):
         if hot_place[slot] >= 0:
             continue
@@ -98,7 +99,7 @@ def best_between(stream, level, above, gap, winner, active, posterior, tangents,
             winner = slot
             gap = math.log(level / best)
             break
-    return winner, gap
+    return winner
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -114,9 +115,7 @@ def search_below(stream, level, best, winner, active, posterior, tangents, hot_p
     step = rung[0]
     while True:
         gap = min(above + step, lowest)
-        found, reached = best_between(
-            stream, level, above, gap, -1, active, posterior, tangents, hot_place, classical
-        )  # fmt: skip
+        found = best_between(stream, level, above, gap, active, posterior, tangents, hot_place, classical)
         if found >= 0 or gap == lowest:
             break
         above = gap
