@@ -142,7 +142,8 @@ def level_price(
             bound = math.exp(log_bound)
             rings += bound
             log_no_cold += math.log1p(-0.75 * bound)
-        if rings * PRICE_BLOCK_RING > ceiling:
+        # One hot arm may be pulled in blocks and two in stretches; from three on every round draws them all.
+        if rings * PRICE_BLOCK_RING > ceiling or (hot > 2 and PRICE_ROUND + hot * PRICE_HOT > ceiling):
             return np.inf, evaluated
     price_hot = PRICE_SKETCH if hot == 2 and pool == 0 and not classical else PRICE_HOT
     price = PRICE_ROUND + hot * price_hot + rings * PRICE_OPEN_RING
