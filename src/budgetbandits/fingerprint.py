@@ -23,7 +23,8 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 
-LIBRARIES = {"budgetbandits", "numpy", "scipy", "numba", "builtins"} | set(sys.stdlib_module_names) - {"__main__"}
+# a class made by a call of type() on an abstract one says that it comes from abc
+LIBRARIES = {"budgetbandits", "numpy", "scipy", "numba"} | set(sys.stdlib_module_names) - {"__main__", "abc"}
 
 
 def ours(kind: type) -> bool:
@@ -60,7 +61,7 @@ def values_read(function: FunctionType) -> dict[str, Any]:
 
 class _Description:
     def __init__(self, module: str) -> None:
-        self._package = module.partition(".")[0]  # looked into even where it is installed like a library
+        self._package = module.partition(".")[0]  # looked into whatever it is, unless it is ours
         self._hash = hashlib.blake2b(digest_size=16)
         self._seen: dict[int, tuple[int, object]] = {}  # the object is kept: ids are reused when one is gone
 
@@ -162,9 +163,11 @@ class _Description:
     def _followed(self, module: str) -> bool:
         """Whether to look into code of this module: not into libraries, which change with their versions."""
         package = module.partition(".")[0]
+        if package == self._package:
+            return package != "budgetbandits"
         file = getattr(sys.modules.get(module), "__file__", None) or ""
         installed = "site-packages" in file or "dist-packages" in file
-        return package not in LIBRARIES and (package == self._package or not installed)
+        return package not in LIBRARIES and not installed
 
 
 def _values(thing: Any) -> list[tuple[str, Any]]:

@@ -61,6 +61,7 @@ def _marginals(law: OutcomeLaw) -> Iterator[tuple[str, Law]]:
 
 def _inside(what: str, values: Array) -> None:
     values = np.asarray(values, dtype=float)
-    outside = ~((values >= 0.0) & (values <= 1.0))  # also where there is no number
-    if outside.any():
-        raise ProblemError(f"a {what} is {values[outside][0]:g}, outside [0, 1]; rescale the law into that range")
+    outside = values[~((values >= 0.0) & (values <= 1.0))]  # also what is no number
+    if len(outside):
+        worst = outside[np.abs(outside - 0.5).argmax()]
+        raise ProblemError(f"a {what} is {worst:g}, outside [0, 1]; rescale the law into that range")

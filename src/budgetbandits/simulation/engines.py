@@ -12,8 +12,8 @@ from budgetbandits.policies.estimates import IndexPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
-from budgetbandits.simulation.index.games import how_played
 from budgetbandits.simulation.index.games import Games as IndexGames
+from budgetbandits.simulation.index.games import how_played
 from budgetbandits.simulation.index.rehearsal import check_policy
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
 from budgetbandits.simulation.outcome import Engine

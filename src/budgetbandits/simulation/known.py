@@ -22,4 +22,5 @@ def check_methods(policy: Policy, known: Mapping[str, tuple[Any, ...]]) -> None:
     """Raise `Unsuited` if one of the policy's methods is none of those known under its name."""
     for name, functions in known.items():
         if not any(inspect.getattr_static(policy, name) is function for function in functions):
-            raise Unsuited(f"it has a {name.lstrip('_')} of its own, which no compiled engine knows")
+            article = "an" if name[0] in "aeiou" else "a"
+            raise Unsuited(f"it has {article} {name.lstrip('_')} of its own, which no compiled engine knows")
