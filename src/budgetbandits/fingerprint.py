@@ -76,6 +76,8 @@ class _Description:
             self._words(str(thing.dtype), repr(thing.item()))
         elif isinstance(thing, ModuleType):
             self._words("module", thing.__name__)
+        elif isinstance(thing, tuple | frozenset | CodeType | np.ndarray):
+            self._add_new(thing, lenient)  # whether two equal ones are one object says nothing
         elif id(thing) in self._seen:
             self._words("again", str(self._seen[id(thing)][0]))
         else:

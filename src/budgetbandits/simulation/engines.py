@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from budgetbandits.errors import NotANumber
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.estimates import IndexPolicy
@@ -76,4 +78,5 @@ def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compil
 def warm_up(problem: Problem, policy: Policy) -> None:
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one."""
     small = Problem(problem.arms[:64])  # beyond `FEW_ARMS`: another engine may play many arms than plays few
-    player(small, policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)
+    with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
+        player(small, policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)

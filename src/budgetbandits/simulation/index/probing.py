@@ -87,7 +87,10 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, first: Any)
 
 def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
     """Compiled for single arms, the index must be what it is on arrays."""
-    expected = np.broadcast_to(policy.scores(state), state.pulls.shape)
+    try:
+        expected = np.broadcast_to(policy.scores(state), state.pulls.shape)
+    except Exception as error:
+        raise Unsuited(f"its index fails at a made-up state: {error!r}") from error
     index = compiled(rule.index)
     rounds = float(state.pulls.sum())
     for arm in range(len(state.pulls)):
