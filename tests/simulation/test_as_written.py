@@ -10,7 +10,7 @@ import pytest
 
 from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.laws import Bernoulli, Independent
+from budgetbandits.laws import Bernoulli, Fixed, Independent
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.estimates import RISING, IndexPolicy, Monotone, Tally
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
@@ -23,6 +23,7 @@ from budgetbandits.simulation.index.library import COUNTING
 from budgetbandits.simulation.index.rehearsal import rehearse
 from budgetbandits.simulation.index.rules import compiled
 from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.reference import ReferencePlayer
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
 
 PROBLEM = Problem.bernoulli([0.9, 0.3, 0.5], [0.5, 0.2, 0.9])
@@ -287,6 +288,24 @@ def test_an_index_that_ceases_to_be_a_number(who, lazy):
     policy = type("Own", (BareRatio,), {"index": staticmethod(indices[who]), "monotone": monotone})()
     with pytest.raises(NotANumber, match=r"index of arm \d is not a number"):
         Games(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
+
+
+class Picky(FractionalKUBE):
+    name = "picky"
+    index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, cost: mean_reward + np.sqrt(0.8 - cost) / pulls)
+
+
+@pytest.mark.parametrize("engine", ["reference", "lazy", "plain"])
+def test_nobody_asks_for_the_index_of_an_arm_that_cannot_be_paid(engine):
+    """Once each has been pulled, 0.4 is left: the index of the first arm is NaN and does not matter."""
+    problem = Problem(tuple(Arm(f"{cost}", Independent(Bernoulli(0.5), Fixed(cost))) for cost in (0.9, 0.5, 0.2)))
+    players = {
+        "reference": lambda: ReferencePlayer(problem, Picky(), [2.0]),
+        "lazy": lambda: Games(problem, Picky(), [2.0]),
+        "plain": lambda: Games(problem, Picky(), [2.0], lazy=False),
+    }
+    ((_, _, _, pulls),) = players[engine]().play(np.random.SeedSequence(0), 1_000)
+    assert pulls.tolist() == [1, 1, 3]
 
 
 WIDTH = 1.0

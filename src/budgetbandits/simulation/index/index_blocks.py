@@ -96,7 +96,7 @@ def shelve(index, rule, desk, arm, value, level):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gather(index, rule, desk):
+def gather(index, rule, desk, ends):
     """After the first pulls: all arms into groups, and a bound for each. An arm whose index is NaN, or -1."""
     for arm in range(desk.arms):
         desk.free[arm] = desk.arms - 1 - arm
@@ -110,7 +110,9 @@ def gather(index, rule, desk):
             if new:
                 desk.value[group] = now(index, rule, desk, arm)
                 if desk.value[group] != desk.value[group]:
-                    return arm
+                    if can_pay(desk, ends, arm):
+                        return arm
+                    desk.value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
                 level = max(level, desk.value[group])
                 desk.candidate[found] = group
                 found += 1
@@ -455,7 +457,7 @@ def play_lazily(
             return status
         amount[FLOOR_LOW] = amount[FLOOR]
         amount[FLOOR_HIGH] = amount[FLOOR]
-        odd = gather(index, rule, desk)
+        odd = gather(index, rule, desk, ends)
         if odd >= 0:
             number[LEADER] = odd
             return NOT_A_NUMBER
