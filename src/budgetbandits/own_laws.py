@@ -27,29 +27,30 @@ def standard(law: Law | OutcomeLaw) -> bool:
     return type(law) is Table or type(law) in LAWS.values()
 
 
-def try_out(law: OutcomeLaw) -> None:
+def try_out(arm: str, law: OutcomeLaw) -> None:
     """Raise a `ProblemError` if the law is seen to leave [0, 1]; rare values are caught when they are drawn."""
-    _inside("mean reward", np.array([law.reward_mean]))
-    _inside("mean cost", np.array([law.cost_mean]))
+    _inside(arm, "mean reward", np.array([law.reward_mean]))
+    _inside(arm, "mean cost", np.array([law.cost_mean]))
     for what, marginal in _marginals(law):
-        _inside(what, marginal.quantile(LEVELS))
+        _inside(arm, what, marginal.quantile(LEVELS))
         if (atoms := marginal.atoms()) is not None:
-            _inside(what, atoms[0])
+            _inside(arm, what, atoms[0])
     if (costs := law.cost_atoms()) is not None:
-        _inside("cost", costs[0])
-        _inside("expected reward at a cost", costs[2])
-    draw(law, np.random.default_rng(0), DRAWS)
+        _inside(arm, "cost", costs[0])
+        _inside(arm, "expected reward at a cost", costs[2])
+    draw(arm, law, np.random.default_rng(0), DRAWS)
 
 
-def draw(law: OutcomeLaw, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+def draw(arm: str, law: OutcomeLaw, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
     """``size`` rewards and costs, each looked at."""
     rewards, costs = law.sample(rng, size)
     for what, values in (("reward", rewards), ("cost", costs)):
         if np.shape(values) != (size,):
             raise ProblemError(
-                f"{size} draws gave an array of {what}s of shape {np.shape(values)}; return one {what} for each draw"
+                f"arm {arm!r}: {size} draws gave an array of {what}s of shape {np.shape(values)}; "
+                f"return one {what} for each draw"
             )
-        _inside(what, values)
+        _inside(arm, what, values)
     return rewards, costs
 
 
@@ -59,9 +60,9 @@ def _marginals(law: OutcomeLaw) -> Iterator[tuple[str, Law]]:
         yield "cost", law.cost
 
 
-def _inside(what: str, values: Array) -> None:
+def _inside(arm: str, what: str, values: Array) -> None:
     values = np.asarray(values, dtype=float)
     outside = values[~((values >= 0.0) & (values <= 1.0))]  # also what is no number
     if len(outside):
         worst = outside[np.abs(outside - 0.5).argmax()]
-        raise ProblemError(f"a {what} is {worst:g}, outside [0, 1]; rescale the law into that range")
+        raise ProblemError(f"arm {arm!r}: a {what} is {worst:g}, outside [0, 1]; rescale the law into that range")

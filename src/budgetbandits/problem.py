@@ -46,10 +46,7 @@ class Arm:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
             raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
         if not self.standard:
-            try:
-                own_laws.try_out(self.law)
-            except ProblemError as error:
-                raise ProblemError(f"arm {self.name!r}: {error}") from None
+            own_laws.try_out(self.name, self.law)
         if self.law.cost_mean < SMALLEST_COST:
             raise ProblemError(
                 f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
@@ -63,12 +60,7 @@ class Arm:
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
         """The rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
-        if self.standard:
-            return self.law.sample(rng, size)
-        try:
-            return own_laws.draw(self.law, rng, size)
-        except ProblemError as error:
-            raise ProblemError(f"arm {self.name!r}: {error}") from None
+        return self.law.sample(rng, size) if self.standard else own_laws.draw(self.name, self.law, rng, size)
 
 
 @dataclass(frozen=True)
