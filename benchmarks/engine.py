@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from budgetbandits import BudgetedThompson, Problem, parse_policy, simulate
 from budgetbandits.simulation import Player, reference
 from budgetbandits.simulation.draws import gamma, new_stream, uniform
-from budgetbandits.simulation.fast import player, warm_up
+from budgetbandits.simulation.engines import player, warm_up
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def main() -> None:
         def by_reference(n: int, problem: Problem = problem) -> None:
             rng = np.random.default_rng(1)
             state = BudgetedThompson().start(len(problem), {})
-            pulls = [reference.Pulls(arm.law, rng) for arm in problem.arms]
+            pulls = [reference.Pulls(arm, rng) for arm in problem.arms]
             for _ in range(n):
                 arm = BudgetedThompson().choose(state, rng)
                 assert arm is not None

@@ -17,6 +17,10 @@ class BadParameter(BudgetBanditsError, ValueError):
     """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
 
 
+class NotANumber(BudgetBanditsError, ValueError):
+    """A policy scores an arm by something that is not a number (NaN), so no arm is the best."""
+
+
 class MissingKnowledge(BudgetBanditsError, ValueError):
     """A policy must know something (its ``needs``) that the driver was not given."""
 

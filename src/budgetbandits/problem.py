@@ -13,8 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits import own_laws
 from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.fingerprint import fingerprint
 from budgetbandits.laws import (
+    JOINT_LAWS,
+    LAWS,
     Array,
     Bernoulli,
     Beta,
@@ -41,11 +45,22 @@ class Arm:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
             raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
+        if not self.standard:
+            own_laws.try_out(self.name, self.law)
         if self.law.cost_mean < SMALLEST_COST:
             raise ProblemError(
                 f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
                 f"give it a mean cost of at least {SMALLEST_COST:g}"
             )
+
+    @cached_property
+    def standard(self) -> bool:
+        """Whether the law is one of the package's, exactly: a problem file can hold it, and it lies in [0, 1]."""
+        return own_laws.standard(self.law)
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+        """The rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
+        return self.law.sample(rng, size) if self.standard else own_laws.draw(self.name, self.law, rng, size)
 
 
 @dataclass(frozen=True)
@@ -90,16 +105,19 @@ class Problem:
     def is_bernoulli(self) -> bool:
         """Whether every reward and cost is 0 or 1, where the paper's lemmas are equalities."""
         return all(
-            isinstance(arm.law, Independent)
-            and isinstance(arm.law.reward, Bernoulli)
-            and isinstance(arm.law.cost, Bernoulli)
+            type(arm.law) is Independent and type(arm.law.reward) is type(arm.law.cost) is Bernoulli
             for arm in self.arms
         )
 
     @cached_property
     def identity(self) -> int:
         """A number that depends on the content alone, to derive seeds from."""
-        return int.from_bytes(hashlib.blake2b(self.to_toml().encode(), digest_size=8).digest(), "little")
+        return int.from_bytes(hashlib.blake2b(self.content.encode(), digest_size=8).digest(), "little")
+
+    @cached_property
+    def content(self) -> str:
+        """What the problem is, as text: its TOML, with a fingerprint in the place of a law of your own."""
+        return "\n".join(_write_arm(arm) if arm.standard else _name_arm(arm) for arm in self.arms)
 
     @classmethod
     def bernoulli(cls, rewards: Sequence[float], costs: Sequence[float]) -> Problem:
@@ -135,17 +153,24 @@ class Problem:
         except ProblemError as error:
             raise ProblemError(f"{path}: {error}") from None
 
+    @property
+    def writable(self) -> bool:
+        """Whether `to_toml` can write it: every law is one of the package's."""
+        return all(arm.standard for arm in self.arms)
+
     def to_toml(self) -> str:
-        """The problem as TOML; reading it back gives an equal problem.
+        """The problem as TOML; reading it back gives an equal problem. Only the package's own laws can be written.
 
         >>> print(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).to_toml().splitlines()[2])
         reward = { law = "bernoulli", mean = 0.3 }
         """
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:  # studies ask for it several times, and for many problems
-        return "\n".join(_write_arm(arm) for arm in self.arms)
+        for arm in self.arms:
+            if not arm.standard:
+                raise ProblemError(
+                    f"arm {arm.name!r}: {arm.law!r:.60} holds a law from outside the package, which no problem file "
+                    f"can; use one of {', '.join(LAWS)} or {', '.join(JOINT_LAWS)}"
+                )
+        return self.content
 
 
 def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
@@ -172,6 +197,10 @@ def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
         except ProblemError as error:
             raise ProblemError(f"{where}: {part}: {error}") from None
     return Arm(name, laws["joint"] if "joint" in entry else Independent(**laws))
+
+
+def _name_arm(arm: Arm) -> str:
+    return f"[[arms]]\nname = {_toml(arm.name)}\nlaw = {fingerprint(arm.law)}\n"
 
 
 def _write_arm(arm: Arm) -> str:

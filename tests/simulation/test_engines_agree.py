@@ -47,7 +47,8 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
         simulate(problem, parse_policy(policy), budgets, n * runs, seed=7, engine=engine)
         for engine, n in (("reference", 1), ("fast", 3))
     )
-    assert (slow.engine, fast.engine) == ("reference", "fast")
+    assert slow.engine == "reference"
+    assert fast.engine in ("thompson", "epsilon-first", "index blocks")
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 

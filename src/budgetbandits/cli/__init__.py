@@ -175,6 +175,7 @@ def summaries(outcome: Outcome) -> list[dict[str, Any]]:
                 "regret_when_identified": spread(regret[hits, b]),
                 "regret_when_missed": spread(regret[~hits, b]),
                 "engine": outcome.engine,
+                "engine_reason": outcome.engine_reason,
                 "seconds": outcome.seconds,
             }
         )

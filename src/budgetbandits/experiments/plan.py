@@ -37,7 +37,7 @@ from budgetbandits.errors import BudgetBanditsError, ExperimentError
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import FAMILIES, Problem, family, two_gap
-from budgetbandits.simulation import ENGINES
+from budgetbandits.simulation import ENGINES, identity_of
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""
@@ -81,8 +81,8 @@ class Cell:
         content = {
             "format": PART_FORMAT,
             "version": budgetbandits.__version__,
-            "problem": self.problem.problem.to_toml(),
-            "policy": self.policy.spec,
+            "problem": self.problem.problem.content,
+            "policy": identity_of(self.policy),
             "budgets": self.budgets,
             "seed": self.seed,
             "runs": [self.first_run, self.runs],
@@ -104,6 +104,12 @@ class Experiment:
     seed: int = 0
     engine: str = "auto"
     max_rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        specs = [policy.spec for policy in self.policies]
+        for spec in specs:
+            if specs.count(spec) > 1:  # the tables of a study tell policies apart by these words
+                raise ExperimentError(f"policies names {spec} twice; name each once, with a name of its own")
 
     @classmethod
     def from_toml(cls, text: str, folder: Path | None = None) -> Experiment:
@@ -232,7 +238,7 @@ def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
 
 
 def _policies(document: dict[str, Any]) -> tuple[Policy, ...]:
-    policies: dict[str, Policy] = {}
+    policies: list[Policy] = []
     for text in _several(document, "policies", '["bts", "kube"]'):
         if not isinstance(text, str):
             raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
@@ -241,10 +247,8 @@ def _policies(document: dict[str, Any]) -> tuple[Policy, ...]:
                 policy = parse_policy(spec)
             except BudgetBanditsError as error:
                 raise ExperimentError(f"policies: {error}") from None
-            if policy.spec in policies:
-                raise ExperimentError(f"policies names {policy.spec} twice; name each once")
-            policies[policy.spec] = policy
-    return tuple(policies.values())
+            policies.append(policy)
+    return tuple(policies)
 
 
 def sweep(text: str) -> list[str]:

@@ -87,6 +87,12 @@ class Results:
     def problems(self, group: str | None = None, count: int | None = None) -> list[tuple[dict[str, Any], Problem]]:
         """(record, problem) of the first ``count`` problems of a group, or of all groups."""
         records = [record for record in self.record["problems"] if group in (None, record["group"])]
+        for record in records[:count]:
+            if record["toml"] is None:
+                raise StudyError(
+                    f"{record['name']!r} has laws from outside the package, which a study does not keep; "
+                    f"make the problem anew where its laws are needed"
+                )
         return [(record, Problem.from_toml(record["toml"])) for record in records[:count]]
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:

@@ -89,10 +89,10 @@ def _effort(cell: Cell) -> float:
 def _warm_up(cell: Cell) -> None:
     if cell.engine == "reference":
         return
-    from budgetbandits.simulation import fast  # needs Numba, which compiled engines do anyway
+    from budgetbandits.simulation import engines  # needs Numba, which compiled engines do anyway
 
-    if fast.plays(cell.policy):
-        fast.warm_up(cell.problem.problem, cell.policy)
+    if engines.engine_for(cell.problem.problem, cell.policy, cell.budgets).compiled:
+        engines.warm_up(cell.problem.problem, cell.policy)
 
 
 def _play(cell: Cell) -> tuple[str, bytes, int]:

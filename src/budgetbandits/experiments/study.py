@@ -107,7 +107,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
                 "group": named.group,
                 "arms": len(named.problem),
                 "gaps": named.gaps,
-                "toml": named.problem.to_toml(),
+                "toml": named.problem.to_toml() if named.problem.writable else None,
             }
             for named in experiment.problems
         ],

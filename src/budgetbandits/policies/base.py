@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, BadState, MissingKnowledge
+from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
 
 if TYPE_CHECKING:
     from budgetbandits.allocation import Allocation
@@ -174,4 +174,8 @@ def best(score: Array, rng: np.random.Generator) -> int | None:
     if top == -np.inf:
         return None
     ties = (score == top).nonzero()[0]
-    return arm if len(ties) == 1 else int(ties[rng.integers(len(ties))])
+    if len(ties) == 1:
+        return arm
+    if len(ties) == 0:  # argmax takes NaN for the largest, and NaN equals nothing
+        raise NotANumber(f"the score of arm {arm} is not a number; mend the policy so that every score is one")
+    return int(ties[rng.integers(len(ties))])

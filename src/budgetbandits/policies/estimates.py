@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.policies.base import Array, Policy, State, best, first_pull
 
 
@@ -147,12 +149,52 @@ class IndexPolicy(TallyPolicy):
         while (arm := first_pull(state)) is not None:
             if mask is None or mask[arm]:
                 return arm
-        pulls = state.seen
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = type(self).index(
-                state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *self.extras(state)
-            )
         # an arm whose first feedback is still on its way could be anything
-        score = np.where(state.pulls > 0, score, np.inf)
+        score = np.where(state.pulls > 0, self.scores(state), np.inf)
         allowed = state.active if mask is None else state.active & mask.astype(bool)
-        return best(np.where(allowed, score, -np.inf), rng)
+        score = np.where(allowed, score, -np.inf)
+        try:
+            return best(score, rng)
+        except NotANumber:
+            arm = int(score.argmax())
+            means = state.mean_reward[arm], state.mean_cost[arm]
+            raise not_a_number(self, arm, *means, int(state.pulls[arm]), int(state.pulls.sum())) from None
+
+    def scores(self, state: Tally) -> Any:
+        """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
+        pulls = state.seen
+        extras = self.extras(state)
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return type(self).index(
+                    state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *extras
+                )
+        except TypeError:
+            check_arity(self, extras)
+            raise
+
+
+def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:
+    """Refuse `extras` that the index does not take, or fewer than it wants."""
+    if not isinstance(extras, tuple):
+        raise BadParameter(f"{policy.name}: extras gives {extras!r:.40}; let it return a tuple, such as (width,)")
+    index = type(policy).index
+    try:
+        inspect.signature(index).bind(*range(4), *extras)
+    except TypeError:
+        wanted = list(inspect.signature(index).parameters)[4:]
+        raise BadParameter(
+            f"{policy.name}: extras gives {len(extras)} of the further arguments of its index, which takes "
+            f"{len(wanted)} ({', '.join(wanted) or 'none'}); let extras return exactly these"
+        ) from None
+
+
+def not_a_number(
+    policy: IndexPolicy, arm: int, mean_reward: float, mean_cost: float, pulls: int, rounds: int
+) -> NotANumber:
+    """The error for an index that is NaN, the same whichever engine meets it."""
+    return NotANumber(
+        f"{policy.name}: the index of arm {arm} is not a number at mean_reward {mean_reward:g}, mean_cost "
+        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with either, such as "
+        f"either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+    )

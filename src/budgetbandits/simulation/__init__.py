@@ -13,13 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Problem
 from budgetbandits.simulation import reference
-from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.reference import Game
 
-__all__ = ["ENGINES", "Outcome", "simulate"]
+__all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
 
@@ -45,13 +46,18 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     compiling: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Play ``runs`` independent games at every budget; the same seed gives the same bits with any number of ``jobs``.
+    """Play ``runs`` independent games at every budget.
 
-    Runs are numbered from ``first_run`` on, and each is seeded by its number: a long simulation may be played in parts.
+    The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
+    Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
+    What other budgets are in the list changes no game's law, nor its bits if the policy must know the budget or the
+    engine is "reference" or "index plain loop"; in the other engines it does change the bits.
+
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
-    a time) or "auto": fast where there is such an engine for the policy. ``max_rounds`` stops a game that goes on too
-    long, by default at 10⁸ rounds in the reference simulator and at 2⁶⁰ in the fast ones. ``progress`` is called with
-    the number of runs done so far, ``compiling`` if the engine has to be compiled first. Budgets may come in any order.
+    a time) or "auto": fast where an engine knows every method of the policy that it stands in for. The outcome says
+    which engine it was and why not a faster one. ``max_rounds`` stops a game that goes on too long, by default at 10⁸
+    rounds in the reference simulator and at 2⁶⁰ in the fast ones. ``progress`` is called with the number of runs done
+    so far, ``compiling`` if the engine has to be compiled first.
 
     >>> from budgetbandits import BudgetedThompson
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
@@ -73,9 +79,9 @@ def simulate(
     if engine not in ENGINES:
         raise BadParameter(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
     rising = sorted(set(asked))
-    fast = engine != "reference" and _fast_engine(problem, policy, rising, must=engine == "fast", compiling=compiling)
+    chosen = _engine(problem, policy, rising, engine, compiling)
     began = time.perf_counter()
-    work = _Work(problem, policy, rising, seed, fast, max_rounds)
+    work = _Work(problem, policy, rising, seed, _seed_key(problem, policy), chosen, max_rounds)
     games = _all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
     seconds = time.perf_counter() - began
     order = [rising.index(budget) for budget in asked]
@@ -87,33 +93,38 @@ def simulate(
         spend=np.array([[game[b][1] for b in order] for game in games]),
         rounds=np.array([[game[b][2] for b in order] for game in games], dtype=np.int64),
         pulls=np.array([[game[b][3] for b in order] for game in games], dtype=np.int64),
-        engine="fast" if fast else "reference",
+        engine=chosen.name,
+        engine_reason=chosen.reason,
         seconds=seconds,
     )
 
 
-def _fast_engine(
-    problem: Problem, policy: Policy, budgets: Sequence[float], must: bool, compiling: Callable[[], None] | None
-) -> bool:
-    """Whether a fast engine plays this policy; it is compiled or loaded from the disk cache on the way."""
+def _engine(
+    problem: Problem, policy: Policy, budgets: Sequence[float], wish: str, compiling: Callable[[], None] | None
+) -> Engine:
+    """The engine that plays; it is compiled or loaded from the disk cache on the way."""
+    if wish == "reference":
+        return Engine("reference", "asked for")
     try:
-        from budgetbandits.simulation import fast
+        from budgetbandits.simulation import engines
     except ImportError:
-        if must:
+        if wish == "fast":
             raise BadParameter("the fast engines need Numba; install budgetbandits[lab]") from None
-        return False
-    if not fast.plays(policy):
-        if must:
-            raise BadParameter(f"no fast engine plays {policy.spec}; use engine='auto' or engine='reference'")
-        return False
+        return Engine("reference", "Numba is not installed; install budgetbandits[lab]")
     # a cache that is warm answers in a second; whatever takes longer is being compiled
     notice = threading.Timer(1.5, compiling or (lambda: None))
     notice.start()
     try:
-        fast.warm_up(problem, policy)
+        chosen = engines.engine_for(problem, policy, budgets)
+        if chosen.compiled:
+            engines.warm_up(problem, policy)
     finally:
         notice.cancel()
-    return True
+    if wish == "fast" and not chosen.compiled:
+        raise BadParameter(
+            f"no fast engine plays {policy.spec}: {chosen.reason}; use engine='auto' or engine='reference'"
+        )
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -124,20 +135,21 @@ class _Work:
     policy: Policy
     budgets: Sequence[float]
     seed: int
-    fast: bool
+    seed_key: tuple[int, int]
+    engine: Engine
     max_rounds: int | None
 
     def play(self, runs: Iterable[int]) -> Iterator[list[Game]]:
         player: Player
-        if self.fast:
-            from budgetbandits.simulation.fast import player as fast_player
+        if self.engine.compiled:
+            from budgetbandits.simulation.engines import player as compiled_player
 
-            player = fast_player(self.problem, self.policy, self.budgets)
+            player = compiled_player(self.problem, self.policy, self.budgets)
         else:
             player = reference.ReferencePlayer(self.problem, self.policy, self.budgets)
-        longest = self.max_rounds or (1 << 60 if self.fast else 100_000_000)
+        longest = self.max_rounds or (1 << 60 if self.engine.compiled else 100_000_000)
         for run in runs:
-            yield player.play(_seed(self.problem, self.policy, run, self.seed), longest)
+            yield player.play(np.random.SeedSequence(self.seed, spawn_key=(*self.seed_key, run)), longest)
 
     def play_all(self, runs: Iterable[int]) -> list[list[Game]]:
         return list(self.play(runs))  # what travels between processes is a list, not a generator
@@ -156,8 +168,10 @@ def _all_games(work: _Work, runs: range, jobs: int, progress: Callable[[int], No
         raise BadParameter("several workers need joblib; install budgetbandits[lab] or use jobs=1") from None
 
     # compiled games let go of the interpreter, plain ones do not; several runs a task, so that a player serves them all
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if work.fast else "processes")
-    size = max(1, min(32, len(runs) // 16)) if work.fast else 1
+    parallel = joblib.Parallel(
+        n_jobs=jobs, return_as="generator", prefer="threads" if work.engine.compiled else "processes"
+    )
+    size = max(1, min(32, len(runs) // 16)) if work.engine.compiled else 1
     chunks = (runs[start : start + size] for start in range(0, len(runs), size))
     for chunk in parallel(joblib.delayed(work.play_all)(chunk) for chunk in chunks):
         games.extend(chunk)
@@ -165,10 +179,15 @@ def _all_games(work: _Work, runs: range, jobs: int, progress: Callable[[int], No
     return games
 
 
-def _seed(problem: Problem, policy: Policy, run: int, seed: int) -> np.random.SeedSequence:
-    """The randomness of a run, from what it is and not from when it is played."""
-    identity = int.from_bytes(hashlib.blake2b(policy.spec.encode(), digest_size=8).digest(), "little")
-    return np.random.SeedSequence(seed, spawn_key=(problem.identity, identity, run))
+def identity_of(policy: Policy) -> str:
+    """The policy as text that no other policy has: its spec and, if it is from outside the package, a hash of it."""
+    return policy.spec if ours(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
+
+
+def _seed_key(problem: Problem, policy: Policy) -> tuple[int, int]:
+    """What sets the randomness of these games apart: what they are, and not when or where they are played."""
+    player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
+    return problem.identity, player
 
 
 def _checked_budgets(budgets: Iterable[float]) -> list[float]:

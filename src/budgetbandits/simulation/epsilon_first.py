@@ -57,7 +57,7 @@ class EpsilonFirstGames:
         rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
         if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
             return _Game(self, budget, np.random.default_rng(seed), max_rounds).play()
-        arms = len(tables.laws)
+        arms = len(tables.arms)
         pulls = np.zeros(arms, dtype=np.int64)
         stream = new_stream(seed.generate_state(4, np.uint64))
         reward, spent = explore_then_exploit(
@@ -79,12 +79,12 @@ class EpsilonFirstGames:
 
     def stretch(self, rng: np.random.Generator, arm: int, pulls: int) -> tuple[Array, Array]:
         """The rewards and costs of single pulls of one arm, in units."""
-        rewards, costs = self._tables.laws[arm].sample(rng, pulls)
+        rewards, costs = self._tables.arms[arm].sample(rng, pulls)
         return self._in_units(rewards, costs)
 
     def turn(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """One pull of each of these arms."""
-        outcomes = [self._tables.laws[arm].sample(rng, 1) for arm in arms] if self._tables.buffered else None
+        outcomes = [self._tables.arms[arm].sample(rng, 1) for arm in arms] if self._tables.buffered else None
         if outcomes is not None:
             return np.array([r[0] for r, _ in outcomes]), np.array([c[0] for _, c in outcomes])
         return self.sums(rng, arms, np.ones(len(arms), dtype=np.int64))
@@ -106,7 +106,7 @@ def check_rounds(policy: str, rounds: int, max_rounds: int) -> None:
 class _Game:
     def __init__(self, games: EpsilonFirstGames, budget: float, rng: np.random.Generator, max_rounds: int) -> None:
         tables = games._tables
-        arms = len(tables.laws)
+        arms = len(tables.arms)
         self._games = games
         self._tables = tables
         self._rng = rng

@@ -14,6 +14,19 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Engine:
+    """What plays a policy: "thompson", "epsilon-first", "index blocks", "index bounds", "index plain loop" or
+    "reference", and why not a faster one (empty where there is none)."""
+
+    name: str
+    reason: str = ""
+
+    @property
+    def compiled(self) -> bool:
+        return self.name != "reference"
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The games of one policy on one problem. The last pull counts as a pull even when it overdraws the budget; its
     reward is then not earned and its cost not paid."""
@@ -26,6 +39,9 @@ class Outcome:
     rounds: NDArray[np.int64]
     pulls: NDArray[np.int64]
     engine: str
+    """The name of the engine that played, as in `Engine`."""
+    engine_reason: str
+    """Why no faster engine did; empty where there is none."""
     seconds: float
 
     @property

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import RoundLimit
-from budgetbandits.laws import Array, OutcomeLaw
+from budgetbandits.laws import Array
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import Problem
+from budgetbandits.problem import Arm, Problem
 
 Game = tuple[float, float, int, NDArray[np.int64]]
 """How a game ended: reward, spend, rounds and pulls of every arm."""
@@ -35,7 +35,7 @@ def play(
 ) -> list[Game]:
     """One game to the largest of the rising ``budgets``, and how it stood at the end of each."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
-    arms = [Pulls(arm.law, world) for arm in problem.arms]
+    arms = [Pulls(arm, world) for arm in problem.arms]
     pulls = np.zeros(len(problem), dtype=np.int64)
     reward = spend = drift = 0.0
     rounds = 0
@@ -99,8 +99,8 @@ def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, 
 class Pulls:
     """The outcomes of one arm, drawn in growing batches: a call for each pull would cost more than the pull."""
 
-    def __init__(self, law: OutcomeLaw, rng: np.random.Generator) -> None:
-        self._law = law
+    def __init__(self, arm: Arm, rng: np.random.Generator) -> None:
+        self._arm = arm
         self._rng = rng
         self._next = 0
         self._rewards: Array = np.zeros(0)
@@ -108,7 +108,7 @@ class Pulls:
 
     def pull(self) -> tuple[float, float]:
         if self._next == len(self._rewards):
-            self._rewards, self._costs = self._law.sample(self._rng, min(max(16, 2 * self._next), 1024))
+            self._rewards, self._costs = self._arm.sample(self._rng, min(max(16, 2 * self._next), 1024))
             self._next = 0
         self._next += 1
         return float(self._rewards[self._next - 1]), float(self._costs[self._next - 1])

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.laws import Bernoulli, Independent, Law, OutcomeLaw
-from budgetbandits.problem import Problem
+from budgetbandits.laws import Bernoulli, Independent, Law
+from budgetbandits.problem import Arm, Problem
 
 Array = NDArray[np.float64]
 
@@ -24,8 +24,8 @@ class Tables:
     """Values and chances of every arm with independent finite laws; any other arm has no atoms and uses a buffer."""
 
     def __init__(self, problem: Problem) -> None:
-        self.laws: list[OutcomeLaw] = [arm.law for arm in problem.arms]
-        pairs = [_atoms(law) for law in self.laws]
+        self.arms = problem.arms
+        pairs = [_atoms(arm) for arm in self.arms]
         rewards = [pair[0] if pair else None for pair in pairs]
         costs = [pair[1] if pair else None for pair in pairs]
         # buffered outcomes can be any number: then nothing is counted in steps
@@ -33,7 +33,7 @@ class Tables:
         self.cost_scale = 1 if None in costs else lattice([values for values, _ in costs])  # type: ignore[misc]
         self.reward_value, self.reward_chance, self.reward_first, self.reward_atoms = _flat(rewards, self.reward_scale)
         self.cost_value, self.cost_chance, self.cost_first, self.cost_atoms = _flat(costs, self.cost_scale)
-        self.reward_floor, self.cost_top = np.zeros(len(self.laws)), np.ones(len(self.laws))
+        self.reward_floor, self.cost_top = np.zeros(len(self.arms)), np.ones(len(self.arms))
         finite = self.reward_atoms > 0  # and so are the costs: an arm has both or neither
         if finite.any():
             self.reward_floor[finite] = np.minimum.reduceat(self.reward_value[:-1], self.reward_first[finite])
@@ -44,8 +44,10 @@ class Tables:
         return bool((self.cost_atoms == 0).any())
 
 
-def _atoms(law: OutcomeLaw) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
-    if not isinstance(law, Independent):
+def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
+    # a law from outside the package is drawn from: that what it says of its atoms fits its draws is anybody's guess
+    law = arm.law
+    if not isinstance(law, Independent) or not arm.standard:
         return None
     reward, cost = _possible(law.reward), _possible(law.cost)
     return None if reward is None or cost is None else (reward, cost)

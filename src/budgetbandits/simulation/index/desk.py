@@ -36,8 +36,8 @@ ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS
 OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
-FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, GOING_ON = 0, 1, 2, 3
-"""What a call of an engine ends with; GOING_ON stays inside."""
+FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, GOING_ON, NOT_A_NUMBER = 0, 1, 2, 3, 4
+"""What a call of an engine ends with; GOING_ON stays inside. With NOT_A_NUMBER the arm stands where the leader does."""
 
 Desk = namedtuple(
     "Desk", FLOAT_ROWS + WHOLE_ROWS + ("number", "amount", "table", "tree", "stream", "arms", "slots", "leaves")

@@ -10,18 +10,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from budgetbandits.errors import RoundLimit
+from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.estimates import IndexPolicy, Tally
+from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.index import desk
 from budgetbandits.simulation.index.index_blocks import play_lazily
-from budgetbandits.simulation.index.library import check_once, rule_of
+from budgetbandits.simulation.index.library import rule_of
 from budgetbandits.simulation.index.plain_loop import play_plain
-from budgetbandits.simulation.index.rules import compiled
+from budgetbandits.simulation.index.probing import one_pull_each
+from budgetbandits.simulation.index.rules import EXTRAS, IndexRule, compiled, completed
+from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
-from budgetbandits.simulation.tables import Tables
+from budgetbandits.simulation.tables import Array, Tables
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
@@ -31,21 +33,40 @@ FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 
+def how_played(rule: IndexRule, arms: int) -> Engine:
+    """Which of the engines plays a rule on so many arms, and why not a faster one."""
+    known = rule.monotone
+    if not known.lazy:
+        return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
+    if rule.kind == desk.FLOOR_SEEN:
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
+        if arms <= FEW_ARMS:
+            return Engine("index plain loop")
+        if not known.falls_with_first:
+            return Engine("index plain loop", "monotone does not say that its index falls with the smallest cost")
+        return Engine("index bounds", "its index depends on the smallest cost, which moves with every pull")
+    if not known.blocks:
+        return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
+                      "the mean cost and the pulls")  # fmt: skip
+    if rule.kind == desk.VARIANCE and not known.rises_with_first:
+        return Engine("index bounds", "monotone does not say that its index rises with the variance")
+    return Engine("index blocks")
+
+
 class Games:
     """Runs of one policy on one problem."""
 
     def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float], lazy: bool = True) -> None:
-        rule = rule_of(policy)
-        assert rule is not None
         assert isinstance(policy, IndexPolicy)
+        rule = rule_of(policy)
+        self._engine = how_played(rule, len(problem))
         self._problem = problem
         self._policy = policy
         self._budgets = [float(budget) for budget in budgets]
         self._rule = rule
         self._index = compiled(rule.index)
-        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
-        hopeless = rule.kind == desk.FLOOR_SEEN and (len(problem) <= FEW_ARMS or not rule.monotone.falls_with_first)
-        self._play = play_lazily if lazy and rule.monotone.lazy and not hopeless else play_plain
+        self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
+        self._rules: dict[float, tuple[desk.Rule, float | Array, float | Array]] = {}
         self._tables = tables = Tables(problem)
         self._memory = memory = desk.Memory(len(problem))
         for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
@@ -56,17 +77,18 @@ class Games:
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
         if self._policy.anytime:
-            return self._game(self._budgets, seed, max_rounds)
-        return [self._game([budget], own_seed(seed, budget), max_rounds)[0] for budget in self._budgets]
+            return self.game(self._budgets, seed, max_rounds)
+        return [self.game([budget], own_seed(seed, budget), max_rounds)[0] for budget in self._budgets]
 
     @property
     def evaluations(self) -> int:
         """How often the last game evaluated an index."""
         return int(self._memory.number[desk.EVALUATIONS])
 
-    def _game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+        """One game to the largest of the rising budgets, and how it stood at the end of each."""
         tables, memory = self._tables, self._memory
-        rule = self._rule_for(budgets[-1])
+        rule, memory.row("own")[:], memory.row("price")[:] = self._rule_for(budgets[-1])
         memory.clear(seed.generate_state(4, np.uint64))
         world: np.random.Generator | None = None
         places, arms = len(budgets), len(self._problem)
@@ -86,6 +108,8 @@ class Games:
             if world is None:
                 world = np.random.default_rng(seed.spawn(1)[0])
             self._refill(int(memory.number[desk.LEADER]), world)
+        if status == desk.NOT_A_NUMBER:
+            raise self._not_a_number(int(memory.number[desk.LEADER]))
         if status == desk.ROUND_LIMIT:
             raise RoundLimit(
                 f"{self._policy.spec} has played {memory.number[desk.ROUNDS]:,} rounds and part of a budget of "
@@ -93,32 +117,40 @@ class Games:
             )
         return [(float(reward[i]), float(spend[i]), int(rounds[i]), pulls[i]) for i in range(places)]
 
-    def _rule_for(self, budget: float) -> desk.Rule:
-        state = self._policy.start(len(self._problem), what_is_known(self._problem, self._policy, budget))
-        assert isinstance(state, Tally)
-        extras = self._policy.extras(state)
-        check_once(self._policy, self._rule, extras)
-        kind, known = self._rule.kind, self._rule.monotone
-        if kind == desk.OWN:
-            self._memory.row("own")[:] = extras[0]
+    def _rule_for(self, budget: float) -> tuple[desk.Rule, float | Array, float | Array]:
+        """The rule at this budget, and the arms' own numbers and prices."""
+        if budget in self._rules:
+            return self._rules[budget]
+        policy, kind, known = self._policy, self._rule.kind, self._rule.monotone
+        state = one_pull_each(policy, len(self._problem), what_is_known(self._problem, policy, budget))
+        extras = policy.extras(state)
+        check_arity(policy, extras)
+        extras = completed(self._rule.index, extras)
         # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
-        mask = self._policy.affordable(state)
-        self._memory.row("price")[:] = 0.0 if mask is None else state.known["costs"] * self._tables.cost_scale
-        numbers = [0.0] * 3
+        mask = policy.affordable(state)
+        price = 0.0 if mask is None else state.known["costs"] * self._tables.cost_scale
+        numbers = [0.0] * EXTRAS
         for place, extra in enumerate(extras):
             if place > 0 or kind == desk.CONSTANT:
                 numbers[place] = float(extra)
-        return desk.Rule(  # type: ignore[call-arg]
+        rule = desk.Rule(  # type: ignore[call-arg]
             kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
-            not known.ignores_rounds, not known.ignores_cost,
-            known.blocks and kind != desk.FLOOR_SEEN and (kind != desk.VARIANCE or known.rises_with_first),
+            not known.ignores_rounds, not known.ignores_cost, self._engine.name == "index blocks",
         )  # fmt: skip
+        self._rules[budget] = rule, extras[0] if kind == desk.OWN else 0.0, price
+        return self._rules[budget]
+
+    def _not_a_number(self, arm: int) -> NotANumber:
+        memory, tables = self._memory, self._tables
+        pulls = int(memory.row("pulls")[arm])
+        reward, cost = memory.row("reward")[arm] / tables.reward_scale, memory.row("cost")[arm] / tables.cost_scale
+        return not_a_number(self._policy, arm, reward / pulls, cost / pulls, pulls, int(memory.number[desk.ROUNDS]))
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:
         chunk = self._buffer.shape[1]
         # arms are pulled once or twice for the most part: begin small
         size = int(min(chunk, max(4, 2 * self._memory.row("pulls")[arm])))
-        rewards, costs = self._tables.laws[arm].sample(world, size)
+        rewards, costs = self._tables.arms[arm].sample(world, size)
         self._buffer[arm, :size, 0] = rewards
         self._buffer[arm, :size, 1] = costs
         self._memory.row("used")[arm] = 0

@@ -166,6 +166,8 @@ def bound(index, rule, desk, group, value, level, rounds, wish, new):
     while rule.rounds_matter or rule.kind == FLOOR_SEEN:
         desk.number[EVALUATIONS] += 1
         highest = max(score(index, rule, desk, arm, rounds + horizon, floor), value)
+        if not highest < np.inf:
+            highest = np.inf  # also where there is no number: then the arm is looked at
         growth = highest - value
         if horizon <= 1 or not rule.rounds_matter or (highest < level and growth <= allowed):
             break

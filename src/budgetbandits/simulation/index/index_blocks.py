@@ -29,6 +29,7 @@ from budgetbandits.simulation.index.desk import (
     GROUPS,
     LEADER,
     NEEDS_OUTCOMES,
+    NOT_A_NUMBER,
     OPENING,
     OWN,
     POOL_SIZE,
@@ -95,8 +96,8 @@ def shelve(index, rule, desk, arm, value, level):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gather(index, rule, desk):
-    """After the first pulls: all arms into groups, and a bound for each."""
+def gather(index, rule, desk, ends):
+    """After the first pulls: all arms into groups, and a bound for each. An arm whose index is NaN, or -1."""
     for arm in range(desk.arms):
         desk.free[arm] = desk.arms - 1 - arm
     desk.number[FREES] = desk.arms
@@ -108,12 +109,17 @@ def gather(index, rule, desk):
             group, new = join(desk, rule, arm)
             if new:
                 desk.value[group] = now(index, rule, desk, arm)
+                if desk.value[group] != desk.value[group]:
+                    if can_pay(desk, ends, arm):
+                        return arm
+                    desk.value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
                 level = max(level, desk.value[group])
                 desk.candidate[found] = group
                 found += 1
     for spot in range(found):
         group = desk.candidate[spot]
         renew(index, rule, desk, group, desk.value[group], level, max(np.int64(16), desk.number[ROUNDS] >> 3), True)
+    return -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -177,7 +183,7 @@ def renew_expired(index, rule, desk, level):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def elect(index, rule, desk, ends, leader, lead):
-    """The arm with the highest index now, ties broken uniformly; -1 if there is none.
+    """The arm with the highest index now, ties broken uniformly; -1 if there is none, -2 - arm if one's is NaN.
 
     ``lead`` is the leader's index. The heap is walked from its root as far as bounds reach the best index found.
     """
@@ -201,6 +207,8 @@ def elect(index, rule, desk, ends, leader, lead):
                 # where rounds do not matter a bound is the index itself, until the arm is pulled
                 exact = not rule.rounds_matter and rule.kind != FLOOR_SEEN
                 desk.value[group] = desk.bound[group] if exact else now(index, rule, desk, desk.root[group])
+                if desk.value[group] != desk.value[group]:
+                    return -2 - desk.root[group]
                 best = max(best, desk.value[group])
             desk.candidate[found] = group
             found += 1
@@ -449,7 +457,10 @@ def play_lazily(
             return status
         amount[FLOOR_LOW] = amount[FLOOR]
         amount[FLOOR_HIGH] = amount[FLOOR]
-        gather(index, rule, desk)
+        odd = gather(index, rule, desk, ends)
+        if odd >= 0:
+            number[LEADER] = odd
+            return NOT_A_NUMBER
     while True:
         leader = number[LEADER]
         if number[STAGE] == CHOOSING:
@@ -458,6 +469,8 @@ def play_lazily(
             if leader >= 0 and not can_pay(desk, ends, leader):
                 leader = -1
             lead = now(index, rule, desk, leader) if leader >= 0 else -np.inf
+            if lead != lead:
+                return NOT_A_NUMBER
             level = lead
             if leader < 0 and number[GROUPS] > 0:
                 level = -desk.bound_key[0]
@@ -484,6 +497,9 @@ def play_lazily(
             else:
                 leader = elect(index, rule, desk, ends, leader, lead)
                 number[LEADER] = leader
+                if leader < -1:
+                    number[LEADER] = -2 - leader
+                    return NOT_A_NUMBER
                 if leader < 0:
                     return stop(desk, rule, ends, out)
             number[STAGE] = PULLING

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.base import Policy
 from budgetbandits.policies.estimates import IndexPolicy
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.index import desk
-from budgetbandits.simulation.index.rules import IndexRule, compiled, spot_check
+from budgetbandits.simulation.index.rules import IndexRule, compiled
+from budgetbandits.simulation.known import Unsuited, check_methods, methods
 
 KINDS = {
     "constant": desk.CONSTANT,
@@ -21,31 +17,26 @@ KINDS = {
     "smallest cost": desk.FLOOR_SEEN,
 }
 
-_checked: set[type[Policy]] = set()
+COUNTING = methods(IndexPolicy, "take", "start", "observe", "recall", "choose", "scores", "goes_on") | {
+    "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable)
+}
+"""What the engines of index policies stand in for."""
+
+PRICED = COUNTING | methods(PrimalDualBwK, "start", "choose", "goes_on", "_raise_prices", "_common_budget")
+"""The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
 
 
-def rule_of(policy: Policy) -> IndexRule | None:
-    """The policy's rule, or None where only the reference simulator can play it.
+def rule_of(policy: IndexPolicy) -> IndexRule:
+    """The policy's rule; `Unsuited` where only the reference simulator can play it as it is written.
 
-    The engines know how `IndexPolicy` chooses, and the two ways of it that the library has. Whoever chooses otherwise,
-    or has an index that Numba cannot compile, is left to the reference simulator.
+    The engines know how `IndexPolicy` learns and chooses, and the two ways of it that the library has. Whoever does
+    otherwise, or has an index that Numba cannot compile, is left to the reference simulator.
     """
-    if not isinstance(policy, IndexPolicy):
-        return None
+    if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
+        raise Unsuited("with a horizon its prices move in every round")
+    check_methods(policy, PRICED if isinstance(policy, PrimalDualBwK) else COUNTING)
     kind: type[IndexPolicy] = type(policy)
-    plain = kind.choose is IndexPolicy.choose
-    priced = isinstance(policy, PrimalDualBwK) and kind.choose is PrimalDualBwK.choose and policy.horizon is None
-    known_purse = kind.affordable in (IndexPolicy.affordable, FractionalKUBE.affordable)
-    if not (plain or priced) or not known_purse or compiled(kind.index) is None:
-        return None
+    compiled(kind.index)
     if policy.first_extra not in KINDS:
         raise BadParameter(f"{policy.name}: first_extra is {policy.first_extra!r}; use one of {', '.join(KINDS)}")
     return IndexRule(kind.index, policy.monotone, KINDS[policy.first_extra])
-
-
-def check_once(policy: IndexPolicy, rule: IndexRule, extras: tuple[Any, ...]) -> None:
-    """Spot-check a user's declarations, once a process; the library's own are tested."""
-    kind = type(policy)
-    if not kind.__module__.startswith("budgetbandits.") and kind not in _checked:
-        spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))
-        _checked.add(kind)

@@ -16,6 +16,7 @@ from budgetbandits.simulation.index.desk import (
     GOING_ON,
     LEADER,
     NEEDS_OUTCOMES,
+    NOT_A_NUMBER,
     OPENED,
     OPENING,
     PULLING,
@@ -52,7 +53,7 @@ def first_pulls(desk, rule, world, ends, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_of_all(index, rule, desk, ends):
-    """The arm with the highest index, ties broken uniformly; -1 when none can be afforded."""
+    """The arm with the highest index, ties broken uniformly; -1 when none can be afforded, -2 - arm if one is NaN."""
     chosen = -1
     best = -np.inf
     ties = 0
@@ -60,6 +61,8 @@ def best_of_all(index, rule, desk, ends):
         if desk.pulls[arm] == 0 or not can_pay(desk, ends, arm):
             continue
         value = score(index, rule, desk, arm, desk.number[ROUNDS], desk.amount[FLOOR])
+        if value != value:
+            return -2 - arm
         if value > best:
             chosen, best, ties = arm, value, 1
         elif value == best:
@@ -87,6 +90,9 @@ def play_plain(
             if number[ROUNDS] == ends.max_rounds:
                 return ROUND_LIMIT
             number[LEADER] = best_of_all(index, rule, desk, ends)
+            if number[LEADER] < -1:
+                number[LEADER] = -2 - number[LEADER]
+                return NOT_A_NUMBER
             if number[LEADER] < 0:
                 return stop(desk, rule, ends, out)
             number[STAGE] = PULLING

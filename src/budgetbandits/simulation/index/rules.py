@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.fingerprint import values_read
 from budgetbandits.policies import classical, primal_dual
 from budgetbandits.policies.estimates import Monotone, either
 from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.known import Unsuited
 
 EXTRAS = 3
 """How many extra arguments an index may take."""
@@ -46,11 +49,11 @@ class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
 
     SIGNATURE = types.float64(*[types.float64] * (4 + EXTRAS))
 
-    def __init__(self, index: Callable[..., Any]) -> None:
-        count = _extras(index)
+    def __init__(self, index: FunctionType, cached: bool) -> None:
+        count = extras_of(index)
         options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
         try:
-            scalar = njit(types.float64(*[types.float64] * (4 + count)), cache=True, **options)(index)
+            scalar = njit(types.float64(*[types.float64] * (4 + count)), cache=cached, **options)(index)
         except RuntimeError:  # no file to keep the cache beside: typed at a prompt
             scalar = njit(types.float64(*[types.float64] * (4 + count)), **options)(index)
         # the adapter takes 0.1 s to compile and is not worth a cache, which would not notice a changed formula
@@ -80,19 +83,53 @@ def _seven(scalar: Dispatcher, count: int) -> Callable[..., float]:
     return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a, b, c)
 
 
-def _extras(index: Callable[..., Any]) -> int:
-    return len(inspect.signature(index).parameters) - 4
+def extras_of(index: FunctionType) -> int:
+    """How many arguments an index takes besides its first four."""
+    return index.__code__.co_argcount - 4
+
+
+def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The extras, and the index's own defaults for those that are left out."""
+    assert isinstance(index, FunctionType)
+    defaults = index.__defaults__ or ()
+    missing = extras_of(index) - len(extras)
+    return (*extras, *defaults[len(defaults) - missing :])
+
+
+def compiled(index: Callable[..., Any]) -> CompiledIndex:
+    """The compiled index, once a process and for each value of what it reads; `Unsuited` if it cannot be compiled."""
+    odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if not isinstance(index, FunctionType) or index.__code__.co_flags & odd or index.__code__.co_kwonlyargcount:
+        raise Unsuited("its index is no plain function of numbered arguments")
+    if not 0 <= extras_of(index) <= EXTRAS:
+        raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + EXTRAS}")
+    # Numba freezes what an index reads, and its disk cache does not notice a change of it
+    package = index.__module__.startswith("budgetbandits.")
+    frozen = {} if package else {name: value for name, value in values_read(index).items() if not _lasting(value)}
+    reads = tuple(frozen.items())
+    try:
+        hash(reads)
+    except TypeError:
+        raise Unsuited(f"its index reads {', '.join(frozen)}, which compiled code would take for constant") from None
+    result = _compiled(index, reads)
+    if isinstance(result, str):
+        raise Unsuited(f"Numba cannot compile its index: {result}")
+    return result
+
+
+def _lasting(value: Any) -> bool:
+    """Whether something an index names is the same in every process: a library's, or the package's."""
+    return isinstance(value, ModuleType | np.ufunc) or (getattr(value, "__module__", "") or "").startswith(
+        "budgetbandits."
+    )
 
 
 @cache
-def compiled(index: Callable[..., Any]) -> CompiledIndex | None:
-    """The compiled index, once a process; None if Numba cannot compile it or it takes too many extra arguments."""
-    if not 0 <= _extras(index) <= EXTRAS:
-        return None
+def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> CompiledIndex | str:
     try:
-        return CompiledIndex(index)
-    except NumbaError:
-        return None
+        return CompiledIndex(index, cached=not reads)
+    except NumbaError as error:
+        return " ".join(str(error).split())[:200]
 
 
 @dataclass(frozen=True)
@@ -110,7 +147,6 @@ class IndexRule:
 def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0) -> None:
     """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
     f = compiled(rule.index)
-    assert f is not None
     known = rule.monotone
     rng = np.random.default_rng(seed)
     moves = (

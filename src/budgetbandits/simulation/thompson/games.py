@@ -279,12 +279,12 @@ class ThompsonGames:
 def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:
     """Finite laws whose costs are whole numbers of one step, or else outcomes one by one."""
     if tables.buffered or (tables.cost_scale == 1 and (tables.cost_value % 1.0).any()):
-        laws = tables.laws
+        arms = tables.arms
 
         def sample(arm: int, count: int, generator: np.random.Generator) -> np.ndarray:
-            return np.stack(laws[arm].sample(generator, count), axis=1)
+            return np.stack(arms[arm].sample(generator, count), axis=1)
 
-        return SampledLaws(len(laws), sample)
+        return SampledLaws(len(arms), sample)
     rewards, reward_chances = padded(tables.reward_value, tables.reward_chance, tables.reward_atoms)
     costs, cost_chances = padded(tables.cost_value, tables.cost_chance, tables.cost_atoms)
     return FiniteLaws(rewards / tables.reward_scale, reward_chances, costs, cost_chances, 1.0 / tables.cost_scale)

@@ -1,0 +1,82 @@
+"""Which compiled engine plays which policy, and why not a faster one. Importing this needs Numba."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from budgetbandits.errors import NotANumber
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.estimates import IndexPolicy
+from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
+from budgetbandits.problem import Problem
+from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
+from budgetbandits.simulation.index.games import Games as IndexGames
+from budgetbandits.simulation.index.games import how_played
+from budgetbandits.simulation.index.rehearsal import check_policy
+from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.outcome import Engine
+from budgetbandits.simulation.thompson.games import ThompsonGames
+
+Compiled = ThompsonGames | IndexGames | EpsilonFirstGames
+
+EXPLORING = (
+    "needs",
+    "anytime",
+    "take",
+    "start",
+    "observe",
+    "recall",
+    "choose",
+    "goes_on",
+    "ratio",
+    "affordable",
+    "commit",
+)
+"""What the engine of ε-first stands in for."""
+
+
+def engine_for(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Engine:
+    """The fastest engine that plays the policy as it is written, and why not a faster one."""
+    try:
+        if isinstance(policy, BetaThompson):
+            return _thompson(policy)
+        if isinstance(policy, EpsilonFirst):
+            return _epsilon_first(policy)
+        if isinstance(policy, IndexPolicy):
+            rule = check_policy(problem, policy, budgets[-1])
+            return how_played(rule, len(problem))
+    except Unsuited as reason:
+        return Engine("reference", str(reason))
+    return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
+
+
+def _thompson(policy: BetaThompson) -> Engine:
+    if type(policy) not in (BudgetedThompson, Thompson):
+        raise Unsuited("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
+    return Engine("thompson")
+
+
+def _epsilon_first(policy: EpsilonFirst) -> Engine:
+    known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
+    check_methods(policy, methods(known, *EXPLORING))
+    return Engine("epsilon-first")
+
+
+def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compiled:
+    """The engine that `engine_for` found, ready to play."""
+    if isinstance(policy, BudgetedThompson | Thompson):
+        return ThompsonGames(problem, policy, budgets)
+    if isinstance(policy, EpsilonFirst):
+        return EpsilonFirstGames(problem, policy, budgets)
+    return IndexGames(problem, policy, budgets)
+
+
+def warm_up(problem: Problem, policy: Policy) -> None:
+    """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one."""
+    small = Problem(problem.arms[:64])  # beyond `FEW_ARMS`: another engine may play many arms than plays few
+    with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
+        player(small, policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)

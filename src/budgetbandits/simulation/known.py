@@ -1,0 +1,26 @@
+"""Whether a policy does what an engine takes it to do: the methods it stands in for must be the ones it knows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from budgetbandits.policies.base import Policy
+
+
+class Unsuited(Exception):
+    """An engine that cannot play a policy as it is written; the text says why."""
+
+
+def methods(kind: type[Policy], *names: str) -> dict[str, tuple[Any, ...]]:
+    """The methods and properties of a class under these names, as `check_methods` compares them."""
+    return {name: (inspect.getattr_static(kind, name),) for name in names}
+
+
+def check_methods(policy: Policy, known: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raise `Unsuited` if one of the policy's methods is none of those known under its name."""
+    for name, functions in known.items():
+        if not any(inspect.getattr_static(policy, name) is function for function in functions):
+            article = "an" if name[0] in "aeiou" else "a"
+            raise Unsuited(f"it has {article} {name.lstrip('_')} of its own, which no compiled engine knows")

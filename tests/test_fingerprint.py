@@ -1,0 +1,132 @@
+"""Policies and laws from outside the package are known by their code and values: equal if they do the same."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from budgetbandits import Problem, parse_policy, simulate
+from budgetbandits.errors import BadParameter, ExperimentError
+from budgetbandits.experiments.plan import Cell, Experiment, NamedProblem
+from budgetbandits.fingerprint import fingerprint
+from budgetbandits.policies.estimates import IndexPolicy
+from budgetbandits.simulation import identity_of
+from own_rules import Forgetful
+
+PROBLEM = Problem.bernoulli([0.5, 0.6], [0.4, 0.3])
+
+
+def one():
+    class Mine(IndexPolicy):
+        name = "mine"
+        index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: mean_reward)
+
+    return Mine()
+
+
+def another():
+    class Mine(IndexPolicy):
+        name = "mine"
+        index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: -mean_cost)
+
+    return Mine()
+
+
+def made(width, index=None):
+    """Classes of one name, one qualified name and one source: they differ in what they close over."""
+
+    class Mine(IndexPolicy):
+        name = "mine"
+
+        def extras(self, state):
+            return (width,)
+
+    if index is not None:
+        Mine.index = staticmethod(index)
+    return Mine()
+
+
+HELP = 1.0
+
+
+def helped(mean_reward, mean_cost, pulls, rounds, width):
+    return mean_reward * HELP + helper(width)
+
+
+def helper(width):
+    return width + 0.5
+
+
+def key(policy):
+    return Cell(NamedProblem("p", "p", PROBLEM), policy, (5.0,), 3, 0, 6, "reference", None).key
+
+
+def test_two_classes_of_one_name_share_neither_cells_nor_seeds():
+    for first, second in ((one(), another()), (made(0.1), made(0.2)), (made(0.1), made(0.1, helped))):
+        assert first.spec == second.spec
+        assert type(first).__qualname__.rpartition(".")[2] == type(second).__qualname__.rpartition(".")[2]
+        assert identity_of(first) != identity_of(second)
+        assert key(first) != key(second)
+    first, second = (simulate(PROBLEM, policy, [40.0], 5, engine="reference") for policy in (one(), another()))
+    assert not np.array_equal(first.pulls, second.pulls)
+
+
+def test_the_same_code_is_the_same_policy():
+    assert fingerprint(made(0.1)) == fingerprint(made(0.1))
+    assert fingerprint(Forgetful()) == fingerprint(pickle.loads(pickle.dumps(Forgetful())))
+    assert identity_of(Forgetful()).startswith("forgetful ")
+
+
+@pytest.mark.parametrize(("name", "value"), [("HELP", 2.0), ("helper", lambda width: width)])
+def test_what_an_index_reads_belongs_to_it(name, value, monkeypatch):
+    before = fingerprint(made(0.1, helped))
+    monkeypatch.setattr(f"{__name__}.{name}", value)
+    assert fingerprint(made(0.1, helped)) != before
+
+
+@dataclass(frozen=True)
+class Loaded(IndexPolicy):
+    """Keeps a table that its spec cannot tell."""
+
+    name: ClassVar[str] = "loaded"
+    index = staticmethod(helped)
+
+    def __init__(self, table):
+        object.__setattr__(self, "table", table)
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.arange(5_000.0), np.where(np.arange(5_000) == 2_500, 7.0, np.arange(5_000.0))),
+        ([1, 2], [2, 1]),
+        ({"a": 1.0}, {"a": 1}),
+        ({"x", "y"}, {"x", "z"}),
+        (frozenset(), ()),
+        (parse_policy("bts"), parse_policy("thompson")),
+        (parse_policy("epsilon-first"), parse_policy("epsilon-first:epsilon=0.3")),
+        (np.float64(1.0), np.float32(1.0)),
+        (np.random.default_rng(0), np.random.default_rng(1)),
+        (helper, helped),
+    ],
+)
+def test_values_belong_to_a_policy(first, second):
+    assert fingerprint(Loaded(first)) != fingerprint(Loaded(second))
+    assert key(Loaded(first)) != key(Loaded(second))
+
+
+def test_what_cannot_be_told_apart_is_refused():
+    with pytest.raises(BadParameter, match="a lock cannot be told from another one; let policies and laws"):
+        fingerprint(Loaded(threading.Lock()))
+
+
+def test_a_study_with_two_policies_of_one_name_is_refused():
+    with pytest.raises(ExperimentError, match="policies names mine twice; name each once, with a name of its own"):
+        Experiment("two", (NamedProblem("p", "p", PROBLEM),), (one(), another()), (5.0,), 3)
