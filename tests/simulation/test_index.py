@@ -356,7 +356,7 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
         "import numpy as np; from budgetbandits.simulation import fast;"
         "from budgetbandits.simulation.index.games import Games;"
-        "from budgetbandits.simulation.index.index_blocks import play_lazily;"
+        "from budgetbandits.simulation.index.lazy_loop import play_lazily;"
         "from budgetbandits.problem import Problem; from budgetbandits.policies import parse_policy;"
         "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
         "assert not play_lazily.stats.cache_misses and play_lazily.stats.cache_hits"

@@ -16,7 +16,7 @@ from budgetbandits.policies.estimates import IndexPolicy, Tally
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.index import desk
-from budgetbandits.simulation.index.index_blocks import play_lazily
+from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import check_once, rule_of
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.rules import compiled
