@@ -27,6 +27,42 @@ from budgetbandits.simulation.index.desk import (
 )
 from budgetbandits.simulation.index.pulling import can_pay, pull, pull_block
 
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def spreads(rule, desk, arm):
+    """How far one pull's reward and cost lie from their means, roughly."""
+    pulls = float(desk.pulls[arm])
+    mean_reward = desk.reward[arm] * rule.reward_unit / pulls
+    mean_cost = desk.cost[arm] * rule.cost_unit / pulls
+    reward_spread = math.sqrt(max(mean_reward * (1.0 - mean_reward), 0.0) + 1.0 / pulls)
+    if not rule.cost_matters:
+        return reward_spread, 1e300  # no excess of costs can hurt
+    return reward_spread, math.sqrt(max(mean_cost * (1.0 - mean_cost), 0.0) + 1.0 / pulls)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def lowest_index(index, rule, desk, arm, count, shortfall, excess):
+    """The lowest index the arm can come to within ``count`` pulls whose rewards fall short of their mean so far by at
+    most ``shortfall`` and whose costs exceed theirs by at most ``excess``."""
+    pulls = float(desk.pulls[arm])
+    later = pulls + float(count)
+    mean_reward = desk.reward[arm] * rule.reward_unit / pulls
+    mean_cost = desk.cost[arm] * rule.cost_unit / pulls
+    first = rule.first
+    if rule.kind == OWN:
+        first = desk.own[arm]
+    elif rule.kind == VARIANCE:
+        square = desk.square[arm] * (rule.reward_unit * rule.reward_unit)
+        # the sum of squared deviations from the mean never falls
+        first = max(square / pulls - mean_reward * mean_reward, 0.0) * (pulls / later)
+    desk.number[EVALUATIONS] += 1
+    return index(
+        max(mean_reward - shortfall / pulls, desk.reward_floor[arm] * rule.reward_unit),
+        min(mean_cost + excess / pulls, desk.cost_top[arm] * rule.cost_unit),
+        later, float(desk.number[ROUNDS]), first, rule.second, rule.third,
+    )  # fmt: skip
+
+
 SHORTEST = 0.75
 """Regions narrower than this many standard deviations of one pull are not worth their evaluation."""
 
@@ -47,33 +83,13 @@ def region(index, rule, desk, ends, leader, lead, rival):
         # the last try showed that there is none; look again after a few rounds
         amount[STRIDE] *= 1.1
         return np.int64(0), 0.0, 0.0
-    pulls = float(desk.pulls[leader])
-    mean_reward = desk.reward[leader] * rule.reward_unit / pulls
-    mean_cost = desk.cost[leader] * rule.cost_unit / pulls
-    lowest = desk.reward_floor[leader] * rule.reward_unit
-    highest = desk.cost_top[leader] * rule.cost_unit
-    reward_spread = math.sqrt(max(mean_reward * (1.0 - mean_reward), 0.0) + 1.0 / pulls)
-    cost_spread = math.sqrt(max(mean_cost * (1.0 - mean_cost), 0.0) + 1.0 / pulls)
-    if not rule.cost_matters:
-        cost_spread = 1e300  # no excess of costs can hurt
+    reward_spread, cost_spread = spreads(rule, desk, leader)
     for _ in range(2):
         stride = amount[STRIDE]
         count = min(longest, np.int64(2.0 * stride * stride) + 8)
         shortfall = stride * reward_spread
         excess = stride * cost_spread
-        later = pulls + float(count)
-        first = rule.first
-        if rule.kind == OWN:
-            first = desk.own[leader]
-        elif rule.kind == VARIANCE:
-            square = desk.square[leader] * (rule.reward_unit * rule.reward_unit)
-            # the sum of squared deviations from the mean never falls
-            first = max(square / pulls - mean_reward * mean_reward, 0.0) * (pulls / later)
-        number[EVALUATIONS] += 1
-        worst = index(
-            max(mean_reward - shortfall / pulls, lowest), min(mean_cost + excess / pulls, highest),
-            later, float(rounds), first, rule.second, rule.third,
-        )  # fmt: skip
+        worst = lowest_index(index, rule, desk, leader, count, shortfall, excess)
         if worst - rule.slack * (1.0 + abs(worst)) > rival:
             amount[STRIDE] = min(1.3 * stride, 1e8)
             return count, shortfall / rule.reward_unit, excess / rule.cost_unit
@@ -100,7 +116,7 @@ def roam(desk, rule, world, ends, out, leader, count, shortfall, excess):
     per_excess = 1.0 / cost_step if cost_step > 1e-300 else 1e300
     per_room = 1.0 / desk.cost_top[leader] if desk.cost_top[leader] > 0.0 else 1e300
     rewards, costs = desk.reward_atoms[leader], desk.cost_atoms[leader]
-    two_values = 1 <= rewards <= 2 and 1 <= costs <= 2
+    two_values = 1 <= rewards <= 2 and 1 <= costs <= 2 and desk.used[leader] == desk.filled[leader]
     played = np.int64(0)
     short = 0.0
     over = 0.0

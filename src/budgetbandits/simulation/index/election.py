@@ -20,6 +20,7 @@ from budgetbandits.simulation.index.desk import (
     FRACTION,
     FREES,
     GROUPS,
+    LEADER,
     POOL_SIZE,
     PRICE_PAID,
     ROUNDS,
@@ -74,9 +75,13 @@ def shelve(index, rule, desk, arm, value, level):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(index, rule, desk):
-    """After the first pulls: all arms into groups, and a bound for each."""
+    """All arms that have been pulled into groups, and a bound for each; nobody leads."""
+    for slot in range(desk.slots):
+        desk.table[slot] = -1
     for arm in range(desk.arms):
         desk.free[arm] = desk.arms - 1 - arm
+    desk.number[LEADER] = -1
+    desk.number[POOL_SIZE] = 0
     desk.number[FREES] = desk.arms
     desk.number[GROUPS] = 0
     level = -np.inf

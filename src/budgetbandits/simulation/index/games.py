@@ -20,15 +20,31 @@ from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import check_once, rule_of
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.rules import compiled
+from budgetbandits.simulation.index.sweeps import LEAST_TAPE
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
 from budgetbandits.simulation.tables import Tables
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
+LARGEST_TAPES = 1 << 16
+"""Outcomes kept at once where all laws are finite: a megabyte, which a processor keeps near."""
+
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+
+
+def tape_length(arms: int, buffered: bool) -> int:
+    """Outcomes of one arm kept at once, a power of two. Tapes of finite laws only serve `sweeps`, which want some length.
+
+    >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
+    (512, 1, 4)
+    """
+    each = (LARGEST_BUFFER if buffered else LARGEST_TAPES) // arms
+    if each < LEAST_TAPE and not buffered:
+        return 1
+    return 1 << (min(1024, max(4, each)).bit_length() - 1)
 
 
 class Games:
@@ -50,8 +66,7 @@ class Games:
         self._memory = memory = desk.Memory(len(problem))
         for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
             memory.row(name)[:] = getattr(tables, name)
-        chunk = min(1024, max(4, LARGEST_BUFFER // len(problem))) if tables.buffered else 1
-        self._buffer = np.zeros((len(problem) if tables.buffered else 1, chunk, 2))
+        self._buffer = np.zeros((len(problem), tape_length(len(problem), tables.buffered), 2))
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
@@ -115,11 +130,12 @@ class Games:
         )  # fmt: skip
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:
+        """Draw more outcomes of an arm onto its tape, behind those that have not been read."""
         chunk = self._buffer.shape[1]
+        filled = int(self._memory.row("filled")[arm])
+        free = chunk - (filled - int(self._memory.row("used")[arm]))
         # arms are pulled once or twice for the most part: begin small
-        size = int(min(chunk, max(4, 2 * self._memory.row("pulls")[arm])))
-        rewards, costs = self._tables.laws[arm].sample(world, size)
-        self._buffer[arm, :size, 0] = rewards
-        self._buffer[arm, :size, 1] = costs
-        self._memory.row("used")[arm] = 0
-        self._memory.row("filled")[arm] = size
+        size = int(min(free, max(4, 2 * self._memory.row("pulls")[arm])))
+        places = np.arange(filled, filled + size) % chunk
+        self._buffer[arm, places] = np.stack(self._tables.laws[arm].sample(world, size), axis=1)
+        self._memory.row("filled")[arm] = filled + size

@@ -11,6 +11,8 @@ from numba import njit
 from budgetbandits.simulation.index.blocks import region, roam
 from budgetbandits.simulation.index.desk import (
     CHOOSING,
+    COUNTED_FROM,
+    ELECTIONS,
     FLOOR,
     FLOOR_HIGH,
     FLOOR_LOW,
@@ -18,12 +20,15 @@ from budgetbandits.simulation.index.desk import (
     GOING_ON,
     GROUPS,
     LEADER,
+    NEEDS_OUTCOMES,
     OPENING,
+    PATIENCE,
     POOL_SIZE,
     PULLING,
     ROUND_LIMIT,
     ROUNDS,
     STAGE,
+    SWEEPING,
     WASTE,
     open_desk,
     open_ends,
@@ -32,6 +37,20 @@ from budgetbandits.simulation.index.desk import (
 from budgetbandits.simulation.index.election import elect, gather, now, renew_expired, reopen
 from budgetbandits.simulation.index.plain_loop import first_pulls
 from budgetbandits.simulation.index.pulling import can_pay, pull, stop
+from budgetbandits.simulation.index.sweeps import sweep_on, worth_a_sweep
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def near_tie(desk):
+    """Count an election; whether the last ones came so soon after each other that sweeps are faster."""
+    number = desk.number
+    number[ELECTIONS] += 1
+    if number[ELECTIONS] < number[PATIENCE]:
+        return False
+    soon = number[ROUNDS] - number[COUNTED_FROM] < 16 * number[ELECTIONS]
+    number[ELECTIONS] = 0
+    number[COUNTED_FROM] = number[ROUNDS]
+    return soon
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -49,8 +68,16 @@ def play_lazily(
             return status
         amount[FLOOR_LOW] = amount[FLOOR]
         amount[FLOOR_HIGH] = amount[FLOOR]
+        number[COUNTED_FROM] = number[ROUNDS]
         gather(index, rule, desk)
+        if worth_a_sweep(desk, rule, world, ends):
+            number[STAGE] = SWEEPING
     while True:
+        if number[STAGE] == SWEEPING:
+            if sweep_on(index, rule, desk, world, ends) == NEEDS_OUTCOMES:
+                return NEEDS_OUTCOMES
+            gather(index, rule, desk)
+            number[STAGE] = CHOOSING
         leader = number[LEADER]
         if number[STAGE] == CHOOSING:
             if number[ROUNDS] >= ends.max_rounds:
@@ -82,6 +109,9 @@ def play_lazily(
                             return status
                         continue
             else:
+                if near_tie(desk) and worth_a_sweep(desk, rule, world, ends):
+                    number[STAGE] = SWEEPING
+                    continue
                 leader = elect(index, rule, desk, ends, leader, lead)
                 number[LEADER] = leader
                 if leader < 0:
