@@ -31,17 +31,17 @@ GROUP_WHOLES = (
 WHOLE_ROWS = ARM_WHOLES + GROUP_WHOLES
 
 NUMBERS = ("rounds", "leader", "stage", "opened", "checkpoint", "pool_size", "groups", "frees", "evaluations",
-           "waste", "since", "elections", "counted_from", "patience", "sweeps", "swept", "taken_back")  # fmt: skip
+           "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before", "swept", "taken_back")  # fmt: skip
 AMOUNTS = ("reward_sum", "spent", "fraction", "stride", "floor", "floor_low", "floor_high", "window",
-           "turn", "price_paid", "drop", "reach")  # fmt: skip
+           "turn", "price_paid", "reach", "share", "reward_before", "spent_before")  # fmt: skip
 
 (ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE,
- ELECTIONS, COUNTED_FROM, PATIENCE, SWEEPS, SWEPT, TAKEN_BACK) = range(len(NUMBERS))  # fmt: skip
+ EVALUATED_BEFORE, COUNTED_FROM, PATIENCE, ROUNDS_BEFORE, SWEPT, TAKEN_BACK) = range(len(NUMBERS))  # fmt: skip
 (REWARD_SUM, SPENT, FRACTION, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
- TURN, PRICE_PAID, DROP, REACH) = range(len(AMOUNTS))  # fmt: skip
+ TURN, PRICE_PAID, REACH, SHARE, REWARD_BEFORE, SPENT_BEFORE) = range(len(AMOUNTS))  # fmt: skip
 
-FIRST_PATIENCE = 32
-"""Elections in quick succession after which arms are swept."""
+FIRST_PATIENCE = 48
+"""Evaluations after which the lazy engine looks whether sweeps would be faster."""
 
 OPENING, CHOOSING, PULLING, SWEEPING = 0, 1, 2, 3
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled; all arms
@@ -161,6 +161,7 @@ class Memory:
         self.amount[TURN] = 2.0
         self.amount[PRICE_PAID] = np.inf
         self.amount[REACH] = 1.0
+        self.amount[SHARE] = 1.0 / self.floats.shape[1]
         self.table[:] = -1
         self.tree[:] = np.inf
         self.stream[:] = words[:4]

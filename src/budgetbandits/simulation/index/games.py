@@ -27,9 +27,12 @@ from budgetbandits.simulation.tables import Tables
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
-LARGEST_TAPES = 1 << 16
-"""Outcomes kept at once where all laws are finite: a megabyte, which a processor keeps near."""
+LARGEST_TAPES = 1 << 20
+"""Outcomes kept at once where all laws are finite: at most 16 megabytes, which most games hardly begin to fill."""
 
+
+LONGEST_TAPE = 1 << 16
+"""Outcomes kept at once of a single arm."""
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
@@ -39,12 +42,12 @@ def tape_length(arms: int, buffered: bool) -> int:
     """Outcomes of one arm kept at once, a power of two. Tapes of finite laws only serve `sweeps`, which want some length.
 
     >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
-    (512, 1, 4)
+    (8192, 1, 4)
     """
     each = (LARGEST_BUFFER if buffered else LARGEST_TAPES) // arms
     if each < LEAST_TAPE and not buffered:
         return 1
-    return 1 << (min(1024, max(4, each)).bit_length() - 1)
+    return 1 << (min(LONGEST_TAPE, max(4, each)).bit_length() - 1)
 
 
 class Games:

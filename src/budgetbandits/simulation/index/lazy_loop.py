@@ -12,7 +12,8 @@ from budgetbandits.simulation.index.blocks import region, roam
 from budgetbandits.simulation.index.desk import (
     CHOOSING,
     COUNTED_FROM,
-    ELECTIONS,
+    EVALUATED_BEFORE,
+    EVALUATIONS,
     FLOOR,
     FLOOR_HIGH,
     FLOOR_LOW,
@@ -41,16 +42,16 @@ from budgetbandits.simulation.index.sweeps import sweep_on, worth_a_sweep
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def near_tie(desk):
-    """Count an election; whether the last ones came so soon after each other that sweeps are faster."""
+def laborious(desk):
+    """Whether the last rounds needed so many evaluations that sweeps are faster."""
     number = desk.number
-    number[ELECTIONS] += 1
-    if number[ELECTIONS] < number[PATIENCE]:
+    evaluations = number[EVALUATIONS] - number[EVALUATED_BEFORE]
+    if evaluations < number[PATIENCE]:
         return False
-    soon = number[ROUNDS] - number[COUNTED_FROM] < 16 * number[ELECTIONS]
-    number[ELECTIONS] = 0
+    rounds = number[ROUNDS] - number[COUNTED_FROM]
+    number[EVALUATED_BEFORE] = number[EVALUATIONS]
     number[COUNTED_FROM] = number[ROUNDS]
-    return soon
+    return rounds < 8 * evaluations
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -68,7 +69,6 @@ def play_lazily(
             return status
         amount[FLOOR_LOW] = amount[FLOOR]
         amount[FLOOR_HIGH] = amount[FLOOR]
-        number[COUNTED_FROM] = number[ROUNDS]
         gather(index, rule, desk)
         if worth_a_sweep(desk, rule, world, ends):
             number[STAGE] = SWEEPING
@@ -77,11 +77,16 @@ def play_lazily(
             if sweep_on(index, rule, desk, world, ends) == NEEDS_OUTCOMES:
                 return NEEDS_OUTCOMES
             gather(index, rule, desk)
+            number[EVALUATED_BEFORE] = number[EVALUATIONS]
+            number[COUNTED_FROM] = number[ROUNDS]
             number[STAGE] = CHOOSING
         leader = number[LEADER]
         if number[STAGE] == CHOOSING:
             if number[ROUNDS] >= ends.max_rounds:
                 return ROUND_LIMIT
+            if laborious(desk) and worth_a_sweep(desk, rule, world, ends):
+                number[STAGE] = SWEEPING
+                continue
             if leader >= 0 and not can_pay(desk, ends, leader):
                 leader = -1
             lead = now(index, rule, desk, leader) if leader >= 0 else -np.inf
@@ -109,9 +114,6 @@ def play_lazily(
                             return status
                         continue
             else:
-                if near_tie(desk) and worth_a_sweep(desk, rule, world, ends):
-                    number[STAGE] = SWEEPING
-                    continue
                 leader = elect(index, rule, desk, ends, leader, lead)
                 number[LEADER] = leader
                 if leader < 0:

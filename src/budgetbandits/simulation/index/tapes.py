@@ -14,6 +14,9 @@ from budgetbandits.simulation.binomials import binomial
 from budgetbandits.simulation.bits import ONE, trials
 from budgetbandits.simulation.draws import uniform
 
+FEW_VALUES = 8
+"""Up to so many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
+
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def atom(stream, chance, first, atoms):
@@ -22,6 +25,13 @@ def atom(stream, chance, first, atoms):
     if atoms == 1:
         return last
     u = uniform(stream)
+    if atoms <= FEW_VALUES:
+        reached = 0.0
+        drawn = first
+        for here in range(first, last):
+            reached += chance[here]
+            drawn += np.int64(u >= reached)
+        return drawn
     for here in range(first, last):
         if u < chance[here]:
             return here
