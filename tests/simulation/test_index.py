@@ -221,7 +221,7 @@ def newcomer_chosen(rule, floats, wholes, number, amount, table, tree, stream):
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
     memory = desk.Memory(4)
-    rule = desk.Rule(desk.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True)
+    rule = desk.Rule(desk.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True, False)
     chosen = 0
     for run in range(20_000):
         memory.clear(np.random.SeedSequence(run).generate_state(4, np.uint64))

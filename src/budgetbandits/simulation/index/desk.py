@@ -33,19 +33,18 @@ WHOLE_ROWS = ARM_WHOLES + GROUP_WHOLES
 NUMBERS = ("rounds", "leader", "stage", "opened", "checkpoint", "pool_size", "groups", "frees", "evaluations",
            "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before", "swept", "taken_back")  # fmt: skip
 AMOUNTS = ("reward_sum", "spent", "fraction", "stride", "floor", "floor_low", "floor_high", "window",
-           "turn", "price_paid", "reach", "share", "reward_before", "spent_before")  # fmt: skip
+           "turn", "price_paid", "reach", "share", "reward_before", "spent_before", "lazy_price")  # fmt: skip
 
 (ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE,
  EVALUATED_BEFORE, COUNTED_FROM, PATIENCE, ROUNDS_BEFORE, SWEPT, TAKEN_BACK) = range(len(NUMBERS))  # fmt: skip
 (REWARD_SUM, SPENT, FRACTION, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
- TURN, PRICE_PAID, REACH, SHARE, REWARD_BEFORE, SPENT_BEFORE) = range(len(AMOUNTS))  # fmt: skip
+ TURN, PRICE_PAID, REACH, SHARE, REWARD_BEFORE, SPENT_BEFORE, LAZY_PRICE) = range(len(AMOUNTS))  # fmt: skip
 
 FIRST_PATIENCE = 48
-"""Evaluations after which the lazy engine looks whether sweeps would be faster."""
+"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
-OPENING, CHOOSING, PULLING, SWEEPING = 0, 1, 2, 3
-"""Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled; all arms
-are brought below a level (`sweeps`)."""
+OPENING, CHOOSING, PULLING = 0, 1, 2
+"""Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
 FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, GOING_ON, GIVEN_UP = 0, 1, 2, 3, 4
 """What a call of an engine ends with; GOING_ON and GIVEN_UP stay inside."""
@@ -66,6 +65,7 @@ Rule = namedtuple(
         "rounds_matter",
         "cost_matters",
         "blocks",
+        "sweeps",
     ),
 )
 Ends = namedtuple("Ends", ("budgets", "count", "tolerance", "affordable", "max_rounds"))
@@ -153,7 +153,7 @@ class Memory:
         self.row("right")[:] = -1
         self.number[:] = 0
         self.number[LEADER] = -1
-        self.number[PATIENCE] = FIRST_PATIENCE
+        self.number[PATIENCE] = max(FIRST_PATIENCE, self.floats.shape[1])
         self.amount[:] = 0.0
         self.amount[FRACTION] = 0.25
         self.amount[STRIDE] = 1.0

@@ -20,7 +20,6 @@ from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import check_once, rule_of
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.rules import compiled
-from budgetbandits.simulation.index.sweeps import LEAST_TAPE
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
 from budgetbandits.simulation.tables import Tables
 
@@ -28,26 +27,26 @@ LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
 LARGEST_TAPES = 1 << 20
-"""Outcomes kept at once where all laws are finite: at most 16 megabytes, which most games hardly begin to fill."""
-
+"""Outcomes kept at once where all laws are finite: 16 megabytes at most, which most games hardly begin to fill."""
 
 LONGEST_TAPE = 1 << 16
 """Outcomes kept at once of a single arm."""
+
+LEAST_TAPE = 512
+"""Where there is room for fewer outcomes of an arm there are no sweeps."""
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 
 def tape_length(arms: int, buffered: bool) -> int:
-    """Outcomes of one arm kept at once, a power of two. Tapes of finite laws only serve `sweeps`, which want some length.
+    """Outcomes of one arm kept at once, a power of two.
 
     >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
-    (8192, 1, 4)
+    (8192, 8, 4)
     """
-    each = (LARGEST_BUFFER if buffered else LARGEST_TAPES) // arms
-    if each < LEAST_TAPE and not buffered:
-        return 1
-    return 1 << (min(LONGEST_TAPE, max(4, each)).bit_length() - 1)
+    each = min(1024, max(4, LARGEST_BUFFER // arms)) if buffered else min(LONGEST_TAPE, max(1, LARGEST_TAPES // arms))
+    return 1 << (each.bit_length() - 1)
 
 
 class Games:
@@ -81,6 +80,16 @@ class Games:
     def evaluations(self) -> int:
         """How often the last game evaluated an index."""
         return int(self._memory.number[desk.EVALUATIONS])
+
+    @property
+    def swept(self) -> int:
+        """How many rounds of the last game were played in sweeps."""
+        return int(self._memory.number[desk.SWEPT])
+
+    @property
+    def taken_back(self) -> int:
+        """How many sweeps of the last game were taken back."""
+        return int(self._memory.number[desk.TAKEN_BACK])
 
     def _game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         tables, memory = self._tables, self._memory
@@ -126,19 +135,20 @@ class Games:
         for place, extra in enumerate(extras):
             if place > 0 or kind == desk.CONSTANT:
                 numbers[place] = float(extra)
+        finite = not self._tables.buffered and self._buffer.shape[1] >= LEAST_TAPE
         return desk.Rule(  # type: ignore[call-arg]
             kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
             not known.ignores_rounds, not known.ignores_cost,
             known.blocks and kind != desk.FLOOR_SEEN and (kind != desk.VARIANCE or known.rises_with_first),
+            finite and known.lazy and kind != desk.FLOOR_SEEN,
         )  # fmt: skip
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:
-        """Draw more outcomes of an arm onto its tape, behind those that have not been read."""
         chunk = self._buffer.shape[1]
-        filled = int(self._memory.row("filled")[arm])
-        free = chunk - (filled - int(self._memory.row("used")[arm]))
         # arms are pulled once or twice for the most part: begin small
-        size = int(min(free, max(4, 2 * self._memory.row("pulls")[arm])))
-        places = np.arange(filled, filled + size) % chunk
-        self._buffer[arm, places] = np.stack(self._tables.laws[arm].sample(world, size), axis=1)
-        self._memory.row("filled")[arm] = filled + size
+        size = int(min(chunk, max(4, 2 * self._memory.row("pulls")[arm])))
+        rewards, costs = self._tables.laws[arm].sample(world, size)
+        self._buffer[arm, :size, 0] = rewards
+        self._buffer[arm, :size, 1] = costs
+        self._memory.row("used")[arm] = 0
+        self._memory.row("filled")[arm] = size

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.index.aim import sweep_on, worth_a_sweep
 from budgetbandits.simulation.index.blocks import region, roam
 from budgetbandits.simulation.index.desk import (
     CHOOSING,
@@ -20,8 +21,8 @@ from budgetbandits.simulation.index.desk import (
     FLOOR_SEEN,
     GOING_ON,
     GROUPS,
+    LAZY_PRICE,
     LEADER,
-    NEEDS_OUTCOMES,
     OPENING,
     PATIENCE,
     POOL_SIZE,
@@ -29,7 +30,6 @@ from budgetbandits.simulation.index.desk import (
     ROUND_LIMIT,
     ROUNDS,
     STAGE,
-    SWEEPING,
     WASTE,
     open_desk,
     open_ends,
@@ -38,7 +38,6 @@ from budgetbandits.simulation.index.desk import (
 from budgetbandits.simulation.index.election import elect, gather, now, renew_expired, reopen
 from budgetbandits.simulation.index.plain_loop import first_pulls
 from budgetbandits.simulation.index.pulling import can_pay, pull, stop
-from budgetbandits.simulation.index.sweeps import sweep_on, worth_a_sweep
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -51,6 +50,7 @@ def laborious(desk):
     rounds = number[ROUNDS] - number[COUNTED_FROM]
     number[EVALUATED_BEFORE] = number[EVALUATIONS]
     number[COUNTED_FROM] = number[ROUNDS]
+    desk.amount[LAZY_PRICE] = float(evaluations) / float(max(rounds, 1))
     return rounds < 8 * evaluations
 
 
@@ -70,22 +70,16 @@ def play_lazily(
         amount[FLOOR_LOW] = amount[FLOOR]
         amount[FLOOR_HIGH] = amount[FLOOR]
         gather(index, rule, desk)
-        if worth_a_sweep(desk, rule, world, ends):
-            number[STAGE] = SWEEPING
     while True:
-        if number[STAGE] == SWEEPING:
-            if sweep_on(index, rule, desk, world, ends) == NEEDS_OUTCOMES:
-                return NEEDS_OUTCOMES
-            gather(index, rule, desk)
-            number[EVALUATED_BEFORE] = number[EVALUATIONS]
-            number[COUNTED_FROM] = number[ROUNDS]
-            number[STAGE] = CHOOSING
         leader = number[LEADER]
         if number[STAGE] == CHOOSING:
             if number[ROUNDS] >= ends.max_rounds:
                 return ROUND_LIMIT
-            if laborious(desk) and worth_a_sweep(desk, rule, world, ends):
-                number[STAGE] = SWEEPING
+            if laborious(desk) and worth_a_sweep(desk, rule, ends):
+                sweep_on(index, rule, desk, world, ends)
+                gather(index, rule, desk)
+                number[EVALUATED_BEFORE] = number[EVALUATIONS]
+                number[COUNTED_FROM] = number[ROUNDS]
                 continue
             if leader >= 0 and not can_pay(desk, ends, leader):
                 leader = -1

@@ -14,50 +14,21 @@ from numba import njit
 
 from budgetbandits.simulation.index.blocks import lowest_index, spreads
 from budgetbandits.simulation.index.desk import (
-    CHECKPOINT,
     EVALUATIONS,
-    FIRST_PATIENCE,
-    FLOOR_SEEN,
     GIVEN_UP,
     GOING_ON,
     LEADER,
-    NEEDS_OUTCOMES,
-    PATIENCE,
     REACH,
-    REWARD_BEFORE,
     REWARD_SUM,
     ROUNDS,
-    ROUNDS_BEFORE,
-    SHARE,
     SPENT,
-    SPENT_BEFORE,
-    SWEPT,
-    TAKEN_BACK,
 )
 from budgetbandits.simulation.index.election import now
 from budgetbandits.simulation.index.pulling import score
 from budgetbandits.simulation.index.tapes import lengthen, place_on_tape
 
-FINITE = 1e300
-"""A level that only infinite indices lie above."""
-
 NARROWEST = 1.5
 """Spans narrower than this many standard deviations of one pull are not worth their evaluation."""
-
-LARGEST_SWEEP = 1 << 13
-"""So many pulls a sweep aims at, if there is room for three times as many."""
-
-LEAST_ROOM = 32
-"""With room for fewer pulls before a budget may end, or for fewer than there are arms, a sweep does not pay."""
-
-TRIES = 4
-"""Levels tried before the lazy engine plays on."""
-
-LEAST_TAPE = 64
-"""Tapes shorter than this are for outcomes that NumPy draws; sweeps would be taken back all the time."""
-
-SOLE = 2048
-"""Where the arms pulled in a sweep are pulled more often than this on average, blocks of the leader are faster."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -97,9 +68,6 @@ def read(desk, world, arm, count, shortfall, excess):
             free = world.chunk - (used - desk.used_before[arm])
             if free == 0:
                 return GIVEN_UP
-            if desk.cost_atoms[arm] == 0:
-                number[LEADER] = arm
-                return NEEDS_OUTCOMES
             lengthen(desk, world, arm, min(free, min(np.int64(64), max(np.int64(8), desk.pulls[arm]))))
             filled = desk.filled[arm]
         spot = place_on_tape(world, arm, used)
@@ -203,164 +171,3 @@ def sweep(index, rule, desk, world, level, patience, last, most):
             return status, top
         if desk.number[ROUNDS] <= until:
             return (GOING_ON if top < level - margin else GIVEN_UP), top
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def remember(desk):
-    """Note the state of the game, so that a sweep can be taken back."""
-    desk.number[ROUNDS_BEFORE] = desk.number[ROUNDS]
-    desk.amount[REWARD_BEFORE] = desk.amount[REWARD_SUM]
-    desk.amount[SPENT_BEFORE] = desk.amount[SPENT]
-    for arm in range(desk.arms):
-        desk.pulls_before[arm] = desk.pulls[arm]
-        desk.used_before[arm] = desk.used[arm]
-        desk.reward_before[arm] = desk.reward[arm]
-        desk.square_before[arm] = desk.square[arm]
-        desk.cost_before[arm] = desk.cost[arm]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def take_back(desk):
-    """As if nothing had been pulled since; what was read stands on the tapes and will be read again."""
-    desk.number[ROUNDS] = desk.number[ROUNDS_BEFORE]
-    desk.amount[REWARD_SUM] = desk.amount[REWARD_BEFORE]
-    desk.amount[SPENT] = desk.amount[SPENT_BEFORE]
-    for arm in range(desk.arms):
-        desk.pulls[arm] = desk.pulls_before[arm]
-        desk.used[arm] = desk.used_before[arm]
-        desk.reward[arm] = desk.reward_before[arm]
-        desk.square[arm] = desk.square_before[arm]
-        desk.cost[arm] = desk.cost_before[arm]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def highest(index, rule, desk):
-    """An arm with the highest index."""
-    leader = 0
-    top = -np.inf
-    for arm in range(desk.arms):
-        value = now(index, rule, desk, arm)
-        if value > top:
-            leader, top = arm, value
-    return leader
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sure_rounds(desk, ends):
-    """So many pulls of any arms neither end a game nor make an arm unaffordable, whatever they cost."""
-    dearest = 0.0
-    price = 0.0
-    for arm in range(desk.arms):
-        dearest = max(dearest, desk.cost_top[arm])
-        price = max(price, desk.price[arm])
-    room = ends.budgets[desk.number[CHECKPOINT]] - ends.tolerance - desk.amount[SPENT] - price
-    return min(np.int64(max(room / dearest - 1.0, 0.0)), ends.max_rounds - desk.number[ROUNDS] - 1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def worth_a_sweep(desk, rule, world, ends):
-    """Whether sweeps are allowed, and there is room and memory for them."""
-    if rule.kind == FLOOR_SEEN or world.chunk < LEAST_TAPE:
-        return False
-    return sure_rounds(desk, ends) >= max(LEAST_ROOM, desk.arms >> 1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def fathom(index, rule, desk, world, arm, count):
-    """How low the arm's index comes in its next ``count`` pulls, seen from a few of them: (status, the lowest)."""
-    lowest = now(index, rule, desk, arm)
-    step = max(np.int64(1), count >> 3)
-    for _ in range(count // step):
-        status = read(desk, world, arm, step, np.inf, np.inf)
-        if status != GOING_ON:
-            return status, lowest
-        lowest = min(lowest, now(index, rule, desk, arm))
-    return GOING_ON, lowest
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def aim(index, rule, desk, world, leader, depth, deepest):
-    """A level that the leader and the arm pulled most come to in about ``depth`` pulls each: (status, level).
-
-    If the leader would not come down at all, more pulls are tried, but not more than ``deepest``.
-    """
-    most = leader
-    for arm in range(desk.arms):
-        if desk.pulls[arm] > desk.pulls[most]:
-            most = arm
-    top = now(index, rule, desk, leader)
-    while True:
-        status, level = fathom(index, rule, desk, world, leader, depth)
-        if status == GOING_ON and most != leader:
-            status, other = fathom(index, rule, desk, world, most, depth)
-            level = max(level, other)
-        take_back(desk)
-        if status != GOING_ON or level < top or depth == deepest:
-            return status, level
-        depth = min(4 * depth, deepest)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def just_above(rule, value):
-    """A level that an index of this value lies below, whatever rounding does."""
-    return value + 4.0 * rule.slack * (1.0 + abs(value))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep_once(index, rule, desk, world, leader, room):
-    """A sweep to a level that suits: GOING_ON, GIVEN_UP (nothing happened) or NEEDS_OUTCOMES of the arm that leads."""
-    number, amount = desk.number, desk.amount
-    top = now(index, rule, desk, leader)
-    last = number[ROUNDS] + room
-    target = min(min(room >> 1, np.int64(LARGEST_SWEEP)), world.chunk)
-    depth = max(np.int64(1), np.int64(amount[SHARE] * float(target)))
-    level = FINITE
-    most = room
-    remember(desk)
-    if top < np.inf:
-        most = 4 * depth + (target >> 3)
-        status, lowest = aim(index, rule, desk, world, leader, depth, target)
-        if status != GOING_ON:
-            return status
-        level = just_above(rule, lowest)
-    for _ in range(TRIES):
-        if not level < top:
-            break
-        status, lowest = sweep(index, rule, desk, world, level, target, last, most)
-        if status == GOING_ON:
-            if top < np.inf:
-                played = float(number[ROUNDS] - number[ROUNDS_BEFORE])
-                amount[SHARE] = min(amount[SHARE] * min(max(float(target) / max(played, 1.0), 0.5), 2.0), 1.0)
-            return GOING_ON
-        take_back(desk)
-        if status == NEEDS_OUTCOMES:
-            return NEEDS_OUTCOMES
-        number[TAKEN_BACK] += 1
-        amount[SHARE] *= 0.7
-        # the arm that would not come down to the level did come down to this
-        level = just_above(rule, lowest)
-    return GIVEN_UP
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep_on(index, rule, desk, world, ends):
-    """One sweep after the other while they pay: GOING_ON, or NEEDS_OUTCOMES of the arm that is called leader."""
-    number = desk.number
-    leader = highest(index, rule, desk)
-    while worth_a_sweep(desk, rule, world, ends):
-        status = sweep_once(index, rule, desk, world, leader, sure_rounds(desk, ends))
-        if status == NEEDS_OUTCOMES:
-            return NEEDS_OUTCOMES
-        if status == GIVEN_UP:
-            number[PATIENCE] = min(2 * number[PATIENCE], 1 << 30)
-            return GOING_ON
-        number[PATIENCE] = FIRST_PATIENCE
-        leader = number[LEADER]
-        played = number[ROUNDS] - number[ROUNDS_BEFORE]
-        number[SWEPT] += played
-        pulled = 0
-        for arm in range(desk.arms):
-            pulled += desk.pulls[arm] > desk.pulls_before[arm]
-        if played > SOLE * pulled:
-            return GOING_ON
-    return GOING_ON
