@@ -18,7 +18,10 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Arm, Problem, family
 from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.index.aim import remember
 from budgetbandits.simulation.index.games import Games
+from budgetbandits.simulation.index.plain_loop import first_pulls
+from budgetbandits.simulation.index.sweeps import sweep
 from budgetbandits.simulation.index.tapes import lengthen
 from budgetbandits.simulation.reference import Game
 from comparing import FALSE_ALARM, sample, smallest_p
@@ -79,6 +82,54 @@ def test_sweeps_that_are_taken_back_leave_no_trace() -> None:
         assert same(expected, games.play(np.random.SeedSequence(0)))
         taken_back += games.taken_back
     assert taken_back >= 20
+
+
+@njit
+def sweep_to(
+    index, rule, limits, budgets, floats, wholes, number, amount, table, tree, stream,
+    rv, rc, cv, cc, buffer, out_pulls, out_reward, out_spend, out_rounds, levels, patience,
+):  # fmt: skip
+    """The first pulls and a sweep to each level: (how they ended, the rounds then)."""
+    book = desk.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
+    world = desk.open_world(rv, rc, cv, cc, buffer)
+    ends, out = desk.open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
+    first_pulls(book, rule, world, ends, out)
+    for level in levels:
+        remember(book)
+        status, _ = sweep(index, rule, book, world, level, patience, 1 << 40, 1 << 40)
+        if status != desk.GOING_ON:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("patience", [1, 30, 10_000])
+@pytest.mark.parametrize(("name", "first"), [("kube", 3.0), ("ucb1", 1.4), ("pd-bwk", 3.0)])
+def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float, patience: int) -> None:
+    """However long bounds are to hold: the pulls are those of the arm with the highest index in every round."""
+    policy = parse_policy(name)
+    problem = recorded_problem(9, seed=3, low=0.4, high=0.5)
+    games = TapedGames(problem, policy, [1e6])
+    memory, tables, index = games._memory, games._tables, games._index
+    for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):
+        memory.clear(np.ones(4, dtype=np.uint64))
+        rule = games._rule_for(1e6)
+        out = np.zeros((1, 9), dtype=np.int64), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)
+        assert sweep_to(
+            index, rule, (1e-9, 1e-9, 1 << 60), np.array([1e6]), memory.floats, memory.wholes, memory.number,
+            memory.amount, memory.table, memory.tree, memory.stream, tables.reward_value, tables.reward_chance,
+            tables.cost_value, tables.cost_chance, games._buffer, *out, np.array(levels), patience,
+        )  # fmt: skip
+        rounds = int(memory.number[desk.ROUNDS])
+        assert rounds > 50
+        pulls = np.ones(9, dtype=np.int64)
+        sums = games._buffer[:, 0].copy()
+        while pulls.sum() < rounds:
+            extras = (rule.first, rule.second, rule.third)
+            values = [index(*(sums[a] / pulls[a]), float(pulls[a]), float(pulls.sum()), *extras) for a in range(9)]
+            best = int(np.argmax(values))
+            sums[best] += games._buffer[best, pulls[best]]
+            pulls[best] += 1
+        assert pulls.tolist() == memory.row("pulls").tolist()
 
 
 def test_a_limit_of_rounds_is_kept_in_sweeps() -> None:
