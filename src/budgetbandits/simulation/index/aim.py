@@ -37,7 +37,7 @@ LARGEST_SWEEP = 1 << 13
 """So many pulls a sweep aims at, or four of each arm, if there is room for twice as many."""
 
 LEAST_ROOM = 32
-"""With room for fewer pulls before a budget may end, or for fewer than there are arms, a sweep does not pay."""
+"""With room for fewer pulls before a budget may end, or for fewer than half as many as arms, a sweep does not pay."""
 
 TRIES = 4
 """Levels tried before the lazy engine plays on."""

@@ -121,6 +121,7 @@ def descend(index, rule, desk, world, above, below, until, last, most):
     their turn again, because indices rise while other arms are pulled.
     """
     number = desk.number
+    number[LEADER] = 0
     top = -np.inf
     waiting = 0
     for arm in range(desk.arms):
