@@ -226,7 +226,7 @@ def newcomer_chosen(rule, floats, wholes, number, amount, table, tree, stream):
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
     memory = desk.Memory(4)
-    rule = desk.Rule(desk.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True)
+    rule = desk.Rule(desk.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True, False)
     chosen = 0
     for run in range(20_000):
         memory.clear(np.random.SeedSequence(run).generate_state(4, np.uint64))
@@ -361,7 +361,7 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
         "import numpy as np; from budgetbandits.simulation import engines;"
         "from budgetbandits.simulation.index.games import Games;"
-        "from budgetbandits.simulation.index.index_blocks import play_lazily;"
+        "from budgetbandits.simulation.index.lazy_loop import play_lazily;"
         "from budgetbandits.problem import Problem; from budgetbandits.policies import parse_policy;"
         "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
         "assert not play_lazily.stats.cache_misses and play_lazily.stats.cache_hits"

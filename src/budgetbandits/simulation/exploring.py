@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.draws import pointer_to, uniform
-from budgetbandits.simulation.index.pulling import atom, block_sum
+from budgetbandits.simulation.index.tapes import atom, block_sum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -13,11 +13,17 @@ from numba import njit
 
 from budgetbandits.simulation.index.pointers import float_pointer, whole_pointer
 
-ARM_FLOATS = ("reward", "square", "cost", "own", "price", "reward_floor", "cost_top", "luck", "rate")
+ARM_FLOATS = (
+    "reward", "square", "cost", "own", "price", "reward_floor", "cost_top", "luck", "rate",
+    "reward_before", "square_before", "cost_before",
+)  # fmt: skip
 GROUP_FLOATS = ("bound", "cap", "bound_key", "expiry_key", "value")
 FLOAT_ROWS = ARM_FLOATS + GROUP_FLOATS
 
-ARM_WHOLES = ("pulls", "left", "right", "reward_first", "reward_atoms", "cost_first", "cost_atoms", "used", "filled")
+ARM_WHOLES = (
+    "pulls", "left", "right", "reward_first", "reward_atoms", "cost_first", "cost_atoms", "used", "filled",
+    "pulls_before", "used_before",
+)  # fmt: skip
 GROUP_WHOLES = (
     "root", "size", "bound_order", "bound_place", "expiry_order", "expiry_place",
     "free", "stack", "candidate", "pool",
@@ -25,19 +31,24 @@ GROUP_WHOLES = (
 WHOLE_ROWS = ARM_WHOLES + GROUP_WHOLES
 
 NUMBERS = ("rounds", "leader", "stage", "opened", "checkpoint", "pool_size", "groups", "frees", "evaluations",
-           "waste", "since")  # fmt: skip
+           "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before", "swept", "taken_back")  # fmt: skip
 AMOUNTS = ("reward_sum", "spent", "fraction", "stride", "floor", "floor_low", "floor_high", "window",
-           "turn", "price_paid")  # fmt: skip
+           "turn", "price_paid", "reach", "share", "reward_before", "spent_before", "lazy_price")  # fmt: skip
 
-ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE = range(len(NUMBERS))
+(ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE,
+ EVALUATED_BEFORE, COUNTED_FROM, PATIENCE, ROUNDS_BEFORE, SWEPT, TAKEN_BACK) = range(len(NUMBERS))  # fmt: skip
 (REWARD_SUM, SPENT, FRACTION, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
- TURN, PRICE_PAID) = range(len(AMOUNTS))  # fmt: skip
+ TURN, PRICE_PAID, REACH, SHARE, REWARD_BEFORE, SPENT_BEFORE, LAZY_PRICE) = range(len(AMOUNTS))  # fmt: skip
+
+FIRST_PATIENCE = 48
+"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
 OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
-FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, GOING_ON, NOT_A_NUMBER = 0, 1, 2, 3, 4
-"""What a call of an engine ends with; GOING_ON stays inside. With NOT_A_NUMBER the arm stands where the leader does."""
+FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, NOT_A_NUMBER, GOING_ON, GIVEN_UP = 0, 1, 2, 3, 4, 5
+"""What a call of an engine ends with; GOING_ON and GIVEN_UP stay inside. With NOT_A_NUMBER the arm stands where the
+leader does."""
 
 Desk = namedtuple(
     "Desk", FLOAT_ROWS + WHOLE_ROWS + ("number", "amount", "table", "tree", "stream", "arms", "slots", "leaves")
@@ -55,6 +66,7 @@ Rule = namedtuple(
         "rounds_matter",
         "cost_matters",
         "blocks",
+        "sweeps",
     ),
 )
 Ends = namedtuple("Ends", ("budgets", "count", "tolerance", "affordable", "max_rounds"))
@@ -79,13 +91,15 @@ def open_desk(floats, wholes, number, amount, table, tree, stream):
         float_pointer(f + 4 * step), float_pointer(f + 5 * step), float_pointer(f + 6 * step),
         float_pointer(f + 7 * step), float_pointer(f + 8 * step), float_pointer(f + 9 * step),
         float_pointer(f + 10 * step), float_pointer(f + 11 * step), float_pointer(f + 12 * step),
-        float_pointer(f + 13 * step),
+        float_pointer(f + 13 * step), float_pointer(f + 14 * step), float_pointer(f + 15 * step),
+        float_pointer(f + 16 * step),
         whole_pointer(w), whole_pointer(w + step), whole_pointer(w + 2 * step), whole_pointer(w + 3 * step),
         whole_pointer(w + 4 * step), whole_pointer(w + 5 * step), whole_pointer(w + 6 * step),
         whole_pointer(w + 7 * step), whole_pointer(w + 8 * step), whole_pointer(w + 9 * step),
         whole_pointer(w + 10 * step), whole_pointer(w + 11 * step), whole_pointer(w + 12 * step),
         whole_pointer(w + 13 * step), whole_pointer(w + 14 * step), whole_pointer(w + 15 * step),
         whole_pointer(w + 16 * step), whole_pointer(w + 17 * step), whole_pointer(w + 18 * step),
+        whole_pointer(w + 19 * step), whole_pointer(w + 20 * step),
         whole_pointer(number.ctypes.data), float_pointer(amount.ctypes.data), whole_pointer(table.ctypes.data),
         float_pointer(tree.ctypes.data), stream, arms, table.shape[0], tree.shape[0] >> 1,
     )  # fmt: skip
@@ -140,12 +154,15 @@ class Memory:
         self.row("right")[:] = -1
         self.number[:] = 0
         self.number[LEADER] = -1
+        self.number[PATIENCE] = max(FIRST_PATIENCE, self.floats.shape[1])
         self.amount[:] = 0.0
         self.amount[FRACTION] = 0.25
         self.amount[STRIDE] = 1.0
         self.amount[WINDOW] = 1e-4
         self.amount[TURN] = 2.0
         self.amount[PRICE_PAID] = np.inf
+        self.amount[REACH] = 1.0
+        self.amount[SHARE] = 1.0 / self.floats.shape[1]
         self.table[:] = -1
         self.tree[:] = np.inf
         self.stream[:] = words[:4]

@@ -16,7 +16,7 @@ from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_num
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.index import desk
-from budgetbandits.simulation.index.index_blocks import play_lazily
+from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.probing import one_pull_each
@@ -28,6 +28,14 @@ from budgetbandits.simulation.tables import Array, Tables
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
+LARGEST_TAPES = 1 << 20
+"""Outcomes kept at once where all laws are finite: 16 megabytes at most, which most games hardly begin to fill."""
+
+LONGEST_TAPE = 1 << 16
+"""Outcomes kept at once of a single arm."""
+
+LEAST_TAPE = 512
+"""Where there is room for fewer outcomes of an arm there are no sweeps."""
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
@@ -53,6 +61,16 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     return Engine("index blocks")
 
 
+def tape_length(arms: int, buffered: bool) -> int:
+    """Outcomes of one arm kept at once, a power of two.
+
+    >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
+    (8192, 8, 4)
+    """
+    each = min(1024, max(4, LARGEST_BUFFER // arms)) if buffered else min(LONGEST_TAPE, max(1, LARGEST_TAPES // arms))
+    return 1 << (each.bit_length() - 1)
+
+
 class Games:
     """Runs of one policy on one problem."""
 
@@ -71,8 +89,7 @@ class Games:
         self._memory = memory = desk.Memory(len(problem))
         for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
             memory.row(name)[:] = getattr(tables, name)
-        chunk = min(1024, max(4, LARGEST_BUFFER // len(problem))) if tables.buffered else 1
-        self._buffer = np.zeros((len(problem) if tables.buffered else 1, chunk, 2))
+        self._buffer = np.zeros((len(problem), tape_length(len(problem), tables.buffered), 2))
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
@@ -84,6 +101,16 @@ class Games:
     def evaluations(self) -> int:
         """How often the last game evaluated an index."""
         return int(self._memory.number[desk.EVALUATIONS])
+
+    @property
+    def swept(self) -> int:
+        """How many rounds of the last game were played in sweeps."""
+        return int(self._memory.number[desk.SWEPT])
+
+    @property
+    def taken_back(self) -> int:
+        """How many sweeps of the last game were taken back."""
+        return int(self._memory.number[desk.TAKEN_BACK])
 
     def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One game to the largest of the rising budgets, and how it stood at the end of each."""
@@ -133,9 +160,11 @@ class Games:
         for place, extra in enumerate(extras):
             if place > 0 or kind == desk.CONSTANT:
                 numbers[place] = float(extra)
+        finite = not self._tables.buffered and self._buffer.shape[1] >= LEAST_TAPE
         rule = desk.Rule(  # type: ignore[call-arg]
             kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
             not known.ignores_rounds, not known.ignores_cost, self._engine.name == "index blocks",
+            finite and known.lazy and kind != desk.FLOOR_SEEN,
         )  # fmt: skip
         self._rules[budget] = rule, extras[0] if kind == desk.OWN else 0.0, price
         return self._rules[budget]

@@ -6,11 +6,8 @@ lie on one: then they are exact up to 2^53 units, in whatever order they are add
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.binomials import binomial
-from budgetbandits.simulation.draws import uniform
 from budgetbandits.simulation.index.desk import (
     CHECKPOINT,
     CONSTANT,
@@ -25,6 +22,7 @@ from budgetbandits.simulation.index.desk import (
     SPENT,
     VARIANCE,
 )
+from budgetbandits.simulation.index.tapes import block_sum, outcome, place_on_tape
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -43,48 +41,6 @@ def score(index, rule, desk, arm, rounds, floor):
         else:
             first = floor
     return index(mean_reward, mean_cost, pulls, float(rounds), first, rule.second, rule.third)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def atom(stream, chance, first, atoms):
-    """Which of an arm's values comes up; the last one takes whatever rounding leaves."""
-    last = first + atoms - 1
-    if atoms == 1:
-        return last
-    u = uniform(stream)
-    for here in range(first, last):
-        if u < chance[here]:
-            return here
-        u -= chance[here]
-    return last
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def block_sum(stream, count, value, chance, first, atoms):
-    """The sum and the sum of squares of ``count`` draws: one conditional binomial a value."""
-    left = np.int64(count)
-    rest = 1.0
-    total = 0.0
-    squares = 0.0
-    last = first + atoms - 1
-    if atoms > 2 and count <= 16:
-        for _ in range(count):
-            drawn_value = value[atom(stream, chance, first, atoms)]
-            total += drawn_value
-            squares += drawn_value * drawn_value
-        return total, squares
-    for here in range(first, last + 1):
-        if left == 0:
-            break
-        drawn = left
-        if here < last:
-            share = chance[here] / rest if chance[here] < rest else 1.0
-            drawn = binomial(stream, left, share)
-        left -= drawn
-        rest -= chance[here]
-        total += drawn * value[here]
-        squares += drawn * (value[here] * value[here])
-    return total, squares
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -114,18 +70,15 @@ def close(desk, rule, out, place, reward, spent):
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def pull(desk, rule, world, ends, out, arm):
     """One pull of the arm: GOING_ON, FINISHED (the last budget's game ended) or NEEDS_OUTCOMES (nothing happened)."""
-    if desk.cost_atoms[arm] > 0:
-        here = atom(desk.stream, world.reward_chance, desk.reward_first[arm], desk.reward_atoms[arm])
-        reward = world.reward_value[here]
-        there = atom(desk.stream, world.cost_chance, desk.cost_first[arm], desk.cost_atoms[arm])
-        cost = world.cost_value[there]
-    else:
-        if desk.used[arm] == desk.filled[arm]:
-            return NEEDS_OUTCOMES
-        spot = 2 * (arm * world.chunk + desk.used[arm])
+    if desk.used[arm] < desk.filled[arm]:
+        spot = place_on_tape(world, arm, desk.used[arm])
         desk.used[arm] += 1
         reward = world.buffer[spot]
         cost = world.buffer[spot + 1]
+    elif desk.cost_atoms[arm] > 0:
+        reward, cost = outcome(desk, world, arm)
+    else:
+        return NEEDS_OUTCOMES
     desk.number[ROUNDS] += 1
     desk.pulls[arm] += 1
     desk.reward[arm] += reward
@@ -151,8 +104,8 @@ def pull(desk, rule, world, ends, out, arm):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def pull_block(desk, world, arm, count):
-    """``count`` pulls that cannot end any game. From a buffer, as many of them as it holds: the number is returned."""
-    if desk.cost_atoms[arm] > 0:
+    """``count`` pulls that cannot end any game. From a tape, as many of them as it holds: the number is returned."""
+    if desk.used[arm] == desk.filled[arm] and desk.cost_atoms[arm] > 0:
         reward, squares = block_sum(
             desk.stream, count, world.reward_value, world.reward_chance, desk.reward_first[arm], desk.reward_atoms[arm]
         )
@@ -167,8 +120,8 @@ def pull_block(desk, world, arm, count):
     else:
         # one by one, so that sums of floats are those of the naive loop to the last bit
         count = min(count, desk.filled[arm] - desk.used[arm])
-        spot = 2 * (arm * world.chunk + desk.used[arm])
-        for _ in range(count):
+        for place in range(desk.used[arm], desk.used[arm] + count):
+            spot = place_on_tape(world, arm, place)
             reward = world.buffer[spot]
             cost = world.buffer[spot + 1]
             desk.reward[arm] += reward
@@ -176,7 +129,6 @@ def pull_block(desk, world, arm, count):
             desk.cost[arm] += cost
             desk.amount[REWARD_SUM] += reward
             desk.amount[SPENT] += cost
-            spot += 2
         desk.used[arm] += count
     desk.pulls[arm] += count
     desk.number[ROUNDS] += count
