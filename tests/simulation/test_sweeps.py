@@ -112,7 +112,7 @@ def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float,
     memory, tables, index = games._memory, games._tables, games._index
     for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):
         memory.clear(np.ones(4, dtype=np.uint64))
-        rule = games._rule_for(1e6)
+        rule, _own, _price = games._rule_for(1e6)
         out = np.zeros((1, 9), dtype=np.int64), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)
         assert sweep_to(
             index, rule, (1e-9, 1e-9, 1 << 60), np.array([1e6]), memory.floats, memory.wholes, memory.number,
