@@ -12,7 +12,7 @@ help:  ## this list
 	@echo "Setting up .venv (about a minute, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "budgetbandits needs Python 3.11 or newer; say which one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[lab]'
+	@began=$$(date +%s); $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[lab]' && echo "Set up in $$(($$(date +%s) - began)) seconds."
 	@touch $@
 
 .venv/ready: .venv/lab

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rich import box
@@ -27,3 +28,31 @@ def progress_bar(console: Console, **options: Any) -> Progress:
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=console, transient=True, **options)
+
+
+class Split:
+    """Where the time of a long command goes, stage by stage.
+
+    >>> split = Split("starting")
+    >>> split.enter("compiling")
+    >>> split.line().split(":")[1]
+    ' starting 0, compiling 0'
+    """
+
+    def __init__(self, stage: str) -> None:
+        self._seconds = {stage: 0.0}
+        self._stage = stage
+        self._since = time.perf_counter()
+
+    def enter(self, stage: str) -> None:
+        """What follows belongs to this stage; one that was left may be entered again."""
+        now = time.perf_counter()
+        self._seconds[self._stage] += now - self._since
+        self._seconds.setdefault(stage, 0.0)
+        self._stage, self._since = stage, now
+
+    def line(self) -> str:
+        """The seconds of every stage so far, in the order in which they came."""
+        self.enter(self._stage)
+        stages = ", ".join(f"{stage} {seconds:.0f}" for stage, seconds in self._seconds.items())
+        return f"{sum(self._seconds.values()):.0f} seconds: {stages}"

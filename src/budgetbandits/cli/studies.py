@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import plain_table, progress_bar
+from budgetbandits.cli.screen import Split, plain_table, progress_bar
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
@@ -61,6 +61,7 @@ def paper_command(
     ray: Ray = False,
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
+    split = Split("starting")
     from budgetbandits.experiments import paper
     from budgetbandits.experiments.runner import command_line
 
@@ -69,7 +70,13 @@ def paper_command(
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     with _bar() as tell:
-        found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), tell, command_line())
+
+        def note(doing: str, done: int, total: int) -> None:
+            split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
+            tell(doing, done, total)
+
+        found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), note, command_line())
+    split.enter("judging")
     table = plain_table()
     table.add_column("the paper says")
     table.add_column("panels", justify="right")
@@ -79,7 +86,9 @@ def paper_command(
         table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
     Console().print(table)
     Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)
+    split.enter("report")
     _show_report(out, found)
+    print(split.line(), file=sys.stderr)
 
 
 def _counts(of: Tally) -> str:

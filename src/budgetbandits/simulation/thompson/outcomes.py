@@ -127,7 +127,7 @@ def settle_one(stream, arm, slot, frozen, posterior, pulls, ledger, ledger_float
         return False
     won = np.int64(uniform(stream) < chance)
     paid = np.int64(uniform(stream) < chances[2 * arm + 1])
-    book(slot, arm, 1, won, paid, cost_top[arm], frozen, posterior, pulls, ledger, ledger_float)
+    book(slot, arm, np.int64(1), won, paid, cost_top[arm], frozen, posterior, pulls, ledger, ledger_float)
     return True
 
 
@@ -210,7 +210,7 @@ def settle_finite(
             place = place_of(fall * chance, arm, cost_width, cost_chances, 1, cost_steps)
             spent = cost_steps[arm * cost_width + place]
             spent_trials = trial(stream, cost_trials[arm * cost_width + place])
-            earned, earned_trials = reward_block(stream, 1, arm, reward_width, reward_values, reward_chances)
+            earned, earned_trials = reward_block(stream, np.int64(1), arm, reward_width, reward_values, reward_chances)
             pulls[arm] += 1
             left -= 1
             ledger[ROUNDS] += 1

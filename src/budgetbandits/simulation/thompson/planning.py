@@ -98,7 +98,7 @@ def pair_price(posterior, first, second, level, rings, pairs_from, classical):
         pulls_1, pulls_2 = pulls_2, pulls_1
     # A little farther out than now, so that the plan will still do when the chance has moved.
     pulls, rounds, _, _, _ = plan_stretch(
-        0.7 * chance, abs(z) + 0.1, 1.0, move_1, move_2, bend, skewest, error, pulls_1, pulls_2, FOREVER
+        0.7 * chance, abs(z) + 0.1, 1.0, move_1, move_2, bend, skewest, error, pulls_1, pulls_2, np.int64(FOREVER)
     )
     if pulls == 0.0:
         return np.inf
@@ -123,8 +123,8 @@ def level_price(
     log_no_cold = 0.0
     rings = 0.0
     hot = 0
-    leader = -1
-    rival = -1
+    leader = np.int64(-1)  # of its type, or Numba compiles whatever takes it once more for the constant
+    rival = np.int64(-1)
     for slot in range(active):
         if hot_place[slot] < 0 and tangents[8 * slot + LOG_BOUND] + tangents[8 * slot + SLOPE] * fall < NEGLIGIBLE:
             continue
@@ -222,7 +222,7 @@ def choose_level(current, posterior, tangents, hot_place, active, pool, classica
                 best = candidate
     if active == 0:
         return best, work
-    reference = 0
+    reference = np.int64(0)
     highest = -np.inf
     for slot in range(active):
         mean, deviation = log_ratio_spread(

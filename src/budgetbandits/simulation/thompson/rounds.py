@@ -172,7 +172,7 @@ def play_on_pointers(
                 else:
                     if hot_place[slot] < 0:
                         left_1 = left_2 = pair_retry = np.int64(0)
-                        set_alarm(tree, base, slot, NEVER)
+                        set_alarm(tree, base, slot, np.int64(NEVER))
                         hot_place[slot] = hot_count
                         hot[hot_count] = slot
                         hot_count += 1
@@ -474,7 +474,7 @@ def play_on_pointers(
                 # Frozen arms never leave the pool; count the pull and go on.
                 pending_slot = place
                 status = settle_finite(
-                    stream, arm_of_slot[place], place, 1, frozen, settings[CAUTION], posterior, pulls, ledger,
+                    stream, arm_of_slot[place], place, np.int64(1), frozen, settings[CAUTION], posterior, pulls, ledger,
                     ledger_float, ends, whole, step, reward_values, reward_chances, cost_steps, cost_trials,
                     cost_chances, cost_chance, cost_top, bernoulli, arms, number, reward_width, cost_width, out_pulls, out_reward, out_spend, out_rounds,
                 )  # fmt: skip
