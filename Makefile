@@ -21,7 +21,7 @@ help:  ## this list
 
 OUT ?= out/paper
 OPTIONS ?=
-paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 5 minutes)
+paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 4 minutes)
 	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
 
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
@@ -49,7 +49,7 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter
 deep: .venv/ready  ## the statistical tests of the engines with many more games
 	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/test_thompson.py tests/simulation/test_index.py
 
-mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 15 minutes)
+mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 25 minutes)
 	$(BIN)/python tests/simulation/mutants.py
 
 benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), the engine, the service
