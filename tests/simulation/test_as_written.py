@@ -12,7 +12,7 @@ from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.laws import Bernoulli, Fixed, Independent
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Monotone, Tally
+from budgetbandits.policies.estimates import RISING, IndexPolicy, Monotone, Tally, either
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.thompson import BudgetedThompson
@@ -109,6 +109,11 @@ def test_a_subclass_that_changes_nothing_is_played_fast():
     for parent, engine in ((KUBE, "index blocks"), (EpsilonFirst, "epsilon-first"), (PrimalDualBwK, "index blocks")):
         own = type("Renamed", (parent,), {"name": "renamed"})
         assert engine_for(PROBLEM, own(), [30.0]).name == engine
+
+
+def test_a_thompson_sampling_whose_class_was_changed(monkeypatch):
+    monkeypatch.setattr(BudgetedThompson, "start", lambda self, arms, known: None, raising=False)
+    assert "start" in engine_for(PROBLEM, BudgetedThompson(), [2.0]).reason
 
 
 def test_a_thompson_sampling_of_ones_own():
@@ -363,6 +368,69 @@ class Boastful(Forgetful):
 def test_a_false_declaration_is_found_in_a_rehearsal():
     with pytest.raises(Unsuited, match="where its choose names"):
         rehearse(Boastful(), 5, 60)
+
+
+class UntilItCosts(Wide):
+    """Looks at what has cost nothing yet: invisible wherever every arm has cost something."""
+
+    name = "until-it-costs"
+
+    def extras(self, state):
+        return (0.2 if (state.cost == 0.0).any() else 0.01,)
+
+
+def test_extras_that_look_at_arms_that_have_cost_nothing():
+    problem = Problem.bernoulli([0.6, 0.9], [0.02, 0.03])
+    assert "changes with the state" in engine_for(problem, UntilItCosts(), [2.0]).reason
+
+
+def stern(mean_reward, mean_cost, pulls, rounds):
+    """Gives an arm up for as long as it may hardly be good."""
+    upper = mean_reward + np.sqrt(0.5 * np.log(np.maximum(rounds, 1.0)) / pulls)
+    return either(upper >= 0.7, mean_reward, -np.inf)
+
+
+class Stern(IndexPolicy):
+    name = "stern"
+    index = staticmethod(stern)
+
+
+class RisingStern(Stern):
+    name = "rising-stern"
+    monotone = replace(RISING, ignores_cost=True)
+
+
+def test_an_index_of_minus_infinity_means_not_this_arm():
+    problem = Problem.bernoulli([0.5, 0.45, 0.4, 0.55], [0.5] * 4)
+    slow, fast = (simulate(problem, Stern(), [300.0], runs=200, seed=3, engine=e) for e in ("reference", "auto"))
+    assert fast.engine == "index plain loop"
+    for one, other in ((slow.rounds, fast.rounds), (slow.spend, fast.spend)):
+        spread = np.sqrt((one.var() + other.var()) / 200)
+        assert abs(one.mean() - other.mean()) < 5 * spread  # false alarm: one in a million
+
+
+def test_minus_infinity_is_refused_where_it_cannot_be_played():
+    problem = Problem.bernoulli([0.5, 0.45, 0.4, 0.55], [0.5] * 4)
+    with pytest.raises(NotANumber, match=r"is −∞ at .*engine='reference'"):
+        simulate(problem, RisingStern(), [300.0], runs=20, seed=3, engine="fast")
+
+
+class CheapOrDear(FractionalKUBE):
+    """Its index ignores the prices, which decide who can be paid."""
+
+    name = "cheap-or-dear"
+    index = staticmethod(POLICIES["ucb1"].index)
+    monotone = POLICIES["ucb1"].monotone
+    first_extra = "constant"
+
+    def extras(self, state):
+        return ()
+
+
+def test_arms_of_different_prices_are_not_taken_for_one_another():
+    arms = tuple(Arm(str(i), Independent(Fixed(0.5), Fixed(0.9 if i % 2 else 0.1))) for i in range(20))
+    outcome = simulate(Problem(arms), CheapOrDear(), [15.3], runs=60, seed=1, engine="fast")
+    assert outcome.spend == pytest.approx(15.3)
 
 
 def test_every_engine_says_why_it_is_not_a_faster_one():

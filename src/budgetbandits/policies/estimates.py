@@ -190,9 +190,15 @@ def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:
 
 
 def not_a_number(
-    policy: IndexPolicy, arm: int, mean_reward: float, mean_cost: float, pulls: int, rounds: int
+    policy: IndexPolicy, arm: int, mean_reward: float, mean_cost: float, pulls: int, rounds: int, value: float = np.nan
 ) -> NotANumber:
-    """The error for an index that is NaN, the same whichever engine meets it."""
+    """The error for an index that is NaN, the same whichever engine meets it, or −∞, which one of them cannot play."""
+    if value == -np.inf:
+        return NotANumber(
+            f"{policy.name}: the index of arm {arm} is −∞ at mean_reward {mean_reward:g}, mean_cost {mean_cost:g}, "
+            f"pulls {pulls}, rounds {rounds}, which the engine cannot tell from an arm that nobody can pay; use "
+            f"engine='reference', or a finite number as low as you like"
+        )
     return NotANumber(
         f"{policy.name}: the index of arm {arm} is not a number at mean_reward {mean_reward:g}, mean_cost "
         f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with either, such as "

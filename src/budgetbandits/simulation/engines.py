@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,13 @@ EXPLORING = (
 """What the engine of ε-first stands in for."""
 
 
+SAMPLING: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
+    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "goes_on")
+    for kind in (BudgetedThompson, Thompson)
+}
+"""What the engine of Thompson sampling stands in for."""
+
+
 def engine_for(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
     try:
@@ -57,6 +65,7 @@ def engine_for(problem: Problem, policy: Policy, budgets: Sequence[float]) -> En
 def _thompson(policy: BetaThompson) -> Engine:
     if type(policy) not in (BudgetedThompson, Thompson):
         raise Unsuited("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
+    check_methods(policy, SAMPLING[type(policy)])
     return Engine("thompson")
 
 

@@ -47,8 +47,8 @@ OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
 FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, NOT_A_NUMBER, GOING_ON, GIVEN_UP = 0, 1, 2, 3, 4, 5
-"""What a call of an engine ends with; GOING_ON and GIVEN_UP stay inside. With NOT_A_NUMBER the arm stands where the
-leader does."""
+"""What a call of an engine ends with; GOING_ON and GIVEN_UP stay inside. With NOT_A_NUMBER (or −∞, which marks arms
+that cannot be paid) the arm stands where the leader does."""
 
 Desk = namedtuple(
     "Desk", FLOAT_ROWS + WHOLE_ROWS + ("number", "amount", "table", "tree", "stream", "arms", "slots", "leaves")

@@ -75,7 +75,7 @@ def shelve(index, rule, desk, arm, value, level):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(index, rule, desk, ends):
-    """All arms that have been pulled into groups, and a bound for each; nobody leads. An arm whose index is NaN, or -1."""
+    """All arms that have been pulled into groups, and a bound for each; nobody leads. An arm whose index is NaN or −∞, else -1."""
     for slot in range(desk.slots):
         desk.table[slot] = -1
     for arm in range(desk.arms):
@@ -91,7 +91,7 @@ def gather(index, rule, desk, ends):
             group, new = join(desk, rule, arm)
             if new:
                 desk.value[group] = now(index, rule, desk, arm)
-                if desk.value[group] != desk.value[group]:
+                if not desk.value[group] > -np.inf:
                     if can_pay(desk, ends, arm):
                         return arm
                     desk.value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
@@ -165,7 +165,7 @@ def renew_expired(index, rule, desk, level):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def elect(index, rule, desk, ends, leader, lead):
-    """The arm with the highest index now, ties broken uniformly; -1 if there is none, -2 - arm if one's is NaN.
+    """The arm with the highest index now, ties broken uniformly; -1 if there is none, -2 - arm if one's is NaN or −∞.
 
     ``lead`` is the leader's index. The heap is walked from its root as far as bounds reach the best index found.
     """
@@ -189,7 +189,7 @@ def elect(index, rule, desk, ends, leader, lead):
                 # where rounds do not matter a bound is the index itself, until the arm is pulled
                 exact = not rule.rounds_matter and rule.kind != FLOOR_SEEN
                 desk.value[group] = desk.bound[group] if exact else now(index, rule, desk, desk.root[group])
-                if desk.value[group] != desk.value[group]:
+                if not desk.value[group] > -np.inf:
                     return -2 - desk.root[group]
                 best = max(best, desk.value[group])
             desk.candidate[found] = group

@@ -136,7 +136,7 @@ class Games:
                 world = np.random.default_rng(seed.spawn(1)[0])
             self._refill(int(memory.number[desk.LEADER]), world)
         if status == desk.NOT_A_NUMBER:
-            raise self._not_a_number(int(memory.number[desk.LEADER]))
+            raise self._not_a_number(int(memory.number[desk.LEADER]), budgets[-1])
         if status == desk.ROUND_LIMIT:
             raise RoundLimit(
                 f"{self._policy.spec} has played {memory.number[desk.ROUNDS]:,} rounds and part of a budget of "
@@ -169,11 +169,16 @@ class Games:
         self._rules[budget] = rule, extras[0] if kind == desk.OWN else 0.0, price
         return self._rules[budget]
 
-    def _not_a_number(self, arm: int) -> NotANumber:
+    def _not_a_number(self, arm: int, budget: float) -> NotANumber:
         memory, tables = self._memory, self._tables
-        pulls = int(memory.row("pulls")[arm])
-        reward, cost = memory.row("reward")[arm] / tables.reward_scale, memory.row("cost")[arm] / tables.cost_scale
-        return not_a_number(self._policy, arm, reward / pulls, cost / pulls, pulls, int(memory.number[desk.ROUNDS]))
+        state = one_pull_each(self._policy, len(self._problem), what_is_known(self._problem, self._policy, budget))
+        state.pulls[:] = memory.row("pulls")
+        state.reward[:] = memory.row("reward") / tables.reward_scale
+        state.reward_squared[:] = memory.row("square") / tables.reward_scale**2
+        state.cost[:] = memory.row("cost") / tables.cost_scale
+        value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
+        pulls, rounds = int(state.pulls[arm]), int(memory.number[desk.ROUNDS])
+        return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:
         chunk = self._buffer.shape[1]

@@ -35,7 +35,7 @@ LONGEST = 1 << 50
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def same_state(desk, rule, arm, other):
-    """Whether two arms have the same index, now and until one of them is pulled."""
+    """Whether two arms have the same index, now and until one of them is pulled, and the same price."""
     if desk.pulls[arm] != desk.pulls[other] or desk.reward[arm] != desk.reward[other]:
         return False
     if rule.cost_matters and desk.cost[arm] != desk.cost[other]:
@@ -44,7 +44,7 @@ def same_state(desk, rule, arm, other):
         return False
     if rule.kind == OWN and desk.own[arm] != desk.own[other]:
         return False
-    return True
+    return desk.price[arm] == desk.price[other]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -91,7 +91,7 @@ def play_lazily(
             if leader >= 0 and not can_pay(desk, ends, leader):
                 leader = -1
             lead = now(index, rule, desk, leader) if leader >= 0 else -np.inf
-            if lead != lead:
+            if leader >= 0 and not lead > -np.inf:
                 return NOT_A_NUMBER
             level = lead
             if leader < 0 and number[GROUPS] > 0:

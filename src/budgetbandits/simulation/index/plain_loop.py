@@ -53,7 +53,7 @@ def first_pulls(desk, rule, world, ends, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_of_all(index, rule, desk, ends):
-    """The arm with the highest index, ties broken uniformly; -1 when none can be afforded, -2 - arm if one is NaN."""
+    """The arm with the highest index, ties broken uniformly; -1 when none can be afforded or all are −∞, -2 - arm if one is NaN."""
     chosen = -1
     best = -np.inf
     ties = 0
@@ -65,7 +65,7 @@ def best_of_all(index, rule, desk, ends):
             return -2 - arm
         if value > best:
             chosen, best, ties = arm, value, 1
-        elif value == best:
+        elif value == best and value > -np.inf:
             ties += 1
             if uniform(desk.stream) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
                 chosen = arm

@@ -44,10 +44,27 @@ def made_up_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> 
     return states
 
 
-def extras_at(policy: IndexPolicy, rule: IndexRule, states: Sequence[Tally]) -> tuple[Any, ...]:
+def corner_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> list[Tally]:
+    """States at which some arm, or every one, has brought or cost nothing so far, or as much as it could."""
+    states = [one_pull_each(policy, arms, known)]
+    for reward, cost in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+        for changed in (slice(None), slice(0, 1), slice(arms - 1, arms)):
+            state = one_pull_each(policy, arms, known)
+            state.pulls[:] = np.arange(arms) % 3 + 1
+            state.reward[:], state.reward_squared[:], state.cost[:] = 0.5, 0.25, 0.5
+            state.reward[changed] = reward * state.pulls[changed]
+            state.reward_squared[changed] = reward * state.pulls[changed]
+            state.cost[changed] = cost * state.pulls[changed]
+            states.append(state)
+    return states
+
+
+def extras_at(
+    policy: IndexPolicy, rule: IndexRule, states: Sequence[Tally], corners: Sequence[Tally]
+) -> tuple[Any, ...]:
     """The extras at the first state; `Unsuited` if the engines would take them, or the index, for something else."""
     found = []
-    for state in states:
+    for state in (*states, *corners):
         try:
             extras = policy.extras(state)
         except Exception as error:
@@ -56,11 +73,11 @@ def extras_at(policy: IndexPolicy, rule: IndexRule, states: Sequence[Tally]) -> 
         found.append(completed(rule.index, extras))
     for place in range(len(found[0])):
         if place == 0 and rule.kind in (desk.VARIANCE, desk.FLOOR_SEEN):
-            for state, extras in zip(states, found, strict=True):
+            for state, extras in zip((*states, *corners), found, strict=True):
                 _check_first(policy, rule, state, extras[0])
         else:
             _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == desk.OWN)
-    for state, extras in zip(states, found, strict=True):
+    for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
     return found[0]
 

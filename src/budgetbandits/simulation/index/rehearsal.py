@@ -21,7 +21,7 @@ from budgetbandits.policies.estimates import IndexPolicy, Tally
 from budgetbandits.problem import Arm, Problem
 from budgetbandits.simulation.index.games import Games
 from budgetbandits.simulation.index.library import rule_of
-from budgetbandits.simulation.index.probing import extras_at, made_up_states
+from budgetbandits.simulation.index.probing import corner_states, extras_at, made_up_states
 from budgetbandits.simulation.index.rules import IndexRule, spot_check
 from budgetbandits.simulation.known import Unsuited
 from budgetbandits.simulation.reference import what_is_known
@@ -39,7 +39,10 @@ def check_policy(problem: Problem, policy: IndexPolicy, budget: float) -> IndexR
     """The rule by which the engines play the policy; `Unsuited` if they would play another one."""
     rule = rule_of(policy)
     few = Problem(problem.arms[:MOST_ARMS])
-    extras = extras_at(policy, rule, made_up_states(policy, len(few), what_is_known(few, policy, budget)))
+    known = what_is_known(few, policy, budget)
+    extras = extras_at(
+        policy, rule, made_up_states(policy, len(few), known), corner_states(policy, len(few), known)
+    )  # fmt: skip
     # what the package's own declare is tested
     if not ours(type(policy)) and (identity := fingerprint(policy)) not in _rehearsed:
         spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))

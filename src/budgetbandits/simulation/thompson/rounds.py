@@ -154,6 +154,14 @@ def play_on_pointers(
             pending = np.int64(0)
             settling = False
             slot = pending_slot
+            if left_1 > 0 and hot_place[slot] >= 0:
+                # Whatever way an arm of a near tie came to be pulled, the look ahead covers so many pulls and no more.
+                if slot == hot[0]:
+                    left_1 -= 1
+                else:
+                    left_2 -= 1
+                if min(left_1, left_2) <= 0:
+                    left_1 = left_2 = np.int64(0)
             if hot_place[slot] < 0 or (mode == OPEN and pulls[arm] >= next_check[slot]):
                 # A cold arm's alarm was set for the posterior it had; a hot one may have cooled down.
                 counters[TANGENTS] += 1
@@ -389,10 +397,6 @@ def play_on_pointers(
                     time += 1
                     pending = np.int64(1)
                     pending_slot = first if wins else second
-                    left_1 -= wins
-                    left_2 -= not wins
-                    if min(left_1, left_2) <= 0:
-                        left_1 = left_2 = np.int64(0)
                     settling = True
                     continue
                 # An alarm that cut the stretch has been seen: the round that comes now answers it, before re-planning
