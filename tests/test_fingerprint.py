@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from dataclasses import dataclass
+from fractions import Fraction
+from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
@@ -120,6 +123,41 @@ class Loaded(IndexPolicy):
 def test_values_belong_to_a_policy(first, second):
     assert fingerprint(Loaded(first)) != fingerprint(Loaded(second))
     assert key(Loaded(first)) != key(Loaded(second))
+
+
+def test_what_a_module_of_ones_own_holds_belongs_to_it(monkeypatch):
+    settings = ModuleType("my_settings")
+    settings.WIDTH, settings.unread = 1.0, 1.0
+    monkeypatch.setitem(sys.modules, "my_settings", settings)
+    monkeypatch.setitem(globals(), "settings", settings)
+    policy = made(0.5, lambda mean_reward, mean_cost, pulls, rounds, width: mean_reward * settings.WIDTH)
+    reading = made(0.5, reads_a_module)
+    first, other = fingerprint(reading), fingerprint(policy)
+    settings.unread = 2.0
+    assert (fingerprint(reading), fingerprint(policy)) == (first, other)
+    settings.WIDTH = 2.0
+    assert fingerprint(reading) != first
+    assert fingerprint(policy) != other
+
+
+def reads_a_module(mean_reward, mean_cost, pulls, rounds, width):
+    return mean_reward * settings.WIDTH  # noqa: F821  set by the test
+
+
+def test_methods_with_underscores_belong_to_a_class():
+    def scaled(factor):
+        class Scale:
+            def __call__(self, value):
+                return value * factor
+
+        return made(Scale())
+
+    assert fingerprint(scaled(1.0)) != fingerprint(scaled(2.0))
+    assert fingerprint(scaled(1.0)) == fingerprint(scaled(1.0))
+
+
+def test_exact_numbers_belong_to_a_policy():
+    assert fingerprint(made(Fraction(1, 3))) != fingerprint(made(Fraction(2, 3)))
 
 
 def test_what_cannot_be_told_apart_is_refused():

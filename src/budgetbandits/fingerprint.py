@@ -5,7 +5,8 @@ methods and of the functions they name, what those close over, and the values of
 name differ, and so does one class before and after an edit. Code is hashed as it is compiled, since that is what runs:
 a file may have changed since it was imported, and a class sent to a worker comes without one.
 
-Functions of libraries are known by name alone.
+Functions of libraries are known by name alone. Objects of their classes are known by type where a function reads them
+as globals or a class holds them, exact numbers apart.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import numbers
 import pickle
 import sys
 from collections.abc import Mapping
+from enum import Enum
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -74,6 +77,8 @@ class _Description:
             self._words(type(thing).__name__, repr(thing))
         elif isinstance(thing, np.generic):
             self._words(str(thing.dtype), repr(thing.item()))
+        elif isinstance(thing, numbers.Number | range | Enum):
+            self._words(type(thing).__name__, repr(thing))
         elif isinstance(thing, ModuleType):
             self._words("module", thing.__name__)
         elif isinstance(thing, tuple | frozenset | CodeType | np.ndarray):
@@ -122,8 +127,7 @@ class _Description:
         for base in kind.__bases__:
             self.add(base)
         for name, value in sorted(vars(kind).items()):
-            # what Python and dataclasses add says nothing that names, values and methods do not
-            if not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl":
+            if _written(name, value):
                 self._words(name)
                 self.add(value, lenient=True)
 
@@ -137,6 +141,15 @@ class _Description:
         for name, value in sorted(values_read(function).items()):
             self._words(name)
             self.add(value, lenient=True)
+            if isinstance(value, ModuleType) and self._followed(value.__name__):
+                self._module(value, names_read(function.__code__))
+
+    def _module(self, module: ModuleType, names: list[str]) -> None:
+        """What a function may read of a module of the user's own: its attributes of the names that it looks up."""
+        for name in names:
+            if name in vars(module):
+                self._words(name)
+                self.add(vars(module)[name], lenient=True)
 
     def _code(self, code: CodeType) -> None:
         self._words("code", code.co_code.hex(), *code.co_names, *code.co_varnames, *code.co_freevars)
@@ -170,6 +183,18 @@ class _Description:
         file = getattr(sys.modules.get(module), "__file__", None) or ""
         installed = "site-packages" in file or "dist-packages" in file
         return package not in LIBRARIES and not installed
+
+
+def _written(name: str, value: object) -> bool:
+    """Whether an attribute of a class says something that its name, its bases and the other attributes do not.
+
+    What Python and dataclasses add does not: a dataclass makes its methods from text, not from a file.
+    """
+    if name == "_abc_impl":
+        return False
+    if not (name.startswith("__") and name.endswith("__")):
+        return True
+    return isinstance(value, FunctionType) and value.__code__.co_filename != "<string>"
 
 
 def _values(thing: Any) -> list[tuple[str, Any]]:
