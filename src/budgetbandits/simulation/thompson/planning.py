@@ -45,7 +45,7 @@ PRICE_WINDOW = 450.0
 PRICE_DIP = 800.0
 PRICE_TANGENT = 180.0
 
-NEGLIGIBLE = -14.0  # log of a chance to ring that planning leaves out
+SELDOM = -3.0  # log of a chance to ring below which planning takes the bound that is there for the chance
 
 OFFSETS = np.array(
     [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]
@@ -126,8 +126,13 @@ def level_price(
     leader = np.int64(-1)  # of its type, or Numba compiles whatever takes it once more for the constant
     rival = np.int64(-1)
     for slot in range(active):
-        if hot_place[slot] < 0 and tangents[8 * slot + LOG_BOUND] + tangents[8 * slot + SLOPE] * fall < NEGLIGIBLE:
-            continue
+        if hot_place[slot] < 0:
+            log_bound = tangents[8 * slot + LOG_BOUND] + tangents[8 * slot + SLOPE] * fall
+            if log_bound < SELDOM:
+                bound = math.exp(log_bound)
+                rings += bound
+                log_no_cold -= 0.75 * bound
+                continue
         evaluated += 1
         a, b = float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1])
         c, d = float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3])
