@@ -20,7 +20,7 @@ from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import EXPLORING, engine_for
 from budgetbandits.simulation.index.games import Games
 from budgetbandits.simulation.index.library import COUNTING
-from budgetbandits.simulation.index.rehearsal import rehearse
+from budgetbandits.simulation.index.rehearsal import rehearse, try_out
 from budgetbandits.simulation.index.rules import compiled
 from budgetbandits.simulation.known import Unsuited
 from budgetbandits.simulation.reference import ReferencePlayer
@@ -351,9 +351,10 @@ OWN = [CautiousRatio(), Steep(), AboveTheFloor(), Forgetful()]
 
 @pytest.mark.parametrize("policy", [*INDEXED, *OWN], ids=lambda policy: policy.name)
 def test_what_the_engines_play_passes_a_rehearsal(policy):
-    """The package's own policies are rehearsed here, others when they are first used."""
+    """The package's own policies are tried out and rehearsed here, others when they are first used."""
     if not engine_for(PROBLEM, policy, [30.0]).compiled:
         return
+    try_out(PROBLEM, policy, 30.0)
     for arms, money in ((5, 60), (40, 50)):
         rehearse(policy, arms, money)
 

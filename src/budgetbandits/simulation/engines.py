@@ -15,8 +15,8 @@ from budgetbandits.policies.estimates import IndexPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
+from budgetbandits.simulation.index.games import FEW_ARMS, how_played
 from budgetbandits.simulation.index.games import Games as IndexGames
-from budgetbandits.simulation.index.games import how_played
 from budgetbandits.simulation.index.rehearsal import check_policy
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
 from budgetbandits.simulation.outcome import Engine
@@ -86,6 +86,6 @@ def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compil
 
 def warm_up(problem: Problem, policy: Policy) -> None:
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one."""
-    small = Problem(problem.arms[:64])  # beyond `FEW_ARMS`: another engine may play many arms than plays few
+    small = Problem(problem.arms[: FEW_ARMS + 1])  # another engine may play more arms than these
     with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
         player(small, policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)

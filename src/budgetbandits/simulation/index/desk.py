@@ -13,16 +13,20 @@ from numba import njit
 
 from budgetbandits.simulation.index.pointers import float_pointer, whole_pointer
 
+TALLIES = ("reward", "square", "cost", "luck", "rate")
+"""Rows of floats that begin a game at 0."""
 ARM_FLOATS = (
-    "reward", "square", "cost", "own", "price", "reward_floor", "cost_top", "luck", "rate",
-    "reward_before", "square_before", "cost_before",
+    *TALLIES, "own", "price", "reward_floor", "cost_top", "reward_before", "square_before", "cost_before",
 )  # fmt: skip
 GROUP_FLOATS = ("bound", "cap", "bound_key", "expiry_key", "value")
 FLOAT_ROWS = ARM_FLOATS + GROUP_FLOATS
 
+COUNTS = ("pulls", "used", "filled")
+"""Rows of whole numbers that begin a game at 0."""
+LINKS = ("left", "right")
+"""Rows of whole numbers that begin a game at -1."""
 ARM_WHOLES = (
-    "pulls", "left", "right", "reward_first", "reward_atoms", "cost_first", "cost_atoms", "used", "filled",
-    "pulls_before", "used_before",
+    *COUNTS, *LINKS, "reward_first", "reward_atoms", "cost_first", "cost_atoms", "pulls_before", "used_before",
 )  # fmt: skip
 GROUP_WHOLES = (
     "root", "size", "bound_order", "bound_place", "expiry_order", "expiry_place",
@@ -146,12 +150,9 @@ class Memory:
         return self.wholes[WHOLE_ROWS.index(name)]
 
     def clear(self, words: np.ndarray) -> None:
-        for name in ("reward", "square", "cost", "luck", "rate"):
-            self.row(name)[:] = 0.0
-        for name in ("pulls", "used", "filled"):
-            self.row(name)[:] = 0
-        self.row("left")[:] = -1
-        self.row("right")[:] = -1
+        self.floats[: len(TALLIES)] = 0.0
+        self.wholes[: len(COUNTS)] = 0
+        self.wholes[len(COUNTS) : len(COUNTS) + len(LINKS)] = -1
         self.number[:] = 0
         self.number[LEADER] = -1
         self.number[PATIENCE] = max(FIRST_PATIENCE, self.floats.shape[1])

@@ -89,6 +89,7 @@ class Games:
         self._memory = memory = desk.Memory(len(problem))
         for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
             memory.row(name)[:] = getattr(tables, name)
+        self._own, self._price = memory.row("own"), memory.row("price")
         self._buffer = np.zeros((len(problem), tape_length(len(problem), tables.buffered), 2))
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
@@ -115,7 +116,7 @@ class Games:
     def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One game to the largest of the rising budgets, and how it stood at the end of each."""
         tables, memory = self._tables, self._memory
-        rule, memory.row("own")[:], memory.row("price")[:] = self._rule_for(budgets[-1])
+        rule, self._own[:], self._price[:] = self._rule_for(budgets[-1])
         memory.clear(seed.generate_state(4, np.uint64))
         world: np.random.Generator | None = None
         places, arms = len(budgets), len(self._problem)

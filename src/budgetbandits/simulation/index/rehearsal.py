@@ -38,18 +38,23 @@ _rehearsed: set[str] = set()
 def check_policy(problem: Problem, policy: IndexPolicy, budget: float) -> IndexRule:
     """The rule by which the engines play the policy; `Unsuited` if they would play another one."""
     rule = rule_of(policy)
+    if not ours(type(policy)):  # what the package's own policies declare is tested once for all
+        extras = try_out(problem, policy, budget)
+        if (identity := fingerprint(policy)) not in _rehearsed:
+            spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))
+            for arms, money in GAMES:
+                rehearse(policy, arms, money)
+            _rehearsed.add(identity)
+    return rule
+
+
+def try_out(problem: Problem, policy: IndexPolicy, budget: float) -> tuple[Any, ...]:
+    """The policy's extras; `Unsuited` if they or its index are not what the engines take them for."""
     few = Problem(problem.arms[:MOST_ARMS])
     known = what_is_known(few, policy, budget)
-    extras = extras_at(
-        policy, rule, made_up_states(policy, len(few), known), corner_states(policy, len(few), known)
+    return extras_at(
+        policy, rule_of(policy), made_up_states(policy, len(few), known), corner_states(policy, len(few), known)
     )  # fmt: skip
-    # what the package's own declare is tested
-    if not ours(type(policy)) and (identity := fingerprint(policy)) not in _rehearsed:
-        spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))
-        for arms, money in GAMES:
-            rehearse(policy, arms, money)
-        _rehearsed.add(identity)
-    return rule
 
 
 class Rehearsed(OutcomeLaw):
