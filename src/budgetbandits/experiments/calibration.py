@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from budgetbandits.laws import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst
@@ -51,7 +51,7 @@ def predict(rewards: Array, costs: Array) -> tuple[float, float, float]:
     gaps = ratios[best] - ratios
     pulls = EPSILON * BUDGET / costs.sum()
     deviations = ratios * np.sqrt(((1.0 - rewards) / rewards + (1.0 - costs) / costs) / pulls)
-    overtaken = stats.norm.sf(gaps / np.hypot(deviations, deviations[best]))
+    overtaken = special.ndtr(-gaps / np.hypot(deviations, deviations[best]))
     overtaken[best] = 0.0
     missed = float(overtaken.sum())
     exploration = EPSILON * BUDGET * float(ratios[best] - rewards.sum() / costs.sum())

@@ -46,31 +46,26 @@ class Results:
         """Read a study that is done; a part that is missing is an error that says how to go on."""
         study = Study(Path(folder))
         record = study.asked()
-        problems = {problem["name"]: problem for problem in record["problems"]}
-        frames = []
-        for cell in record["cells"]:
-            path = study.part(cell["key"])
-            try:
-                part = pl.read_parquet(path)
-            except FileNotFoundError:
-                there = sum(study.part(each["key"]).exists() for each in record["cells"])
-                raise StudyError(
-                    f"{folder} is not finished: {there} of {len(record['cells'])} parts are there; run the experiment "
-                    f"again with the same --out, and it goes on"
-                ) from None
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise StudyError(f"cannot read {path}: {error}; delete it and run the experiment again") from None
-            problem = problems[cell["problem"]]
-            frames.append(
-                part.select(
-                    pl.lit(problem["group"]).alias("group"),
-                    pl.lit(problem["name"]).alias("problem"),
-                    pl.lit(problem["arms"]).cast(pl.Int64).alias("arms"),
-                    pl.lit(cell["policy"]).alias("policy"),
-                    pl.all(),
-                )
+        paths = [study.part(cell["key"]) for cell in record["cells"]]
+        there = sum(path.exists() for path in paths)
+        if there < len(paths):
+            raise StudyError(
+                f"{folder} is not finished: {there} of {len(paths)} parts are there; run the experiment again with the "
+                f"same --out, and it goes on"
             )
-        return cls(pl.concat(frames).rechunk(), record)
+        problems = {problem["name"]: problem for problem in record["problems"]}
+        of = [problems[cell["problem"]] for cell in record["cells"]]
+        labels = pl.DataFrame(
+            {
+                "group": [problem["group"] for problem in of],
+                "problem": [problem["name"] for problem in of],
+                "arms": [problem["arms"] for problem in of],
+                "policy": [cell["policy"] for cell in record["cells"]],
+                "part": [path.name for path in paths],
+            },
+            schema_overrides={"arms": pl.Int64},
+        )
+        return cls(labels.join(_parts(paths), on="part", maintain_order="left_right").drop("part"), record)
 
     @property
     def policies(self) -> list[str]:
@@ -250,6 +245,21 @@ class Results:
         except ImportError:
             raise BadParameter("to_pandas needs pandas; pip install pandas") from None
         return pd.DataFrame(self.table.to_dict(as_series=False))
+
+
+def _parts(paths: Sequence[Path]) -> pl.DataFrame:
+    """All parts, with the name of its file in each row; read at once, since most of the time goes into opening them."""
+    distinct = list(dict.fromkeys(paths))  # cells of equal problems share a part
+    try:
+        parts = pl.read_parquet(distinct, include_file_paths="part")
+    except (OSError, pl.exceptions.PolarsError):
+        for path in distinct:
+            try:
+                pl.read_parquet(path)
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise StudyError(f"cannot read {path}: {error}; delete it and run the experiment again") from None
+        raise
+    return parts.with_columns(pl.col("part").str.extract(r"([^/\\]+)$"))
 
 
 def _spread(value: pl.Expr) -> list[pl.Expr]:

@@ -22,6 +22,7 @@ import polars as pl
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study import Study
+from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.simulation import simulate
 
 Progress = Callable[[str, int, int], None]
@@ -75,8 +76,12 @@ def run(
 
 
 def _kinds(cells: Sequence[Cell]) -> list[Cell]:
-    """One cell for each policy: what the workers have to compile before they start, each something else."""
-    return list({type(cell.policy): cell for cell in cells}.values())
+    """One cell for each policy: what the workers have to compile before they start, each something else.
+
+    ε-first's engine takes seconds to compile and the others half a minute each, so it comes last.
+    """
+    kinds = {type(cell.policy): cell for cell in cells}
+    return sorted(kinds.values(), key=lambda cell: isinstance(cell.policy, EpsilonFirst))
 
 
 def _effort(cell: Cell) -> float:
@@ -140,7 +145,7 @@ def _parallel(workers: Workers) -> Iterator[MapOver]:
             backend = "ray"
         stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.count))
         return_as = "list" if workers.kind == "ray" else "generator_unordered"
-        parallel = stack.enter_context(joblib.Parallel(batch_size=1, return_as=return_as))
+        parallel = stack.enter_context(joblib.Parallel(batch_size="auto", return_as=return_as))
 
         def map_over(function: Callable[[Cell], Any], cells: Iterable[Cell]) -> Iterator[Any]:
             if workers.kind != "ray":

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from budgetbandits.errors import NotIndependent
-from budgetbandits.experiments.intervals import Array, Difference, student
+from budgetbandits.experiments.intervals import Array, Difference, student, student_quantile
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
@@ -32,7 +32,7 @@ def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
             steps = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
             half = math.inf
             if len(steps) > 1:
-                half = stats.t.ppf(0.5 + level / 2, len(steps) - 1) * steps.std(ddof=1) / math.sqrt(len(steps))
+                half = student_quantile(0.5 + level / 2, len(steps) - 1) * steps.std(ddof=1) / math.sqrt(len(steps))
             rows.append(
                 {
                     "group": record["group"], "problem": record["name"], "from": early, "to": late,
@@ -67,7 +67,7 @@ def slope_ratio(games: Array, budgets: tuple[float, float, float]) -> tuple[floa
     first, second = _two_slopes(games, budgets)
     ratio = float(second.mean() / first.mean())
     rest = second - ratio * first
-    half = stats.norm.ppf(0.975) * rest.std(ddof=1) / math.sqrt(len(rest)) / abs(first.mean())
+    half = special.ndtri(0.975) * rest.std(ddof=1) / math.sqrt(len(rest)) / abs(first.mean())
     return ratio, float(ratio - half), float(ratio + half)
 
 
