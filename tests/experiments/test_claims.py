@@ -13,6 +13,7 @@ from budgetbandits.experiments.claims import (
     BORNE_OUT,
     DEPENDS,
     NOT_BORNE_OUT,
+    PROVEN,
     SAYS_NOTHING,
     UNDECIDED,
     VERDICTS,
@@ -81,6 +82,29 @@ def test_who_is_lowest(panels, random, verdict):
     found = observations.lowest(panels(1), random(3))
     assert found.verdict == verdict
     assert found.could_fail == 16
+
+
+@pytest.mark.parametrize(
+    ("panels", "random", "verdict"),
+    [
+        (of(10, 25), of(10, 25), BORNE_OUT),
+        (of(10, 15), of(10, 15), NOT_BORNE_OUT),  # lower, and not by a factor of two
+        (of(10, 25), of(10, 15), DEPENDS),
+        (of(10, 25), of(10, 25, wide=100.0), UNDECIDED),
+    ],
+)
+def test_who_is_much_better(panels, random, verdict):
+    found = observations.much_better(panels(1), random(3))
+    assert found.verdict == verdict
+    assert found.could_fail == 16
+    assert "KUBE 2.50" in found.measured[0] or verdict == NOT_BORNE_OUT
+
+
+def test_one_rival_within_a_factor_of_two_is_enough():
+    def mean(_group, _problem, policy, _budget):
+        return {"bts": 10.0, "kube": 15.0}.get(policy, 90.0)
+
+    assert observations.much_better(study(mean), study(mean, problems=2)).panels == Tally(fails=4)
 
 
 def test_the_winner_is_counted_only_where_it_is_sure():
@@ -227,18 +251,24 @@ def test_theorem_one_counts_only_where_its_bound_says_something(chain, regret, w
 
 
 @pytest.mark.parametrize(
-    ("ours", "verdict"),
-    [(lambda _: 1.0, BORNE_OUT), (lambda _: 1e9, NOT_BORNE_OUT), (iter([1.0] * 3 + [1e9] * 99).__next__, DEPENDS)],
+    ("constants", "verdict", "panels"),
+    [
+        ([1.0] * 4, PROVEN, Tally(silent=4)),
+        ([1e9] * 4, NOT_BORNE_OUT, Tally(fails=4)),
+        ([1.0, 1.0, 1e9, 1.0], NOT_BORNE_OUT, Tally(fails=1, silent=3)),
+    ],
 )
-def test_remark_one(ours, verdict, monkeypatch):
-    """It is proven, so the constants are made up to see it fail."""
-    monkeypatch.setattr(proven, "bts_constant", ours if verdict != DEPENDS else lambda _: ours())
-    assert proven.remark_one(study(1.0), study(1.0, problems=2)).verdict == verdict
+def test_remark_one(constants, verdict, panels, monkeypatch):
+    """It is proven, so the constants are made up to see it fail; one failure is enough against a proof."""
+    left = iter(constants)
+    monkeypatch.setattr(proven, "bts_constant", lambda _: next(left))
+    found = proven.remark_one(study(1.0))
+    assert (found.verdict, found.panels) == (verdict, panels)
 
 
 def test_remark_one_holds_as_it_stands():
-    found = proven.remark_one(study(1.0), study(1.0, problems=2))
-    assert (found.panels, found.random) == (Tally(holds=4), Tally(holds=8))
+    found = proven.remark_one(study(1.0))
+    assert (found.verdict, found.panels, found.random) == (PROVEN, Tally(silent=4), Tally())
 
 
 def test_every_verdict_has_its_style():

@@ -13,8 +13,10 @@ NAMES = {"bts": "BTS", "epsilon-first": "ε-first", "pd-bwk": "PD-BwK", "ucb-bv1
 """The policies the paper simulates."""
 
 BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
-UNDECIDED, SAYS_NOTHING = "undecided", "says nothing here"
-VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING)
+UNDECIDED, SAYS_NOTHING, PROVEN = "undecided", "says nothing here", "proven"
+VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING, PROVEN)
+MUCH = 2.0
+"""'Much larger' or 'much better' is at least by this factor: anything less nobody would call much."""
 MOST, HARDLY_ANY = 0.9, 0.1
 """A claim holds in general if it does on this share of the random problems, and fails if on no more than that."""
 
@@ -75,6 +77,8 @@ class Claim:
     """On the random problems."""
     among: str
     """What the random comparisons are."""
+    proven: bool = False
+    """Whether there is a proof for every problem: then nothing could fail, and what does is a mistake in the proof."""
 
     @property
     def could_fail(self) -> int:
@@ -89,11 +93,11 @@ class Claim:
     def verdict(self) -> str:
         """Borne out: on all panels and on most random problems. Not: on no panel and hardly any. Else it depends.
 
-        Only comparisons that could fail count; without any the claim says nothing here. If the verdict hangs on how
-        the undecided comparisons would come out, it is undecided too.
+        Only comparisons that could fail count; without any the claim is proven or says nothing here. If the verdict
+        hangs on how the undecided comparisons would come out, it is undecided too.
         """
         if self.could_fail == 0:
-            return SAYS_NOTHING
+            return PROVEN if self.proven else SAYS_NOTHING
         against = self._judged(self.panels.holds, self.random.holds)
         in_favour = self._judged(self.panels.holds + self.panels.undecided, self.random.holds + self.random.undecided)
         return against if against == in_favour else UNDECIDED

@@ -1,6 +1,7 @@
 """What the paper observes about standard deviations over the runs, each as a claim that could fail.
 
-They are the paper's: of the regret itself, whose scatter is that of the rewards and costs as well as the policy's own.
+The paper does not say of which regret. Here it is ρ*B less the reward of the run, so the scatter is that of the rewards
+and costs as well as the policy's own; that of the pseudo-regret, the policy's own alone, stands beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.experiments import calibration
-from budgetbandits.experiments.claims import NAMES, Claim, Tally, percent, tally
+from budgetbandits.experiments.claims import MUCH, NAMES, Claim, Tally, percent, tally
 from budgetbandits.experiments.intervals import (
     RESAMPLES,
     Array,
@@ -26,8 +27,6 @@ from budgetbandits.experiments.intervals import (
 from budgetbandits.experiments.results import BTS, Results
 
 EPSILON_FIRST = "epsilon-first"
-MUCH = 2.0
-"""'Much larger' is at least this many times as large: anything less nobody would call much."""
 
 
 class Ratio(NamedTuple):
@@ -36,6 +35,8 @@ class Ratio(NamedTuple):
     value: Array
     low: Array
     high: Array
+    pseudo: Array
+    """The same ratio of the pseudo-regret's standard deviations, which decides nothing."""
 
     def below(self, bar: float) -> Tally:
         return tally(self.high < bar, self.low > bar)
@@ -45,6 +46,9 @@ class Ratio(NamedTuple):
 
     def text(self, place: int) -> str:
         return f"{self.value[place]:.2f} [{self.low[place]:.2f}, {self.high[place]:.2f}]"
+
+    def beside(self, place: int) -> str:
+        return f"of the pseudo-regret {self.pseudo[place]:.2f} times"
 
 
 @dataclass(frozen=True)
@@ -56,18 +60,22 @@ class Spreads:
     """Problem × policy."""
     again: Array
     """The same of runs drawn again: sample × problem × policy. The runs of different policies are independent."""
+    pseudo: Array
+    """Of the pseudo-regret, problem × policy."""
 
     @classmethod
     def of(cls, results: Results) -> Spreads:
         values = results.values("regret")
-        return cls(results, moments(values).std, resampled_std(values))
+        return cls(results, moments(values).std, resampled_std(values), moments(results.values("pseudo_regret")).std)
 
     def beside(self, policy: str, others: Callable[[Array], Array]) -> Ratio:
         """A policy's standard deviation by what ``others`` makes of the others', along the last axis."""
         own = self.results.policies.index(policy)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found, again = (of[..., own] / others(np.delete(of, own, axis=-1)) for of in (self.std, self.again))
-        return Ratio(found, *bootstrap_interval(again))
+            found, again, pseudo = (
+                of[..., own] / others(np.delete(of, own, axis=-1)) for of in (self.std, self.again, self.pseudo)
+            )
+        return Ratio(found, *bootstrap_interval(again), pseudo)
 
     def beside_policy(self, policy: str, other: str) -> Ratio:
         rest = [each for each in self.results.policies if each != policy]
@@ -91,7 +99,7 @@ def small(calibrated: Spreads, ensemble: Spreads) -> Claim:
         "The paper does not say beside what. Here: surely below the median of the four others'. " + _how(),
         tuple(
             f"{panel}: {calibrated.text(place)}; that of BTS is {on_panels.text(place)} times the median of the "
-            f"others, and {percent(shares[place])} of its mean regret"
+            f"others ({on_panels.beside(place)}), and {percent(shares[place])} of its mean regret"
             for place, panel in enumerate(calibrated.results.groups)
         ),
         on_panels.below(1.0),
@@ -108,7 +116,7 @@ def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
         f"less than that. {_how()}",
         (
             *(
-                f"{panel}: {on_panels.text(place)} times the largest of the others"
+                f"{panel}: {on_panels.text(place)} times the largest of the others ({on_panels.beside(place)})"
                 for place, panel in enumerate(calibrated.results.groups)
             ),
             misses(calibrated.results),
@@ -125,7 +133,10 @@ def steadier_than_epsilon_first(calibrated: Spreads, ensemble: Spreads) -> Claim
         "BTS is much more stable than ε-first.",
         f"The standard deviation of the regret of ε-first is surely at least {MUCH:g} times that of BTS; it fails "
         f"where it is surely less than that. {_how()}",
-        tuple(f"{panel}: {on_panels.text(place)} times" for place, panel in enumerate(calibrated.results.groups)),
+        tuple(
+            f"{panel}: {on_panels.text(place)} times ({on_panels.beside(place)})"
+            for place, panel in enumerate(calibrated.results.groups)
+        ),
         on_panels.above(MUCH),
         on_random.above(MUCH),
         f"random problems at B = {ensemble.results.largest():,.0f}",
