@@ -21,7 +21,7 @@ help:  ## this list
 
 OUT ?= out/paper
 OPTIONS ?=
-paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 4 minutes)
+paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 3 minutes)
 	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
 
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms

@@ -40,6 +40,8 @@ class Tally:
 
     def text(self) -> str:
         """In words, with Wilson's interval of the share that holds if they are many enough to speak of a share."""
+        if self.comparisons == 0:
+            return "nothing was compared."
         if self.could_fail == 0:
             return f"none of {self.comparisons} comparisons could fail."
         of = f"of {self.could_fail} comparisons"
