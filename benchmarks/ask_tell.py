@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from budgetbandits import BudgetedThompson
+from budgetbandits import Allocation, BudgetedThompson
 
 Pair = Callable[[], None]
 """One choice, and the feedback for it."""
@@ -41,7 +41,7 @@ class World:
 
 
 def budgetbandits(world: World) -> Pair:
-    spend = BudgetedThompson().allocate(world.names, budget=1e12, seed=1)
+    spend = Allocation(BudgetedThompson(), world.names, budget=1e12, seed=1)
 
     def pair() -> None:
         arm = spend.ask()

@@ -48,3 +48,15 @@ def _merged(table: NDArray[np.int64]) -> NDArray[np.int64]:
         last = columns.pop()
         columns[-1] = columns[-1] + last
     return np.array(columns).T
+
+
+def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    """The p-value of Pearson's test; cells expecting fewer than 10 are pooled."""
+    expected = probabilities / probabilities.sum() * counts.sum()
+    rare = expected < 10
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    keep = expected > 0
+    assert counts[~keep].sum() == 0
+    return float(stats.chisquare(counts[keep], expected[keep], sum_check=False).pvalue)

@@ -44,19 +44,29 @@ def exceedance(a: float, b: float, c: float, d: float, level: float, classical: 
     """P(ratio > level), accurate in the tail."""
     if classical:
         return float(betaincc(a, b, min(level, 1.0)))
-    if level < 1.0:
-        cost, weights = _quantiles(c, d, 2000)
-        return float(betaincc(a, b, level * cost) @ weights)
-    reward, weights = _quantiles(a, b, 2000)
-    return float(betainc(c, d, reward / level) @ weights)
+    return float(exceedances(a, b, c, d, np.array([level]), nodes=2000)[0])
 
 
-def selection_probabilities(posterior: np.ndarray, classical: bool = False) -> np.ndarray:
-    """P(arm has the largest ratio): a Stieltjes sum over a fine grid of log ratios, which telescopes to 1."""
+def exceedances(a: float, b: float, c: float, d: float, level: np.ndarray, nodes: int = 300) -> np.ndarray:
+    """P(ratio > level) at several levels."""
+    cost, cost_weights = _quantiles(c, d, nodes)
+    reward, reward_weights = _quantiles(a, b, nodes)
+    result = np.empty(len(level))
+    low = level < 1.0
+    result[low] = betaincc(a, b, np.multiply.outer(level[low], cost)) @ cost_weights
+    result[~low] = betainc(c, d, reward / level[~low, None]) @ reward_weights
+    return result
+
+
+def selection_probabilities(posterior: np.ndarray, classical: bool = False, size: int = 1) -> np.ndarray:
+    """P(arm has the largest ratio): a Stieltjes sum over a fine grid of log ratios, which telescopes to 1.
+
+    With ``size`` each row stands for so many equal arms, and the answer is that of one of them.
+    """
     low, high = -25.0, 0.0 if classical else 30.0
     coarse = np.linspace(low, high, 551)
     # First a coarse pass to find where the maximum lives, then a fine one there.
-    product = np.prod([below(row, np.exp(coarse), classical) for row in posterior], axis=0)
+    product = np.prod([below(row, np.exp(coarse), classical) for row in posterior], axis=0) ** size
     inside = coarse[(product > 1e-11) & (product < 1.0 - 1e-11)]
     step = coarse[1] - coarse[0]
     knots = np.linspace(max(low, inside[0] - step), min(high, inside[-1] + step), 1201)
@@ -64,7 +74,7 @@ def selection_probabilities(posterior: np.ndarray, classical: bool = False) -> n
     values = np.array([CubicSpline(knots, below(row, np.exp(knots), classical))(points) for row in posterior])
     chances = np.empty(len(posterior))
     for arm in range(len(posterior)):
-        others = np.prod(np.delete(values, arm, axis=0), axis=0)
+        others = np.prod(np.delete(values, arm, axis=0) ** size, axis=0) * values[arm] ** (size - 1)
         chances[arm] = np.sum(np.diff(values[arm]) * 0.5 * (others[1:] + others[:-1]))
-    assert abs(chances.sum() - 1.0) < 1e-6, chances.sum()
-    return chances / chances.sum()
+    assert abs(size * chances.sum() - 1.0) < 1e-6, chances.sum()
+    return chances / (size * chances.sum())

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from budgetbandits.laws import Array, OutcomeLaw
+from budgetbandits.arrays import Array
+from budgetbandits.laws import OutcomeLaw
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Arm, Problem
 from budgetbandits.simulation import reference

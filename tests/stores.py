@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import uuid
 from functools import partial
 
 import pytest
 
-from budgetbandits.service.stores.sql import migrations
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"
@@ -39,34 +37,6 @@ def postgres(_folder):
             yield partial(PostgresStore, url=f"{address}{mark}options=-csearch_path%3D{schema}")
         finally:
             connection.execute(f"DROP SCHEMA {schema} CASCADE")
-
-
-def old_database(opener, version, tables):
-    """Fill an empty database as of an older version with these rows, past the code of today."""
-    address = opener.keywords
-    if "path" in address:
-        connection = sqlite3.connect(address["path"])
-        mark, database = "?", "sqlite"
-    else:
-        import psycopg
-
-        connection = psycopg.connect(address["url"])
-        mark, database = "%s", "postgresql"
-    for number, statements in migrations(database):
-        for statement in statements if number <= version else ():
-            connection.execute(statement)
-    for table, rows in tables.items():
-        for row in rows:
-            columns, marks = ", ".join(row), ", ".join([mark] * len(row))
-            connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", list(row.values()))
-    if "path" in address:
-        connection.execute(f"PRAGMA user_version = {version}")
-    else:
-        connection.execute("CREATE TABLE migration (number INTEGER PRIMARY KEY)")
-        for number in range(1, version + 1):
-            connection.execute("INSERT INTO migration VALUES (%s)", (number,))
-    connection.commit()
-    connection.close()
 
 
 STORES = {"sqlite": sqlite, "postgres": postgres}

@@ -30,11 +30,11 @@ ARMS = ["search", "social", "mail"]
 
 def fresh(policy="bts", **settings):
     settings = {"budget": 10.0, "cost_max": 2.0, "reward_max": 4.0, "seed": 7} | settings
-    return parse_policy(policy).allocate(ARMS, **settings)
+    return Allocation(parse_policy(policy), ARMS, **settings)
 
 
 def test_the_readme_example():
-    spend = BudgetedThompson().allocate(ARMS, budget=500.0, cost_max=2.0, seed=7)
+    spend = Allocation(BudgetedThompson(), ARMS, budget=500.0, cost_max=2.0, seed=7)
     rng = np.random.default_rng(0)
     while not spend.exhausted:
         arm = spend.ask()
@@ -259,7 +259,7 @@ def test_bad_settings_are_refused(settings, words):
 )
 def test_bad_arms_are_refused(arms, words):
     with pytest.raises(BadParameter, match=words):
-        BudgetedThompson().allocate(arms, budget=1.0)
+        Allocation(BudgetedThompson(), arms, budget=1.0)
 
 
 def damaged(change):
@@ -326,7 +326,7 @@ def test_history_is_not_charged_to_the_budget(policy):
 def test_a_history_that_sums_to_a_last_bit_too_much_is_accepted():
     total = sum([0.1] * 15)
     assert total > 0.1 * 15
-    BudgetedThompson().allocate(ARMS, 5.0, reward_max=0.1, cost_max=0.1, history={"mail": (15, total, total)})
+    Allocation(BudgetedThompson(), ARMS, 5.0, reward_max=0.1, cost_max=0.1, history={"mail": (15, total, total)})
 
 
 def test_a_horizon_ends_an_allocation():

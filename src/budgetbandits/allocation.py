@@ -26,7 +26,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.sampling import SamplingPolicy
 
 VERSION = 1
-TOLERANCE = 1e-9
+ROUNDING = 1e-9
 """Of the budget: what is left by rounding alone is not money."""
 
 
@@ -147,7 +147,7 @@ class Allocation:
 
     @property
     def _budget_gone(self) -> bool:
-        return self._budget - self._spent <= TOLERANCE * self._budget
+        return self._budget - self._spent <= ROUNDING * self._budget
 
     @property
     def pending(self) -> tuple[Ask, ...]:
@@ -199,7 +199,7 @@ class Allocation:
             self._ahead.told(self._policy, self._state, self._rng, arm)  # type: ignore[arg-type]
         del self._open[number]
         self._told_arms[arm] += 1
-        if self._spent + cost <= self._budget * (1.0 + TOLERANCE):
+        if self._spent + cost <= self._budget * (1.0 + ROUNDING):
             self._earned += reward
         self._spent += cost
 

@@ -16,12 +16,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import ProblemError
-
-Array = NDArray[np.float64]
 
 
 def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, NotALattice
-from budgetbandits.laws import Array
 from budgetbandits.problem import Arm, Problem
 
 LARGEST_DENOMINATOR = 10_000

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import ProblemError
-from budgetbandits.laws import LAWS, Array, Copula, Independent, Law, OutcomeLaw, Table
+from budgetbandits.laws import LAWS, Copula, Independent, Law, OutcomeLaw, Table
 
 DRAWS = 256
 """How many outcomes are drawn to try a law out."""

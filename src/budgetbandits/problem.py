@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from budgetbandits import own_laws
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.fingerprint import fingerprint
 from budgetbandits.laws import (
     JOINT_LAWS,
     LAWS,
-    Array,
     Bernoulli,
     Beta,
     Independent,

@@ -212,7 +212,7 @@ def test_an_allocation_written_and_read_goes_on_bit_for_bit(name, stop):
     arms = ["a", "b", "c", "d"]
     settings = {"costs": dict.fromkeys(arms, 1.0)} if "costs" in policy.needs else {}
     settings |= {"cost_floor": 0.2} if "cost_floor" in policy.needs else {}
-    spend = policy.allocate(arms, budget=300.0, cost_max=2.0, reward_max=5.0, seed=3, **settings)
+    spend = Allocation(policy, arms, budget=300.0, cost_max=2.0, reward_max=5.0, seed=3, **settings)
     world = np.random.default_rng(4)
 
     def step(allocation, rng):

@@ -15,7 +15,8 @@ from budgetbandits.policies.ahead import DenseWindow, SparseWindow
 from budgetbandits.policies.ratio import NUMBERS, SURE, envelope, ratio_above, ratios_above
 from budgetbandits.policies.rising import FEWEST, MOST, Rising
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from exact import argmax_probabilities, chi_square, ratio_tail
+from comparing import chi_square
+from quadrature import exceedances, selection_probabilities
 
 FALSE_ALARM = 1e-6
 POSTERIORS = {
@@ -34,12 +35,16 @@ def posterior(name):
     return policy, state
 
 
+def exact_chances(successes, failures, size=1):
+    """By quadrature; with ``size`` the arms come in groups of so many equals, and it is that of one arm of each."""
+    rows = np.column_stack([successes[0], failures[0], successes[1], failures[1]])[::size]
+    return selection_probabilities(rows, size=size)
+
+
 @cache
 def probabilities(name):
     _, state = posterior(name)
-    exact = argmax_probabilities(state.successes, state.failures)
-    assert exact.sum() == pytest.approx(1.0, abs=1e-6)
-    return exact
+    return exact_chances(state.successes, state.failures)
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
@@ -102,8 +107,7 @@ def test_many_arms_by_exceedances():
     rng = np.random.default_rng(5)
     state.successes[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     state.failures[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
-    exact = np.repeat(argmax_probabilities(state.successes, state.failures, size=50), 50)
-    assert exact.sum() == pytest.approx(1.0, abs=1e-5)
+    exact = np.repeat(exact_chances(state.successes, state.failures, size=50), 50)
     ahead = SparseWindow()
     counts = np.bincount([ahead.choose(policy, state, rng) for _ in range(40_000)], minlength=300)
     assert chi_square(counts.reshape(6, 50).sum(axis=1), exact.reshape(6, 50).sum(axis=1)) > FALSE_ALARM
@@ -137,13 +141,13 @@ def test_many_rising_arms_that_are_told_and_retired():
         table[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     for arm in range(300):
         rising.told(policy, state, arm)
-    exact = argmax_probabilities(state.successes, state.failures, size=50) * 50
+    exact = exact_chances(state.successes, state.failures, size=50) * 50
     counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert chi_square(counts, exact) > FALSE_ALARM
     best = int(exact.argmax())
     state.active[best * 50 : best * 50 + 50] = False
     keep = np.repeat(np.arange(6) != best, 50)
-    exact = argmax_probabilities(state.successes[:, keep], state.failures[:, keep], size=50) * 50
+    exact = exact_chances(state.successes[:, keep], state.failures[:, keep], size=50) * 50
     counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert counts[best] == 0
     assert chi_square(np.delete(counts, best), exact) > FALSE_ALARM
@@ -206,7 +210,7 @@ def test_the_envelope_bounds_the_tail_and_draws_it_exactly():
         parameters = [p.item() for p in (successes[0], failures[0], successes[1], failures[1])]
         bound, slope, y = envelope(*parameters, level)
         assert (bound, slope, y) == pytest.approx(envelope(*parameters, level, NUMBERS), rel=1e-13)
-        chance = ratio_tail(level, *parameters).item()
+        chance = exceedances(*parameters, np.array([level])).item()
         assert chance <= bound * (1 + 1e-7) + 1e-12
         _, _, many = ratios_above(successes, failures, level, rounds, rng)
         one = ratio_above(*parameters, level, rounds, rng)
@@ -216,7 +220,7 @@ def test_the_envelope_bounds_the_tail_and_draws_it_exactly():
             assert abs(len(ratios) - rounds * chance) <= 5 * np.sqrt(rounds * chance) + 1
             if len(ratios) > 20:
                 grid = np.geomspace(level, ratios.max(), 200)
-                law = interpolate.PchipInterpolator(grid, 1 - ratio_tail(grid, *parameters) / chance)
+                law = interpolate.PchipInterpolator(grid, 1 - exceedances(*parameters, grid) / chance)
                 assert stats.kstest(ratios, law).pvalue > 1e-7
 
 
@@ -224,7 +228,7 @@ def test_classical_thompson_sampling_is_the_case_of_cost_one():
     """With a posterior that is sure of cost 1, θr/θc ranks as θr does."""
     _, state = posterior("uneven")
     state.successes[1], state.failures[1] = 1e12, 1e-3
-    exact = argmax_probabilities(state.successes, np.maximum(state.failures, 1.0))
+    exact = exact_chances(state.successes, np.maximum(state.failures, 1.0))
     rng = np.random.default_rng(3)
     counts = np.bincount(Thompson().draw(state, rng, 200_000).argmax(axis=1), minlength=4)
     assert chi_square(counts, exact) > FALSE_ALARM

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from budgetbandits.laws import Array
+from budgetbandits.arrays import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.problem import Problem, family
 from budgetbandits.simulation import simulate

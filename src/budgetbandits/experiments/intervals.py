@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-Array = np.ndarray[Any, Any]
+from budgetbandits.arrays import AnyArray
 
 LEVEL = 0.95
 RESAMPLES = 2_000
@@ -22,11 +22,11 @@ SEED = 20150725
 class Moments(NamedTuple):
     """Mean, standard deviation and number of the runs behind them."""
 
-    mean: Array
-    std: Array
-    runs: Array
+    mean: AnyArray
+    std: AnyArray
+    runs: AnyArray
 
-    def at(self, places: Array) -> Moments:
+    def at(self, places: AnyArray) -> Moments:
         """From each row the entry in one column."""
         return Moments(*(np.take_along_axis(part, places, axis=-1) for part in self))
 
@@ -34,13 +34,13 @@ class Moments(NamedTuple):
 class Difference(NamedTuple):
     """A difference of means, its interval, and the two-sided p-value of there being none."""
 
-    value: Array
-    low: Array
-    high: Array
-    p: Array
+    value: AnyArray
+    low: AnyArray
+    high: AnyArray
+    p: AnyArray
 
 
-def moments(values: Array) -> Moments:
+def moments(values: AnyArray) -> Moments:
     """Of the runs along the last axis; a single run has no standard deviation."""
     runs = values.shape[-1]
     mean = values.mean(axis=-1)
@@ -57,7 +57,7 @@ def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
-def student(values: Array, level: float = LEVEL) -> Difference:
+def student(values: AnyArray, level: float = LEVEL) -> Difference:
     """The mean over the last axis against 0; infinitely wide with a single value."""
     mean, std, runs = moments(values)
     with np.errstate(invalid="ignore"):
@@ -73,7 +73,7 @@ def welch(first: Moments, second: Moments, level: float = LEVEL) -> Difference:
         return _against_zero(first.mean - second.mean, np.sqrt(ours + theirs), freedom, level)
 
 
-def _against_zero(value: Array, error: Array, freedom: Array, level: float) -> Difference:
+def _against_zero(value: AnyArray, error: AnyArray, freedom: AnyArray, level: float) -> Difference:
     """Without an error (NaN: a single run) nothing is known; an error of 0 decides every difference."""
     half = np.where(np.isnan(error), np.inf, student_quantile(0.5 + level / 2, np.maximum(freedom, 1)) * error)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -87,7 +87,7 @@ def student_quantile(share: float, freedom: Any) -> Any:
     return special.stdtrit(freedom, share)
 
 
-def holm(p: Array, level: float = LEVEL) -> Array:
+def holm(p: AnyArray, level: float = LEVEL) -> AnyArray:
     """Which of the hypotheses along the last axis Holm rejects: a false one among them with at most 1 - level."""
     order = np.argsort(p, axis=-1)
     steps = np.take_along_axis(p, order, axis=-1) <= (1.0 - level) / np.arange(p.shape[-1], 0, -1)
@@ -96,13 +96,13 @@ def holm(p: Array, level: float = LEVEL) -> Array:
     return rejected
 
 
-def surely(difference: Difference, level: float = LEVEL) -> tuple[Array, Array]:
+def surely(difference: Difference, level: float = LEVEL) -> tuple[AnyArray, AnyArray]:
     """(surely negative, surely positive), Holm over the last axis."""
     rejected = holm(difference.p, level)
     return rejected & (difference.value < 0.0), rejected & (difference.value > 0.0)
 
 
-def against_rivals(of: Moments, own: Array) -> tuple[Array, Array]:
+def against_rivals(of: Moments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Problems × policies, and on each problem the column of one policy: is it (surely lower, surely higher) than
     each of the others? Welch's test, Holm over the others of a problem."""
     problems, policies = of.mean.shape
@@ -111,7 +111,7 @@ def against_rivals(of: Moments, own: Array) -> tuple[Array, Array]:
     return surely(welch(of.at(own[:, None]), rivals))
 
 
-def resampled_std(values: Array) -> Array:
+def resampled_std(values: AnyArray) -> AnyArray:
     """Of problem × policy × run: the standard deviation of the runs drawn again, sample × problem × policy.
 
     The runs of each policy are drawn apart, RESAMPLES times. Drawing from n runs has a variance of (n - 1)/n of
@@ -128,7 +128,7 @@ def resampled_std(values: Array) -> Array:
     return again
 
 
-def bootstrap_interval(again: Array, level: float = LEVEL) -> tuple[Array, Array]:
+def bootstrap_interval(again: AnyArray, level: float = LEVEL) -> tuple[AnyArray, AnyArray]:
     """The middle share of what was drawn again, along the first axis; NaN, which decides nothing, if any is NaN."""
     with np.errstate(invalid="ignore"):
         low, high = np.quantile(again, [0.5 - level / 2, 0.5 + level / 2], axis=0)

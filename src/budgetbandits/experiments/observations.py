@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.claims import MUCH, NAMES, Claim, tally
-from budgetbandits.experiments.intervals import Array, Moments, against_rivals, moments, surely, welch
+from budgetbandits.experiments.intervals import Moments, against_rivals, moments, surely, welch
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import beside_root, games_at, growth_budgets, root_growth, slope_ratio
 
@@ -34,7 +35,7 @@ def lowest(calibrated: Results, ensemble: Results) -> Claim:
     )
 
 
-def bts_against_others(results: Results, budget: float | None = None) -> tuple[Array, Array]:
+def bts_against_others(results: Results, budget: float | None = None) -> tuple[AnyArray, AnyArray]:
     """Problem by problem: BTS is (surely lower than every other policy, surely higher than some other)."""
     of = moments(results.values("pseudo_regret", budget))
     lower, higher = against_rivals(of, np.full(len(of.mean), results.policies.index(BTS)))
@@ -77,7 +78,7 @@ def much_better(calibrated: Results, ensemble: Results) -> Claim:
     )
 
 
-def _times_better(results: Results) -> tuple[Array, Array]:
+def _times_better(results: Results) -> tuple[AnyArray, AnyArray]:
     """Problem by problem: every other policy's mean is surely (at least, for one of them less than) MUCH times that of
     BTS."""
     of = moments(results.values())
@@ -112,7 +113,7 @@ def more_arms(calibrated: Results, ensemble: Results) -> Claim:
     )
 
 
-def _from_few_to_many(results: Results) -> tuple[Array, Array]:
+def _from_few_to_many(results: Results) -> tuple[AnyArray, AnyArray]:
     """(surely falls, surely rises), pair × policy. The groups run through the same seeds: they pair place by place."""
     of = moments(results.values())
     groups = np.array([problem["group"] for problem in results.record["problems"]])

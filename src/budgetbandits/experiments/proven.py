@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.claims import Claim, Tally, tally
-from budgetbandits.experiments.intervals import Array
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import (
@@ -83,14 +83,14 @@ def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple
     )
 
 
-def _beside(each: Bounds, chain: Chain, results: Results) -> Array:
+def _beside(each: Bounds, chain: Chain, results: Results) -> AnyArray:
     """Three rows, a column for each budget: surely below the bound, surely above it, could be above it."""
     mean, error = _measured(each, results)
     upper = np.array(each.upper[chain])
     return np.array([mean + 1.96 * error <= upper, mean - 1.96 * error > upper, upper < np.array(each.trivial)])
 
 
-def _measured(each: Bounds, results: Results) -> tuple[Array, Array]:
+def _measured(each: Bounds, results: Results) -> tuple[AnyArray, AnyArray]:
     """Mean pseudo-regret of BTS and its standard error, at each budget; infinite with a single run."""
     rows = results.table.filter((pl.col("policy") == BTS) & (pl.col("problem") == each.problem))
     summary = rows.group_by("budget").agg(

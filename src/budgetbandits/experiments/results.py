@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.intervals import (
     LEVEL,
-    Array,
     Moments,
     against_rivals,
     moments,
@@ -121,7 +121,7 @@ class Results:
             pl.when(several).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name) for name in spread
         ).drop(f"{name}_over" for name in spread)
 
-    def values(self, metric: str = "pseudo_regret", budget: float | None = None) -> Array:
+    def values(self, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
         """A metric at one budget, problem × policy × run, in the study's order."""
         _known(metric)
         names = [problem["name"] for problem in self.record["problems"]]

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 from scipy import special
 
+from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import NotIndependent
-from budgetbandits.experiments.intervals import Array, Difference, student, student_quantile
+from budgetbandits.experiments.intervals import Difference, student, student_quantile
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
@@ -56,13 +57,13 @@ def root_growth(early: float, middle: float, late: float) -> float:
     return slope[1] / slope[0]
 
 
-def games_at(results: Results, budgets: Sequence[float]) -> Array:
+def games_at(results: Results, budgets: Sequence[float]) -> AnyArray:
     """The pseudo-regret of BTS, problem × run × budget; each run is one game that passes through all budgets."""
     bts = results.policies.index(BTS)
     return np.stack([results.values("pseudo_regret", budget)[:, bts] for budget in budgets], axis=-1)
 
 
-def slope_ratio(games: Array, budgets: tuple[float, float, float]) -> tuple[float, float, float]:
+def slope_ratio(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[float, float, float]:
     """(late slope / early slope, 95 % interval) of runs × three budgets, by the delta method."""
     first, second = _two_slopes(games, budgets)
     ratio = float(second.mean() / first.mean())
@@ -71,7 +72,7 @@ def slope_ratio(games: Array, budgets: tuple[float, float, float]) -> tuple[floa
     return ratio, float(ratio - half), float(ratio + half)
 
 
-def beside_root(games: Array, budgets: tuple[float, float, float]) -> Difference:
+def beside_root(games: AnyArray, budgets: tuple[float, float, float]) -> Difference:
     """The late slope less what it would be if the early one went on like √B: negative is slower growth.
 
     Of problems × runs × three budgets. A difference rather than a ratio: it needs no early slope away from 0.
@@ -80,7 +81,7 @@ def beside_root(games: Array, budgets: tuple[float, float, float]) -> Difference
     return student(second - root_growth(*budgets) * first)
 
 
-def _two_slopes(games: Array, budgets: tuple[float, float, float]) -> tuple[Array, Array]:
+def _two_slopes(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[AnyArray, AnyArray]:
     early, middle, late = budgets
     first = (games[..., 1] - games[..., 0]) / math.log(middle / early)
     return first, (games[..., 2] - games[..., 1]) / math.log(late / middle)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments import calibration
 from budgetbandits.experiments.claims import MUCH, NAMES, Claim, Tally, percent, tally
 from budgetbandits.experiments.intervals import (
     RESAMPLES,
-    Array,
     bootstrap_interval,
     moments,
     resampled_std,
@@ -32,10 +32,10 @@ EPSILON_FIRST = "epsilon-first"
 class Ratio(NamedTuple):
     """A ratio of standard deviations on each problem, with its interval."""
 
-    value: Array
-    low: Array
-    high: Array
-    pseudo: Array
+    value: AnyArray
+    low: AnyArray
+    high: AnyArray
+    pseudo: AnyArray
     """The same ratio of the pseudo-regret's standard deviations, which decides nothing."""
 
     def below(self, bar: float) -> Tally:
@@ -56,11 +56,11 @@ class Spreads:
     """The standard deviations of the regret at a study's largest budget."""
 
     results: Results
-    std: Array
+    std: AnyArray
     """Problem × policy."""
-    again: Array
+    again: AnyArray
     """The same of runs drawn again: sample × problem × policy. The runs of different policies are independent."""
-    pseudo: Array
+    pseudo: AnyArray
     """Of the pseudo-regret, problem × policy."""
 
     @classmethod
@@ -68,7 +68,7 @@ class Spreads:
         values = results.values("regret")
         return cls(results, moments(values).std, resampled_std(values), moments(results.values("pseudo_regret")).std)
 
-    def beside(self, policy: str, others: Callable[[Array], Array]) -> Ratio:
+    def beside(self, policy: str, others: Callable[[AnyArray], AnyArray]) -> Ratio:
         """A policy's standard deviation by what ``others`` makes of the others', along the last axis."""
         own = self.results.policies.index(policy)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -167,15 +167,15 @@ def _how() -> str:
     return f"Surely: the 95 % interval of the ratio says so, by a bootstrap over the runs ({RESAMPLES:,} resamples)."
 
 
-def _median(of: Array) -> Array:
+def _median(of: AnyArray) -> AnyArray:
     return np.asarray(np.median(of, axis=-1))
 
 
-def _largest(of: Array) -> Array:
+def _largest(of: AnyArray) -> AnyArray:
     return np.asarray(of.max(axis=-1))
 
 
-def _mean(values: Array) -> str:
+def _mean(values: AnyArray) -> str:
     if len(values) == 0:
         return "–"
     if len(values) == 1:

@@ -10,18 +10,16 @@ round.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.intervals import SEED
 from budgetbandits.experiments.results import Results
 
 RESAMPLES = 1_000
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)

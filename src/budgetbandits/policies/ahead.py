@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.base import Array, State
+from budgetbandits.arrays import Array
+from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import SamplingPolicy, SparseSamplingPolicy
 
 WINDOW = 64

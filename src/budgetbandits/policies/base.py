@@ -14,19 +14,15 @@ Rewards and costs are numbers in [0, 1]. Feedback may come late, in batches, in 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
-
-if TYPE_CHECKING:
-    from budgetbandits.allocation import Allocation
-
-Array = NDArray[np.float64]
 
 KNOWLEDGE = {
     "budget": "the budget, in units of the largest possible cost",
@@ -124,12 +120,6 @@ class Policy(ABC):
         return self.name + "".join(
             (":" if i == 0 else ",") + f"{f.name}={float(getattr(self, f.name))}" for i, f in enumerate(changed)
         )
-
-    def allocate(self, arms: Sequence[str], budget: float, **settings: Any) -> Allocation:
-        """Spend ``budget`` on these arms by `ask` and `tell`; the settings are those of `Allocation`."""
-        from budgetbandits.allocation import Allocation  # the driver imports the policies, so not at the top
-
-        return Allocation(self, arms, budget, **settings)
 
     def take(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Exactly what this policy needs out of ``known``, checked."""

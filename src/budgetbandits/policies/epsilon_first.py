@@ -21,8 +21,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.base import Array, State, best
+from budgetbandits.policies.base import State, best
 from budgetbandits.policies.estimates import Tally, TallyPolicy
 from budgetbandits.policies.kube import SLACK
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.policies.base import Array, Policy, State, best, first_pull
+from budgetbandits.policies.base import Policy, State, best, first_pull
 
 
 def either(condition: Any, yes: Any, no: Any) -> Any:

@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.policies.base import Array, State, first_pull
+from budgetbandits.arrays import Array
+from budgetbandits.policies.base import State, first_pull
 from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
 
 SLACK = 1e-9

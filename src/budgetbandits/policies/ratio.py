@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from budgetbandits.policies.base import Array
+from budgetbandits.arrays import Array
 
 SURE = 0.25
 """Above this chance in a round, plain draws are cheaper than proposals."""

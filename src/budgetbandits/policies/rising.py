@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.policies.base import Array, State
+from budgetbandits.arrays import Array
+from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import Arms, SparseSamplingPolicy
 
 FEWEST, WANTED, MOST = 3.5, 5.5, 8.0

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.policies.base import Array, Policy, State, best
+from budgetbandits.arrays import Array
+from budgetbandits.policies.base import Policy, State, best
 from budgetbandits.policies.ratio import SURE
 
 Arms = NDArray[np.int64]

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.policies.base import Array, State, best
+from budgetbandits.arrays import Array
+from budgetbandits.policies.base import State, best
 from budgetbandits.policies.ratio import envelope, envelope_of_one, proposal, ratio_above, ratios_above
 from budgetbandits.policies.sampling import Arms, SamplingPolicy, SparseSamplingPolicy
 
@@ -64,7 +65,8 @@ class BetaThompson(SamplingPolicy):
 class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
     """Budgeted Thompson Sampling, the paper's algorithm.
 
-    >>> spend = BudgetedThompson().allocate(["search", "mail"], budget=100.0, seed=7)
+    >>> from budgetbandits import Allocation
+    >>> spend = Allocation(BudgetedThompson(), ["search", "mail"], budget=100.0, seed=7)
     >>> while not spend.exhausted:
     ...     arm = spend.ask()
     ...     spend.tell(arm, reward=1.0, cost=0.25 if arm == "mail" else 1.0)

@@ -17,7 +17,7 @@ from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, St
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, Limits, Status, to_micros, to_units
-from budgetbandits.service.mind import Draws, Mind, rises, tags
+from budgetbandits.service.mind import Mind, rises, tags
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
 
 HOLD_SECONDS = 3600.0
@@ -83,7 +83,6 @@ class Campaigns:
             "cost_max": max(caps),
             "known": _scaled(known or {}, list(arms), amount, max(caps)),
             "rising": rises(rule, len(arms)),
-            "draws": Draws.VERSION,
         }
         if daily_cap is not None:
             settings["daily_cap"] = to_micros(daily_cap, "daily_cap")

@@ -40,8 +40,6 @@ class Draws:
     """A generator for each decision and purpose, seeded by a digest of both. One object for each purpose, seeded anew
     each time."""
 
-    VERSION = 2
-
     def __init__(self) -> None:
         self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
         self._ready = dict.fromkeys(self._generators, "")
@@ -61,17 +59,6 @@ class Draws:
             "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
         }  # fmt: skip
         self._ready[purpose] = decision
-
-
-class FirstDraws(Draws):
-    """How campaigns drew that were created before: slower, and kept so that their past can be replayed."""
-
-    def prepare(self, decision: str, purpose: Purpose) -> None:
-        pass
-
-    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
-        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=16).digest()
-        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
 @dataclass
@@ -99,8 +86,7 @@ class Mind:
     @classmethod
     def new(cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]) -> Mind:
         state = policy.start(len(names), settings["known"])
-        draws = Draws() if settings.get("draws") == Draws.VERSION else FirstDraws()
-        mind = cls(policy, state, list(names), np.array(caps, dtype=np.int64), draws)
+        mind = cls(policy, state, list(names), np.array(caps, dtype=np.int64), Draws())
         if settings.get("rising"):
             mind.rising = Rising()
             mind._begin_rising()
@@ -245,8 +231,6 @@ def rises(policy: Policy, arms: int) -> bool:
 
 def tags(row: Campaign) -> list[str]:
     """The tags of the campaign's latest changes, the newest first."""
-    if "tag" in row.learned:  # as databases of version 2 have it
-        return [row.learned["tag"]]
     return list(row.learned.get("tags", ()))
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.kube import SLACK
@@ -24,7 +25,7 @@ from budgetbandits.problem import Problem
 from budgetbandits.simulation.draws import new_stream
 from budgetbandits.simulation.exploring import explore_then_exploit
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
-from budgetbandits.simulation.tables import Array, Tables, padded
+from budgetbandits.simulation.tables import Tables, padded
 
 STRETCH = 64
 """Pulls drawn at once where the game may end among them."""

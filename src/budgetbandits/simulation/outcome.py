@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits import oracle
+from budgetbandits.arrays import Array
 from budgetbandits.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

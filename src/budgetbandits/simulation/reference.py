@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import RoundLimit
-from budgetbandits.laws import Array
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Arm, Problem
 

@@ -8,10 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.laws import Bernoulli, Independent, Law
 from budgetbandits.problem import Arm, Problem
-
-Array = NDArray[np.float64]
 
 FINEST = 1_000_000
 """The finest lattice whose steps are counted: sums stay exact up to 2^53 steps, a budget of nine billion."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, NotIndependent
-from budgetbandits.laws import Array, Independent
+from budgetbandits.laws import Independent
 from budgetbandits.oracle import best_arms, best_ratio, gaps, ratios
 from budgetbandits.problem import Problem
 

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from budgetbandits.laws import Array
+from budgetbandits.arrays import Array
 from budgetbandits.oracle import best_ratio, gaps
 from budgetbandits.problem import Problem
 from budgetbandits.theory.divergence import shifted_entropy

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
-from budgetbandits.laws import Array
 from budgetbandits.theory.divergence import shifted_entropy
 
 EXACT_PULLS = 512

@@ -47,13 +47,12 @@ AT_HAND = 10_000
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
-    """(number, statements) of every migration in order; one with a database in its name is empty for others."""
+    """(number, statements) of every migration in order."""
     steps = []
     for entry in resources.files(MIGRATIONS).iterdir():
         if entry.name.endswith(".sql"):
-            number, only = int(entry.name.split("_")[0]), entry.name.split(".")[1:-1]
             text = entry.read_text(encoding="utf-8").replace("COUNTED_KEY", COUNTED_KEY[database])
-            steps.append((number, [] if only and database not in only else list(_statements(text))))
+            steps.append((int(entry.name.split("_")[0]), list(_statements(text))))
     return sorted(steps)
 
 

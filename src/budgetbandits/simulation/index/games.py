@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_number
@@ -23,7 +24,7 @@ from budgetbandits.simulation.index.probing import one_pull_each
 from budgetbandits.simulation.index.rules import EXTRAS, IndexRule, compiled, completed
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
-from budgetbandits.simulation.tables import Array, Tables
+from budgetbandits.simulation.tables import Tables
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.errors import NotANumber
 from budgetbandits.fingerprint import fingerprint, ours
-from budgetbandits.laws import Array, OutcomeLaw
+from budgetbandits.laws import OutcomeLaw
 from budgetbandits.policies.base import State
 from budgetbandits.policies.estimates import IndexPolicy, Tally
 from budgetbandits.problem import Arm, Problem

@@ -13,6 +13,7 @@ from numba import njit
 
 from budgetbandits.simulation.binomials import binomial
 from budgetbandits.simulation.draws import geometric, uniform
+from budgetbandits.simulation.reference import TOLERANCE
 
 # Places in the whole-number ledger and in the float ledger.
 SPENT_STEPS, CHECKPOINT, ROUNDS = 0, 1, 2
@@ -20,7 +21,6 @@ REWARD, SPENT, SPENT_ERROR = 0, 1, 2
 
 FINISHED = -1
 SETTLED = -2
-TOLERANCE = 1e-9
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,5 @@
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
+-- day and today: what the decisions of the latest day hold and were charged, for daily caps.
 CREATE TABLE campaign (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -12,6 +13,8 @@ CREATE TABLE campaign (
     learned TEXT NOT NULL,
     version BIGINT NOT NULL DEFAULT 0,
     created_at DOUBLE PRECISION NOT NULL,
+    day BIGINT NOT NULL DEFAULT 0,
+    today BIGINT NOT NULL DEFAULT 0,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND spent + held <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
 );
@@ -28,12 +31,17 @@ CREATE TABLE arm (
     UNIQUE (campaign, name)
 );
 
+-- Whoever has fallen behind reads the arms that changed since.
+CREATE INDEX arm_version ON arm (campaign, version);
+
+-- The states are compared one by one: for IN, SQLite makes a table of them at every row it writes, which takes as long as
+-- writing the row.
 CREATE TABLE decision (
     id TEXT PRIMARY KEY,
     campaign TEXT NOT NULL REFERENCES campaign (id),
     arm BIGINT NOT NULL,
     hold BIGINT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'settled', 'voided', 'expired')),
+    state TEXT NOT NULL CHECK (state = 'pending' OR state = 'settled' OR state = 'voided' OR state = 'expired'),
     charged BIGINT NOT NULL DEFAULT 0,
     overrun BIGINT NOT NULL DEFAULT 0,
     reported BOOLEAN NOT NULL,
@@ -60,3 +68,18 @@ CREATE TABLE event (
 );
 
 CREATE INDEX event_campaign ON event (campaign, seq);
+
+-- Keys are kept as digests: whoever reads the database cannot use them.
+CREATE TABLE api_key (
+    prefix TEXT PRIMARY KEY,
+    digest TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    campaign TEXT REFERENCES campaign (id),
+    created_at DOUBLE PRECISION NOT NULL
+);
+
+-- What /readyz writes to see whether anything can be written.
+CREATE TABLE heartbeat (
+    number INTEGER PRIMARY KEY,
+    at DOUBLE PRECISION NOT NULL
+);
