@@ -173,7 +173,7 @@ def test_the_lower_bound_is_a_slope_and_has_no_value_at_a_budget(bounds):
         growth.append(said[said.index("growth per ln B, as B → ∞") :])
     assert growth[0] == growth[1]
     lower = json.loads(bounds("--budget", 1_000, "--json"))["constants"]["lower"]
-    assert re.search(rf"any good policy, at least +{lower:.0f}\n", growth[0])
+    assert re.search(rf"any good policy, at least +{lower:.1f}\n", growth[0])
 
 
 def test_a_bound_that_says_nothing_says_so(bounds):

@@ -11,7 +11,7 @@ from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments.slopes import beside_root, growth_budgets, root_growth, slope_ratio, slopes
 from budgetbandits.laws import Table
 from budgetbandits.problem import Arm
-from budgetbandits.report import write_report
+from budgetbandits.report.page import write_report
 from budgetbandits.theory import lower_constant
 from studies import small
 

@@ -13,7 +13,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments import worst_case as worst
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import write_report
+from budgetbandits.report.page import write_report
 from studies import small
 
 BUDGETS = (1_000.0, 4_000.0, 16_000.0)

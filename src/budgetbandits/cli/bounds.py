@@ -15,6 +15,7 @@ from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.oracle import best_arms, best_ratio, gaps, reward_bounds
 from budgetbandits.problem import Problem
+from budgetbandits.report.words import number, short
 from budgetbandits.theory import (
     UpperBound,
     bts_constant,
@@ -109,7 +110,7 @@ def _show(
         table.add_row(
             escape(problem.names[arm.arm]),
             *(f"{value:.2g}" for value in (arm.gap, arm.gamma, arm.delta, arm.epsilon)),
-            *(_short(value) for value in (arm.first_pulls, arm.lucky_samples, arm.waiting, arm.pulls, arm.regret)),
+            *(short(value) for value in (arm.first_pulls, arm.lucky_samples, arm.waiting, arm.pulls, arm.regret)),
         )
     console = Console()
     console.print(table)
@@ -133,35 +134,20 @@ def _show(
         ("the regret of any good policy, at least", lower),
     ]
     totals = [
-        ("the optimum R*", _count(low) if low == high else f"{_count(low)} to {_count(high)}"),
+        ("the optimum R*", number(low) if low == high else f"{number(low)} to {number(high)}"),
         ("regret at most, the paper's chain", _useful(bounds["paper"])),
         ("regret at most, the sharper chain", _useful(bounds["sharp"])),
-        ("regret at most whatever is played", _count(bounds[chain].trivial)),
+        ("regret at most whatever is played", number(bounds[chain].trivial)),
     ]
     for name, value in totals:
         console.print(f"{name:42} {value}", highlight=False)
     console.print("\ngrowth per ln B, as B → ∞", highlight=False)
     for name, slope in slopes:
-        console.print(f"  {name:40} {_count(slope)}", highlight=False)
+        console.print(f"  {name:40} {number(slope)}", highlight=False)
     if lower > 0.0:
-        console.print(f"  {'Theorem 1 by the least':40} {_count(ours / lower)} times", highlight=False)
+        console.print(f"  {'Theorem 1 by the least':40} {number(ours / lower)} times", highlight=False)
 
 
 def _useful(bound: UpperBound) -> str:
     """The bound, and whether it says anything."""
-    return _count(bound.regret) + ("" if bound.says_something else " (says nothing: see below)")
-
-
-def _short(value: float) -> str:
-    """Three digits and K, M or G: a table of 80 columns has no more room."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "K")):
-        if unit <= value < 1e12:
-            scale = 1e3 if letter == "K" else unit
-            return f"{value / scale:.3g}{letter}"
-    return f"{value:.1e}".replace("e+", "e") if 1e12 <= value < math.inf else _count(value)
-
-
-def _count(value: float) -> str:
-    if not math.isfinite(value):
-        return "∞"
-    return f"{value:.3g}" if abs(value) < 10 or abs(value) >= 1e7 else f"{value:,.0f}"
+    return number(bound.regret) + ("" if bound.says_something else " (says nothing: see below)")

@@ -116,8 +116,8 @@ def compare_command(
 
 def _show_comparison(results: Results, budget: float | None, metric: str) -> None:
     from budgetbandits.experiments.results import BETTER
-    from budgetbandits.report.figures import label
-    from budgetbandits.report.page import number
+    from budgetbandits.policies.names import label
+    from budgetbandits.report.words import number
 
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
@@ -168,7 +168,7 @@ def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
 
 
 def _show_report(folder: Path, found: Findings | None = None) -> None:
-    from budgetbandits.report import write_report
+    from budgetbandits.report.page import write_report
 
     page = write_report(folder, found)
     Console().print(f"The report is {page}", highlight=False, soft_wrap=True)

@@ -9,9 +9,6 @@ import numpy as np
 
 from budgetbandits.experiments.intervals import wilson
 
-NAMES = {"bts": "BTS", "epsilon-first": "ε-first", "pd-bwk": "PD-BwK", "ucb-bv1": "UCB-BV1", "kube": "KUBE"}
-"""The policies the paper simulates."""
-
 BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
 UNDECIDED, SAYS_NOTHING, PROVEN = "undecided", "says nothing here", "proven"
 VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING, PROVEN)

@@ -16,7 +16,7 @@ import polars as pl
 
 from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments import calibration
-from budgetbandits.experiments.claims import MUCH, NAMES, Claim, Tally, percent, tally
+from budgetbandits.experiments.claims import MUCH, Claim, Tally, percent, tally
 from budgetbandits.experiments.intervals import (
     RESAMPLES,
     bootstrap_interval,
@@ -25,6 +25,7 @@ from budgetbandits.experiments.intervals import (
     wilson,
 )
 from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.policies.names import NAMES
 
 EPSILON_FIRST = "epsilon-first"
 

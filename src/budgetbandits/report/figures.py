@@ -18,9 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from budgetbandits.experiments.claims import NAMES
 from budgetbandits.experiments.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.policies.names import label
+from budgetbandits.report.words import short
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]
@@ -43,10 +44,6 @@ STYLE: Any = {
 }
 MANY = 12
 """Panels in one figure; further groups are left to the tables."""
-
-
-def label(policy: str) -> str:
-    return NAMES.get(policy, policy)
 
 
 def look(place: int) -> dict[str, Any]:
@@ -109,16 +106,13 @@ def _regret_panel(axis: Axes, summary: pl.DataFrame, results: Results, group: st
         axis.xaxis.set_minor_formatter(NullFormatter())
     else:
         axis.set_xlim(left=0)
-    axis.xaxis.set_major_formatter(FuncFormatter(short))
+    axis.xaxis.set_major_formatter(FuncFormatter(on_axis))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def short(value: float, _: int = 0) -> str:
-    """200, 5K, 1M: a number on an axis."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
-        if value >= unit:
-            return f"{value / unit:.3g}{letter}"
-    return f"{value:.3g}"
+def on_axis(value: float, _: int = 0) -> str:
+    """A number as Matplotlib asks for it, with its place."""
+    return short(value)
 
 
 def round_numbers(low: float, high: float) -> list[float]:
@@ -176,7 +170,7 @@ def _diagonal(axis: Axes, low: float, high: float) -> None:
     axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for scale in (axis.xaxis, axis.yaxis):
         scale.set_major_locator(FixedLocator(round_numbers(low, high)))
-        scale.set_major_formatter(FuncFormatter(short))
+        scale.set_major_formatter(FuncFormatter(on_axis))
         scale.set_minor_formatter(NullFormatter())
     axis.set_box_aspect(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,9 @@ from budgetbandits.experiments import paper, worst_case
 from budgetbandits.experiments.intervals import against_rivals, bootstrap_interval, moments, resampled_std
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import slopes
+from budgetbandits.policies.names import label
 from budgetbandits.report import figures, theory_figures
+from budgetbandits.report.words import number, short
 
 SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
@@ -46,17 +47,10 @@ def _template() -> Any:
         undefined=StrictUndefined,
     )
     environment.filters["number"] = number
-    environment.filters["short"] = figures.short
-    environment.filters["policy"] = figures.label
+    environment.filters["short"] = short
+    environment.filters["policy"] = label
     environment.filters["interval"] = theory_figures.interval
     return environment.get_template("report.html")
-
-
-def number(value: float | None) -> str:
-    """Three digits or so, thousands set off."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 1 else f"{value:,.3g}"
 
 
 def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
@@ -123,7 +117,7 @@ def _study_content(results: Results, folder: Path) -> dict[str, Any]:
     problems = len(results.record["problems"])
     return {
         "title": results.record["name"],
-        "lead": f"{problems} problem{'s' * (problems > 1)}, {', '.join(map(figures.label, results.policies))}; "
+        "lead": f"{problems} problem{'s' * (problems > 1)}, {', '.join(map(label, results.policies))}; "
         f"{results.record['runs']} runs, budgets up to {results.largest():,.0f}.",
         "warning": None,
         "claims": [],

@@ -17,7 +17,8 @@ from budgetbandits.experiments.proven import Bounds
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.experiments.worst_case import Exponent, Growth
-from budgetbandits.report.figures import COLOURS, STYLE, label, look, round_numbers, short
+from budgetbandits.policies.names import label
+from budgetbandits.report.figures import COLOURS, STYLE, look, on_axis, round_numbers
 
 
 def bounds_over_regret(calibrated: Results, panels: Sequence[Bounds]) -> Figure:
@@ -36,7 +37,7 @@ def bounds_over_regret(calibrated: Results, panels: Sequence[Bounds]) -> Figure:
             axis.set(yscale="log")
             axis.set_title(panel.group)
             _budget_axis(axis, budgets)
-            axis.yaxis.set_major_formatter(FuncFormatter(short))
+            axis.yaxis.set_major_formatter(FuncFormatter(on_axis))
         for axis in axes[:, 0]:
             axis.set_ylabel("regret")
         for axis in axes[-1]:
@@ -71,7 +72,7 @@ def slope_of_the_lower_bound(calibrated: Results, panels: Sequence[Bounds]) -> F
             axis.set_title(panel.group, fontsize=8.5)
             axis.set_xlabel("budget")
             _budget_axis(axis, budgets)
-            axis.yaxis.set_major_formatter(FuncFormatter(short))
+            axis.yaxis.set_major_formatter(FuncFormatter(on_axis))
         axes[0, 0].set_ylabel("regret of BTS")
         figure.tight_layout()
     return figure
@@ -85,7 +86,7 @@ def _budget_axis(axis: Axes, budgets: np.ndarray[Any, Any]) -> None:
     axis.set(xscale="log", xlim=(budgets[0] * 0.9, budgets[-1] * 1.1))
     axis.xaxis.set_major_locator(FixedLocator(round_numbers(budgets[0], budgets[-1])))
     axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_major_formatter(FuncFormatter(short))
+    axis.xaxis.set_major_formatter(FuncFormatter(on_axis))
 
 
 def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:
@@ -114,7 +115,7 @@ def growth_beside_the_bound(slopes: pl.DataFrame) -> Figure:
             axis.axhline(1.0, color="#555555", linewidth=0.9, linestyle="--")
             axis.set(xscale="log", xlabel="budget")
             axis.set_title(group)
-            axis.xaxis.set_major_formatter(FuncFormatter(short))
+            axis.xaxis.set_major_formatter(FuncFormatter(on_axis))
             axis.xaxis.set_minor_formatter(NullFormatter())
             if len(problems) > 1:
                 names = [problem.removeprefix(group).strip(" /") for problem in problems]
@@ -166,7 +167,7 @@ def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth) -> None:
     axis.yaxis.set_major_locator(FixedLocator(round_numbers(low, high)))
     axis.xaxis.set_major_locator(FixedLocator(_spread_out(rows["budget"].unique().sort().to_numpy())))
     for scale in (axis.xaxis, axis.yaxis):
-        scale.set_major_formatter(FuncFormatter(short))
+        scale.set_major_formatter(FuncFormatter(on_axis))
         scale.set_minor_formatter(NullFormatter())
 
 
