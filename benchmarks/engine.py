@@ -19,9 +19,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from budgetbandits import BudgetedThompson, Problem, parse_policy, simulate
-from budgetbandits.simulation import Player, reference
-from budgetbandits.simulation.draws import gamma, new_stream, uniform
+from budgetbandits.simulation import reference
+from budgetbandits.simulation.compiled.draws import gamma, new_stream, uniform
 from budgetbandits.simulation.engines import player, warm_up
+from budgetbandits.simulation.simulate import Player
 
 Array = NDArray[np.float64]
 

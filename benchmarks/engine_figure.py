@@ -16,9 +16,9 @@ import numpy as np
 from engine import problems
 
 from budgetbandits import Problem
-from budgetbandits.simulation.tables import Tables
+from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.thompson import planning
-from budgetbandits.simulation.thompson.games import COUNTER_NAMES, Run, Settings, engine_laws
+from budgetbandits.simulation.thompson.player import COUNTER_NAMES, Run, Settings, engine_laws
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

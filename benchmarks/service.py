@@ -104,7 +104,7 @@ async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seco
 @contextlib.contextmanager
 def server(store: str) -> Iterator[str]:
     """A server of its own on an empty store; gives the admin key."""
-    start = "from budgetbandits.launcher import main; main()"
+    start = "from budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(PORT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

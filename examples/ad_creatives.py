@@ -13,7 +13,7 @@ import uuid
 from local_service import compare, service
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service.client import Client
+from budgetbandits.client import Client
 
 BUDGET = 300.00
 CAP = 0.40

@@ -12,7 +12,7 @@ import uuid
 from local_service import compare, service
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service.client import Client
+from budgetbandits.client import Client
 
 BUDGET = 5.00
 LONGEST = 1500

@@ -20,7 +20,7 @@ def service():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    start = "from budgetbandits.launcher import main; main()"
+    start = "from budgetbandits.__main__ import main; main()"
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(
             [sys.executable, "-c", start, "serve", "--port", str(port)],

@@ -14,7 +14,7 @@ import uuid
 from local_service import compare, service
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service.client import AsyncClient, Client
+from budgetbandits.client import AsyncClient, Client
 
 BUDGET = 250.00
 WORKERS = 8

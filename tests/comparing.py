@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from budgetbandits.simulation import Player
+from budgetbandits.simulation.simulate import Player
 
 FALSE_ALARM = 1e-6
 """Probability that one call of `smallest_p` fails although the distributions agree, after Bonferroni."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from budgetbandits.simulation.thompson import rounds
-from budgetbandits.simulation.thompson.games import COUNTER_NAMES, FiniteLaws, Run, SampledLaws, Settings
+from budgetbandits.simulation.thompson.player import COUNTER_NAMES, FiniteLaws, Run, SampledLaws, Settings
 
 
 def bernoulli(reward_means: Sequence[float], cost_means: Sequence[float]) -> FiniteLaws:

@@ -18,7 +18,7 @@ def free_port():
 
 def serving(folder, port):
     """A server on the database of this folder, ready when this returns; what it says goes into the file ``said``."""
-    start = "from budgetbandits.launcher import main; main()"
+    start = "from budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--port", str(port)]
     with (folder / "said").open("w") as said:
         server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)

@@ -4,15 +4,17 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
+import budgetbandits
 from budgetbandits import POLICIES, Problem, family
-from budgetbandits.launcher import main
+from budgetbandits.__main__ import main
 
 
 def run(*arguments):
-    command = [sys.executable, "-c", "from budgetbandits.launcher import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-m", "budgetbandits", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -124,6 +126,33 @@ def test_help_is_there():
     assert done.returncode == 0
     for command in ("simulate", "policies", "problem", "demo"):
         assert command in done.stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"budgetbandits {version('budgetbandits')}\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "without"),
+    [
+        ("import budgetbandits", "numpy"),
+        ("import budgetbandits.client", "numpy"),
+        ("from budgetbandits.cli import app", "scipy.special"),
+        ("from budgetbandits.cli import app", "numba"),
+        ("from budgetbandits.cli import app", "polars"),
+    ],
+)
+def test_what_takes_long_to_import_is_imported_late(start, without):
+    code = f"{start}; import sys; sys.exit({without!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there_and_no_other():
+    for name in budgetbandits.__all__:
+        assert getattr(budgetbandits, name) is not None
+    assert set(budgetbandits.__all__) <= set(dir(budgetbandits))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = budgetbandits.nothing
 
 
 def test_the_core_imports_no_extra():

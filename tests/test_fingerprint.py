@@ -18,7 +18,7 @@ from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments.plan import Cell, Experiment, NamedProblem
 from budgetbandits.fingerprint import fingerprint
 from budgetbandits.policies.estimates import IndexPolicy
-from budgetbandits.simulation import identity_of
+from budgetbandits.simulation.simulate import identity_of
 from own_rules import Forgetful
 
 PROBLEM = Problem.bernoulli([0.5, 0.6], [0.4, 0.3])

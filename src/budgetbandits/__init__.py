@@ -1,11 +1,16 @@
 """Budgeted multi-armed bandits: choose well when every choice has an unknown payoff and an unknown price."""
 
-from budgetbandits.allocation import Allocation, Ask
-from budgetbandits.oracle import Optimum, best_arms, best_ratio, optimum
-from budgetbandits.policies import POLICIES, parse_policy
-from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.problem import Arm, Problem, family
-from budgetbandits.simulation import Outcome, simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from budgetbandits.allocation import Allocation, Ask
+    from budgetbandits.oracle import Optimum, best_arms, best_ratio, optimum
+    from budgetbandits.policies import POLICIES, parse_policy
+    from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+    from budgetbandits.problem import Arm, Problem, family
+    from budgetbandits.simulation.outcome import Outcome
+    from budgetbandits.simulation.simulate import simulate
 
 __all__ = [
     "POLICIES",
@@ -26,3 +31,26 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "allocation": ("Allocation", "Ask"),
+    "oracle": ("Optimum", "best_arms", "best_ratio", "optimum"),
+    "policies": ("POLICIES", "parse_policy"),
+    "policies.thompson": ("BudgetedThompson", "Thompson"),
+    "problem": ("Arm", "Problem", "family"),
+    "simulation.outcome": ("Outcome",),
+    "simulation.simulate": ("simulate",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: the client and the command line need no SciPy to start."""
+    for module, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

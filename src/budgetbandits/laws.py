@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
+import scipy
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import ProblemError
@@ -162,7 +162,7 @@ class Beta(Law):
         return rng.beta(self.a, self.b, size)
 
     def quantile(self, level: Array) -> Array:
-        return np.asarray(special.betaincinv(self.a, self.b, level))
+        return np.asarray(scipy.special.betaincinv(self.a, self.b, level))
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,8 @@ class Copula(OutcomeLaw):
         cost_score = rng.standard_normal(size)
         own = rng.standard_normal(size) * math.sqrt(1.0 - self.correlation**2)
         reward_score = self.correlation * cost_score + own
-        return self.reward.quantile(special.ndtr(reward_score)), self.cost.quantile(special.ndtr(cost_score))
+        reward_level, cost_level = scipy.special.ndtr(reward_score), scipy.special.ndtr(cost_score)
+        return self.reward.quantile(reward_level), self.cost.quantile(cost_level)
 
     def cost_atoms(self) -> tuple[Array, Array, Array] | None:
         atoms = self.cost.atoms()
@@ -336,20 +337,20 @@ class Copula(OutcomeLaw):
         nodes, weights = _legendre()
         atoms = self.reward.atoms()
         if atoms is None:
-            cost_score = special.ndtri(lower + (upper - lower) * (nodes + 1.0) / 2.0)
+            cost_score = scipy.special.ndtri(lower + (upper - lower) * (nodes + 1.0) / 2.0)
             scores, score_weights = _hermite()
-            levels = special.ndtr(self.correlation * cost_score[:, None] + spread * scores)
+            levels = scipy.special.ndtr(self.correlation * cost_score[:, None] + spread * scores)
             expected = self.reward.quantile(levels) @ (score_weights / score_weights.sum())
             return float(expected @ weights / 2.0)
-        cuts = special.ndtri(np.minimum(np.cumsum(atoms[1]), 1.0)[:-1])
+        cuts = scipy.special.ndtri(np.minimum(np.cumsum(atoms[1]), 1.0)[:-1])
         # the expected reward changes fastest where the cost's score makes a cut even: the pieces meet there
-        middles = special.ndtr(cuts / self.correlation) if self.correlation else np.zeros(0)
+        middles = scipy.special.ndtr(cuts / self.correlation) if self.correlation else np.zeros(0)
         edges = np.unique(np.concatenate([[lower, upper], middles[(middles > lower) & (middles < upper)]]))
         total = 0.0
         for start, stop in itertools.pairwise(edges):
-            cost_score = special.ndtri(start + (stop - start) * (nodes + 1.0) / 2.0)
+            cost_score = scipy.special.ndtri(start + (stop - start) * (nodes + 1.0) / 2.0)
             with np.errstate(divide="ignore", invalid="ignore"):  # spread 0: the score alone decides, by ±inf
-                reached = special.ndtr((cuts - self.correlation * cost_score[:, None]) / spread)
+                reached = scipy.special.ndtr((cuts - self.correlation * cost_score[:, None]) / spread)
             steps = np.diff(np.hstack([np.zeros((len(nodes), 1)), reached, np.ones((len(nodes), 1))]))
             total += float(weights @ (steps @ atoms[0])) / 2.0 * (stop - start)
         return total / (upper - lower)

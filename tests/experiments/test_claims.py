@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from budgetbandits.experiments import observations, proven, spreads
-from budgetbandits.experiments.claims import (
+from budgetbandits.experiments.paper import observations, proven, spreads
+from budgetbandits.experiments.paper.claims import (
     BORNE_OUT,
     DEPENDS,
     NOT_BORNE_OUT,
@@ -21,8 +21,8 @@ from budgetbandits.experiments.claims import (
     Tally,
     tally,
 )
-from budgetbandits.experiments.proven import Bounds
-from budgetbandits.experiments.spreads import Spreads
+from budgetbandits.experiments.paper.proven import Bounds
+from budgetbandits.experiments.paper.spreads import Spreads
 from made_up import BUDGETS, study
 
 ALL = Tally(holds=4)

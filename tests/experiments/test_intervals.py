@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from budgetbandits.experiments.intervals import (
+from budgetbandits.experiments.statistics import (
     RESAMPLES,
     Moments,
     against_rivals,

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from budgetbandits.experiments import Experiment, calibration, paper
-from budgetbandits.experiments.claims import PROVEN, SAYS_NOTHING, VERDICTS, Tally
-from budgetbandits.launcher import main
+from budgetbandits.__main__ import main
+from budgetbandits.experiments import Experiment
+from budgetbandits.experiments.paper import calibration
+from budgetbandits.experiments.paper import findings as paper
+from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, Tally
 from budgetbandits.problem import family
 
 COMMAND = str(Path(sys.executable).with_name("budgetbandits"))

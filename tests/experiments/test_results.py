@@ -13,7 +13,8 @@ from scipy import stats
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import page, write_report
+from budgetbandits.report import page
+from budgetbandits.report.page import write_report
 from made_up import study
 from studies import small
 

@@ -16,7 +16,7 @@ import pytest
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.simulation import simulate
+from budgetbandits.simulation.simulate import simulate
 from studies import SMALL, small
 
 ONE = Workers(count=1)

@@ -12,9 +12,9 @@ import polars
 import pytest
 
 from budgetbandits.errors import NotAllowed, NotFound
-from budgetbandits.service.api import create_app
-from budgetbandits.service.auth import KeyRing, drop_key, make_key
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import KeyRing, drop_key, make_key
+from budgetbandits.service.http.operator_routes import create_app
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 from servers import admin_key, free_port, serving
@@ -398,7 +398,7 @@ def test_a_decision_needs_no_body(service, campaign):
 
 
 def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.api.READY_WITHIN", 0.2)
+    monkeypatch.setattr("budgetbandits.service.http.operator_routes.READY_WITHIN", 0.2)
     with SQLiteStore(tmp_path / "money.db") as store:
         other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

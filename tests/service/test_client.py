@@ -8,6 +8,8 @@ import httpx
 import polars
 import pytest
 
+from budgetbandits import client as module
+from budgetbandits.client import AsyncClient, Client
 from budgetbandits.errors import (
     AlreadyResolved,
     BadParameter,
@@ -21,11 +23,9 @@ from budgetbandits.errors import (
     UnknownArm,
     Unreachable,
 )
-from budgetbandits.service import client as module
-from budgetbandits.service.api import create_app
-from budgetbandits.service.auth import make_key
-from budgetbandits.service.client import AsyncClient, Client
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.operator_routes import create_app
 from memory_store import MemoryStore
 
 ARMS = {"search": 1.0, "mail": 0.5}

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app
-from budgetbandits.service.auth import KeyRing
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]

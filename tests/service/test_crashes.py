@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, Unreachable
 from budgetbandits.service.audit import verify
-from budgetbandits.service.client import Client
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import all_decisions

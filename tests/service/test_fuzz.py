@@ -6,9 +6,9 @@ import hypothesis
 import schemathesis
 from schemathesis.specs.openapi import checks
 
-from budgetbandits.service.api import create_app
-from budgetbandits.service.auth import make_key
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.operator_routes import create_app
 from memory_store import MemoryStore
 
 store = MemoryStore()

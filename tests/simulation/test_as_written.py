@@ -18,8 +18,8 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import EXPLORING, engine_for
-from budgetbandits.simulation.index.games import Games
 from budgetbandits.simulation.index.library import COUNTING
+from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.rehearsal import rehearse, try_out
 from budgetbandits.simulation.index.rules import compiled
 from budgetbandits.simulation.known import Unsuited

@@ -26,14 +26,15 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.estimates import RISING, IndexPolicy
 from budgetbandits.problem import Arm, Problem, family
-from budgetbandits.simulation import bits, simulate
-from budgetbandits.simulation.binomials import binomial
-from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
-from budgetbandits.simulation.index import desk, groups
-from budgetbandits.simulation.index import games as games_module
-from budgetbandits.simulation.index.games import Games
+from budgetbandits.simulation.compiled import bits
+from budgetbandits.simulation.compiled.binomials import binomial
+from budgetbandits.simulation.epsilon_first.player import EpsilonFirstGames
+from budgetbandits.simulation.index import groups, memory
+from budgetbandits.simulation.index import player as games_module
 from budgetbandits.simulation.index.library import rule_of
+from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.rules import IndexRule, compiled, spot_check
+from budgetbandits.simulation.simulate import simulate
 from comparing import FALSE_ALARM, sample, smallest_p
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
 from recorded import play_naively, recorded_problem, rewound
@@ -212,11 +213,11 @@ def test_arms_alike_are_treated_alike(name: str) -> None:
 @njit
 def newcomer_chosen(rule, floats, wholes, number, amount, table, tree, stream):
     """Three arms of one state; one is given away; a fourth joins: is it the next to be given away?"""
-    book = desk.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
+    book = memory.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
     for arm in range(4):
         book.pulls[arm] = 1
         book.free[arm] = arm
-    number[desk.FREES] = 4
+    number[memory.FREES] = 4
     for arm in range(3):
         group, _ = groups.join(book, rule, arm)
     groups.give(book, rule, group)
@@ -225,14 +226,12 @@ def newcomer_chosen(rule, floats, wholes, number, amount, table, tree, stream):
 
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
-    memory = desk.Memory(4)
-    rule = desk.Rule(desk.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True, False)
+    own = memory.Memory(4)
+    rule = memory.Rule(memory.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True, False)
     chosen = 0
     for run in range(20_000):
-        memory.clear(np.random.SeedSequence(run).generate_state(4, np.uint64))
-        chosen += newcomer_chosen(
-            rule, memory.floats, memory.wholes, memory.number, memory.amount, memory.table, memory.tree, memory.stream
-        )
+        own.clear(np.random.SeedSequence(run).generate_state(4, np.uint64))
+        chosen += newcomer_chosen(rule, own.floats, own.wholes, own.number, own.amount, own.table, own.tree, own.stream)
     assert stats.binomtest(chosen, 20_000, 1.0 / 3.0).pvalue > FALSE_ALARM
 
 
@@ -360,7 +359,7 @@ def test_many_arms_and_large_budgets() -> None:
 def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
         "import numpy as np; from budgetbandits.simulation import engines;"
-        "from budgetbandits.simulation.index.games import Games;"
+        "from budgetbandits.simulation.index.player import Games;"
         "from budgetbandits.simulation.index.lazy_loop import play_lazily;"
         "from budgetbandits.problem import Problem; from budgetbandits.policies import parse_policy;"
         "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
@@ -371,4 +370,4 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    assert {rule.kind for rule in LIBRARY.values()} == {desk.CONSTANT, desk.OWN, desk.VARIANCE, desk.FLOOR_SEEN}
+    assert {rule.kind for rule in LIBRARY.values()} == {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.FLOOR_SEEN}

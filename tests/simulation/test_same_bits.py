@@ -11,7 +11,7 @@ import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.experiments.plan import Cell, NamedProblem
-from budgetbandits.simulation import identity_of
+from budgetbandits.simulation.simulate import identity_of
 from comparing import FALSE_ALARM, smallest_p
 from own_rules import Forgetful
 
@@ -69,7 +69,7 @@ MODULE = """
 import sys
 from budgetbandits import Problem, simulate
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.simulation import identity_of
+from budgetbandits.simulation.simulate import identity_of
 
 class Mine(EpsilonFirst):
     name = "mine"

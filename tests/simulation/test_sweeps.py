@@ -17,10 +17,10 @@ from budgetbandits.laws import Fixed, Independent, Lattice
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Arm, Problem, family
-from budgetbandits.simulation.index import desk
 from budgetbandits.simulation.index.aim import remember
-from budgetbandits.simulation.index.games import Games
+from budgetbandits.simulation.index.memory import GOING_ON, ROUNDS, open_desk, open_ends, open_world
 from budgetbandits.simulation.index.plain_loop import first_pulls
+from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.sweeps import sweep
 from budgetbandits.simulation.index.tapes import lengthen
 from budgetbandits.simulation.reference import Game
@@ -90,14 +90,14 @@ def sweep_to(
     rv, rc, cv, cc, buffer, out_pulls, out_reward, out_spend, out_rounds, levels, patience,
 ):  # fmt: skip
     """The first pulls and a sweep to each level: (how they ended, the rounds then)."""
-    book = desk.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = desk.open_world(rv, rc, cv, cc, buffer)
-    ends, out = desk.open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
+    book = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
+    world = open_world(rv, rc, cv, cc, buffer)
+    ends, out = open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
     first_pulls(book, rule, world, ends, out)
     for level in levels:
         remember(book)
         status, _ = sweep(index, rule, book, world, level, patience, 1 << 40, 1 << 40)
-        if status != desk.GOING_ON:
+        if status != GOING_ON:
             return False
     return True
 
@@ -119,7 +119,7 @@ def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float,
             memory.amount, memory.table, memory.tree, memory.stream, tables.reward_value, tables.reward_chance,
             tables.cost_value, tables.cost_chance, games._buffer, *out, np.array(levels), patience,
         )  # fmt: skip
-        rounds = int(memory.number[desk.ROUNDS])
+        rounds = int(memory.number[ROUNDS])
         assert rounds > 50
         pulls = np.ones(9, dtype=np.int64)
         sums = games._buffer[:, 0].copy()
@@ -162,8 +162,8 @@ def test_sweeps_have_the_distribution_of_the_plain_loop(which: str, name: str) -
 
 @njit
 def fill_tape(floats, wholes, number, amount, table, tree, stream, rv, rc, cv, cc, buffer, arm, times):
-    book = desk.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = desk.open_world(rv, rc, cv, cc, buffer)
+    book = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
+    world = open_world(rv, rc, cv, cc, buffer)
     for _ in range(times):
         lengthen(book, world, arm, 64)
 

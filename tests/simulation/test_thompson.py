@@ -16,10 +16,10 @@ from scipy import stats
 
 from budgetbandits import BudgetedThompson, Problem, simulate
 from budgetbandits.errors import BadParameter
-from budgetbandits.simulation import draws
-from budgetbandits.simulation.binomials import binomial
+from budgetbandits.simulation.compiled import draws
+from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.thompson import envelope
-from budgetbandits.simulation.thompson.games import FiniteLaws, SampledLaws, Settings
+from budgetbandits.simulation.thompson.player import FiniteLaws, SampledLaws, Settings
 from engine_runs import bernoulli, simulate_runs
 from plain_loops import naive_runs, numpy_run
 from quadrature import exceedance, selection_probabilities

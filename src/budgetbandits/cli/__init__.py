@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from budgetbandits import __version__
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.screen import plain_table, progress_bar
@@ -24,13 +25,31 @@ from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import POLICIES, parse_policy
 from budgetbandits.policies.base import KNOWLEDGE, Policy
 from budgetbandits.problem import FAMILIES, Problem, family
-from budgetbandits.simulation import Outcome, simulate
+from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.simulate import simulate
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Budgeted multi-armed bandits: every choice has an unknown payoff and an unknown price.",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"budgetbandits {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """What every command takes."""
+
+
 app.command("paper")(studies.paper_command)
 app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)

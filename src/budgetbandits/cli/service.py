@@ -22,10 +22,10 @@ from rich.markup import escape
 from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.audit import verify
-from budgetbandits.service.auth import drop_key, make_key
 from budgetbandits.service.campaigns import HOLD_SECONDS, MONEY, Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
+from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
 
@@ -48,7 +48,7 @@ def serve_command(
 ) -> None:
     """Serve campaigns over HTTP; the first time, prints the admin key."""
     try:
-        from budgetbandits.service.serve import serve
+        from budgetbandits.service.http.server import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
     serve(store, host, port, _public(store))

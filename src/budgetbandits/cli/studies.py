@@ -17,8 +17,8 @@ from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments import Results
-    from budgetbandits.experiments.claims import Tally
-    from budgetbandits.experiments.paper import Findings
+    from budgetbandits.experiments.paper.claims import Tally
+    from budgetbandits.experiments.paper.findings import Findings
     from budgetbandits.experiments.runner import Progress as Tell
     from budgetbandits.experiments.runner import Workers
 
@@ -39,11 +39,12 @@ def run_command(
     ray: Ray = False,
 ) -> None:
     """Run an experiment and write its report; stopped, the same command goes on."""
-    from budgetbandits.experiments import Experiment, paper, run
+    from budgetbandits.experiments import Experiment, run
+    from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.runner import command_line
 
     asked = Experiment.load(experiment)
-    if paper.is_paper(out):
+    if findings.is_paper(out):
         raise BadParameter(f"{out} holds the paper's studies; choose another --out")
     with _bar() as tell:
         run(asked, out, _workers(workers, cluster, ray), tell, command_line())
@@ -62,7 +63,7 @@ def paper_command(
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
     split = Split("starting")
-    from budgetbandits.experiments import paper
+    from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.runner import command_line
 
     if runs is not None and runs < 2:
@@ -75,7 +76,7 @@ def paper_command(
             split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
             tell(doing, done, total)
 
-        found = paper.reproduce(out, runs, quick, _workers(workers, cluster, ray), note, command_line())
+        found = findings.reproduce(out, runs, quick, _workers(workers, cluster, ray), note, command_line())
     split.enter("judging")
     table = plain_table()
     table.add_column("the paper says")
@@ -107,9 +108,10 @@ def compare_command(
     metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
 ) -> None:
     """Who wins where: every pair of policies, problem by problem, with 95 % intervals."""
-    from budgetbandits.experiments import Results, paper
+    from budgetbandits.experiments import Results
+    from budgetbandits.experiments.paper import findings
 
-    parts = [folder / paper.CALIBRATED, folder / paper.ENSEMBLE] if paper.is_paper(folder) else [folder]
+    parts = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
     for part in parts:
         _show_comparison(Results.load(part), budget, metric)
 

@@ -37,7 +37,7 @@ from budgetbandits.errors import BudgetBanditsError, ExperimentError
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import FAMILIES, Problem, family, two_gap
-from budgetbandits.simulation import ENGINES, identity_of
+from budgetbandits.simulation.simulate import ENGINES, identity_of
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import BadParameter, StudyError
-from budgetbandits.experiments.intervals import (
+from budgetbandits.experiments.statistics import (
     LEVEL,
     Moments,
     against_rivals,

@@ -23,7 +23,7 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study import Study
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.simulation import simulate
+from budgetbandits.simulation.simulate import simulate
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""

@@ -16,8 +16,8 @@ import polars as pl
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
-from budgetbandits.experiments.intervals import SEED
 from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.statistics import SEED
 
 RESAMPLES = 1_000
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
+import scipy
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
@@ -70,7 +70,8 @@ def bernoulli_upper(mean: Any, level: Any) -> Any:
 def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
     successes = mean_reward * pulls
     # the upper tail: 1 − 1/t itself rounds to 1 when t is large
-    return special.betainccinv(successes + 1.0, np.maximum(pulls - successes, 0.0) + 1.0, 1.0 / np.maximum(rounds, 2.0))
+    failures = np.maximum(pulls - successes, 0.0)
+    return scipy.special.betainccinv(successes + 1.0, failures + 1.0, 1.0 / np.maximum(rounds, 2.0))
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from budgetbandits.arrays import Array
 
@@ -28,14 +28,21 @@ SURE = 0.25
 """Above this chance in a round, plain draws are cheaper than proposals."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.
-ARRAYS = SimpleNamespace(log=np.log, sqrt=np.sqrt, exp=np.exp, where=np.where, most=np.maximum, beta=special.betaln)
+ARRAYS = SimpleNamespace(
+    log=np.log,
+    sqrt=np.sqrt,
+    exp=np.exp,
+    where=np.where,
+    most=np.maximum,
+    beta=lambda a, b: scipy.special.betaln(a, b),  # SciPy imports this part of itself when it is first used
+)
 NUMBERS = SimpleNamespace(
     log=math.log,
     sqrt=math.sqrt,
     exp=math.exp,
     where=lambda condition, yes, no: yes if condition else no,
     most=max,
-    beta=lambda a, b: float(special.betaln(a, b)),  # not by math.lgamma: both ways must agree to the last digits
+    beta=lambda a, b: float(scipy.special.betaln(a, b)),  # not by math.lgamma: both ways must agree to the last digits
 )
 
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from budgetbandits.experiments.observations import bts_against_others
+from budgetbandits.experiments.paper.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.policies.names import label
 from budgetbandits.report.words import short

@@ -11,10 +11,11 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgetbandits.experiments import paper, worst_case
-from budgetbandits.experiments.intervals import against_rivals, bootstrap_interval, moments, resampled_std
+from budgetbandits.experiments import worst_case
+from budgetbandits.experiments.paper.findings import CALIBRATED, ENSEMBLE, Findings, is_paper, load
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import slopes
+from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 from budgetbandits.policies.names import label
 from budgetbandits.report import figures, theory_figures
 from budgetbandits.report.words import number, short
@@ -23,14 +24,14 @@ SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
 
 
-def write_report(folder: str | Path, found: paper.Findings | None = None) -> Path:
+def write_report(folder: str | Path, found: Findings | None = None) -> Path:
     """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two.
 
     ``found`` saves reading the paper's two again.
     """
     folder = Path(folder)
-    if paper.is_paper(folder):
-        content = _paper_content(found or paper.load(folder), folder)
+    if is_paper(folder):
+        content = _paper_content(found or load(folder), folder)
     else:
         content = _study_content(Results.load(folder), folder)
     page = folder / "report.html"
@@ -53,10 +54,10 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
-def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
+def _paper_content(found: Findings, folder: Path) -> dict[str, Any]:
     calibrated, ensemble = found.calibrated, found.ensemble
-    _write_tables(calibrated, folder / paper.CALIBRATED)
-    _write_tables(ensemble, folder / paper.ENSEMBLE)
+    _write_tables(calibrated, folder / CALIBRATED)
+    _write_tables(ensemble, folder / ENSEMBLE)
     return {
         "title": "Thompson Sampling for Budgeted Multi-armed Bandits, reproduced",
         "lead": "The simulations of Xia, Li, Qin, Yu and Liu (IJCAI 2015): four panels, five policies, "
@@ -77,7 +78,7 @@ def _paper_content(found: paper.Findings, folder: Path) -> dict[str, Any]:
     }
 
 
-def _paper_figures(found: paper.Findings, folder: Path) -> list[tuple[str, Markup, str]]:
+def _paper_figures(found: Findings, folder: Path) -> list[tuple[str, Markup, str]]:
     """(name, figure, caption)."""
     calibrated, ensemble = found.calibrated, found.ensemble
     return [

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from budgetbandits.experiments.proven import Bounds
+from budgetbandits.experiments.paper.proven import Bounds
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.experiments.worst_case import Exponent, Growth

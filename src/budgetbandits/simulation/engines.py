@@ -14,13 +14,13 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreed
 from budgetbandits.policies.estimates import IndexPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
-from budgetbandits.simulation.epsilon_first import EpsilonFirstGames
-from budgetbandits.simulation.index.games import FEW_ARMS, how_played
-from budgetbandits.simulation.index.games import Games as IndexGames
+from budgetbandits.simulation.epsilon_first.player import EpsilonFirstGames
+from budgetbandits.simulation.index.player import FEW_ARMS, how_played
+from budgetbandits.simulation.index.player import Games as IndexGames
 from budgetbandits.simulation.index.rehearsal import check_policy
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
 from budgetbandits.simulation.outcome import Engine
-from budgetbandits.simulation.thompson.games import ThompsonGames
+from budgetbandits.simulation.thompson.player import ThompsonGames
 
 Compiled = ThompsonGames | IndexGames | EpsilonFirstGames
 

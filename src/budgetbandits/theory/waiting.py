@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
@@ -102,7 +102,7 @@ def _log_binomial(trials: NDArray[np.int64], columns: int, chance: float) -> Arr
     failures = trials - successes
     inside = failures >= 0
     failures = np.where(inside, failures, 0)
-    log_factorial = gammaln(np.arange(columns + 1) + 1.0)
+    log_factorial = scipy.special.gammaln(np.arange(columns + 1) + 1.0)
     log_choose = log_factorial[trials] - log_factorial[successes] - log_factorial[failures]
     return np.where(inside, log_choose + successes * math.log(chance) + failures * math.log1p(-chance), -np.inf)
 

@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.grouping import GroupWriter, one_line
+from budgetbandits.service.stores.group_commit import GroupWriter, one_line
 from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
 
 READERS = 10

@@ -20,7 +20,7 @@ from typing import Any
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.grouping import GROUP, Answerable, Answers, GroupWriter, Piece, give
+from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, give
 from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
 
 PATIENCE = 8.0

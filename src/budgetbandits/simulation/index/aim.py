@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.index.election import now
+from budgetbandits.simulation.index.memory import (
     CHECKPOINT,
     EVALUATIONS,
     FIRST_PATIENCE,
@@ -30,7 +31,6 @@ from budgetbandits.simulation.index.desk import (
     SWEPT,
     TAKEN_BACK,
 )
-from budgetbandits.simulation.index.election import now
 from budgetbandits.simulation.index.sweeps import read, sweep
 
 LARGEST_SWEEP = 1 << 13

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.bits import ONE, low_bits, ones, trials
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.compiled.bits import ONE, low_bits, ones, trials
+from budgetbandits.simulation.index.memory import (
     CHECKPOINT,
     EVALUATIONS,
     GOING_ON,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import uniform
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.compiled.draws import uniform
+from budgetbandits.simulation.index.groups import bound, dissolve, give, join, pour, wished_horizon
+from budgetbandits.simulation.index.memory import (
     EVALUATIONS,
     FLOOR,
     FLOOR_HIGH,
@@ -29,7 +30,6 @@ from budgetbandits.simulation.index.desk import (
     WASTE,
     WINDOW,
 )
-from budgetbandits.simulation.index.groups import bound, dissolve, give, join, pour, wished_horizon
 from budgetbandits.simulation.index.pulling import can_pay, score
 
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import exponential
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.compiled.draws import exponential
+from budgetbandits.simulation.index.heaps import drop, meld, rekey, rise
+from budgetbandits.simulation.index.memory import (
     EVALUATIONS,
     FLOOR_LOW,
     FLOOR_SEEN,
@@ -26,7 +27,6 @@ from budgetbandits.simulation.index.desk import (
     POOL_SIZE,
     VARIANCE,
 )
-from budgetbandits.simulation.index.heaps import drop, meld, rekey, rise
 from budgetbandits.simulation.index.pulling import score
 
 LONGEST = 1 << 50

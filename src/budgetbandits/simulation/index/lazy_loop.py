@@ -10,7 +10,8 @@ from numba import njit
 
 from budgetbandits.simulation.index.aim import sweep_on, worth_a_sweep
 from budgetbandits.simulation.index.blocks import region, roam
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.index.election import elect, gather, now, renew_expired, reopen
+from budgetbandits.simulation.index.memory import (
     CHOOSING,
     COUNTED_FROM,
     EVALUATED_BEFORE,
@@ -36,7 +37,6 @@ from budgetbandits.simulation.index.desk import (
     open_ends,
     open_world,
 )
-from budgetbandits.simulation.index.election import elect, gather, now, renew_expired, reopen
 from budgetbandits.simulation.index.plain_loop import first_pulls
 from budgetbandits.simulation.index.pulling import can_pay, pull, stop
 

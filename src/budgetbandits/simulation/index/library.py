@@ -6,15 +6,15 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.estimates import IndexPolicy
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.index.memory import CONSTANT, FLOOR_SEEN, OWN, VARIANCE
 from budgetbandits.simulation.index.rules import IndexRule, compiled
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
 
 KINDS = {
-    "constant": desk.CONSTANT,
-    "own": desk.OWN,
-    "variance": desk.VARIANCE,
-    "smallest cost": desk.FLOOR_SEEN,
+    "constant": CONSTANT,
+    "own": OWN,
+    "variance": VARIANCE,
+    "smallest cost": FLOOR_SEEN,
 }
 
 COUNTING = methods(IndexPolicy, "take", "start", "observe", "recall", "choose", "scores", "goes_on") | {

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import uniform
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.compiled.draws import uniform
+from budgetbandits.simulation.index.memory import (
     CHOOSING,
     FINISHED,
     FLOOR,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.policies.estimates import IndexPolicy, Tally, check_arity
-from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.index.memory import FLOOR_SEEN, OWN, VARIANCE
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.known import Unsuited
 
@@ -72,11 +72,11 @@ def extras_at(
         check_arity(policy, extras)
         found.append(completed(rule.index, extras))
     for place in range(len(found[0])):
-        if place == 0 and rule.kind in (desk.VARIANCE, desk.FLOOR_SEEN):
+        if place == 0 and rule.kind in (VARIANCE, FLOOR_SEEN):
             for state, extras in zip((*states, *corners), found, strict=True):
                 _check_first(policy, rule, state, extras[0])
         else:
-            _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == desk.OWN)
+            _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
     for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
     return found[0]
@@ -94,7 +94,7 @@ def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
 
 def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, first: Any) -> None:
     """The engines work out the variance and the smallest mean cost by themselves: it must be what the policy says."""
-    if rule.kind == desk.VARIANCE:
+    if rule.kind == VARIANCE:
         expected = np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0)
     else:
         expected = np.asarray(state.mean_cost.min())

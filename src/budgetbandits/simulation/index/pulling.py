@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.index.memory import (
     CHECKPOINT,
     CONSTANT,
     FINISHED,

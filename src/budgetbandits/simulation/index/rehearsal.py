@@ -20,8 +20,8 @@ from budgetbandits.laws import OutcomeLaw
 from budgetbandits.policies.base import State
 from budgetbandits.policies.estimates import IndexPolicy, Tally
 from budgetbandits.problem import Arm, Problem
-from budgetbandits.simulation.index.games import Games
 from budgetbandits.simulation.index.library import rule_of
+from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.probing import corner_states, extras_at, made_up_states
 from budgetbandits.simulation.index.rules import IndexRule, spot_check
 from budgetbandits.simulation.known import Unsuited

@@ -25,7 +25,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.fingerprint import values_read
 from budgetbandits.policies import classical, primal_dual
 from budgetbandits.policies.estimates import Monotone, either
-from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.index.memory import CONSTANT
 from budgetbandits.simulation.known import Unsuited
 
 EXTRAS = 3
@@ -136,12 +136,12 @@ def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> Compil
 class IndexRule:
     """An index, what is known of it, and what its extra arguments are.
 
-    ``kind`` says what the first extra is: `desk.CONSTANT`, `OWN` (a number for each arm), `VARIANCE` or `FLOOR_SEEN`.
+    ``kind`` says what the first extra is: `CONSTANT`, `OWN` (a number for each arm), `VARIANCE` or `FLOOR_SEEN`.
     """
 
     index: Callable[..., Any]
     monotone: Monotone
-    kind: int = desk.CONSTANT
+    kind: int = CONSTANT
 
 
 def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0) -> None:
@@ -162,7 +162,7 @@ def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_
     for _ in range(points):
         pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
         point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
-        if rule.kind != desk.CONSTANT:
+        if rule.kind != CONSTANT:
             point[4:5] = [rng.random()]
         for declared, which, direction, words in moves:
             if not declared:

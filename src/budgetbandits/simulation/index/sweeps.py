@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.index.blocks import lowest_index, spreads
-from budgetbandits.simulation.index.desk import (
+from budgetbandits.simulation.index.election import now
+from budgetbandits.simulation.index.memory import (
     EVALUATIONS,
     GIVEN_UP,
     GOING_ON,
@@ -23,7 +24,6 @@ from budgetbandits.simulation.index.desk import (
     ROUNDS,
     SPENT,
 )
-from budgetbandits.simulation.index.election import now
 from budgetbandits.simulation.index.pulling import score
 from budgetbandits.simulation.index.tapes import lengthen, place_on_tape
 

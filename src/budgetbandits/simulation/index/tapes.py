@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.binomials import binomial
-from budgetbandits.simulation.bits import ONE, trials
-from budgetbandits.simulation.draws import uniform
+from budgetbandits.simulation.compiled.binomials import binomial
+from budgetbandits.simulation.compiled.bits import ONE, trials
+from budgetbandits.simulation.compiled.draws import uniform
 
 FEW_VALUES = 8
 """Up to so many values are all compared with the draw: cheaper than a jump that no processor can foresee."""

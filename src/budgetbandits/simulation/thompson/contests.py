@@ -10,12 +10,12 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import (
+from budgetbandits.simulation.compiled.draws import (
     exponential,
     geometric_from_rate,
     waiting_rate,
 )
-from budgetbandits.simulation.thompson.clocks import NEVER, rebuild
+from budgetbandits.simulation.thompson.alarms import NEVER, rebuild
 from budgetbandits.simulation.thompson.envelope import (
     KIND,
     LOG_BOUND,
@@ -31,7 +31,7 @@ from budgetbandits.simulation.thompson.envelope import (
     shortfall_tilt,
     tangent,
 )
-from budgetbandits.simulation.thompson.hot import keep_constants
+from budgetbandits.simulation.thompson.hot_arms import keep_constants
 from budgetbandits.simulation.thompson.planning import PRICE_DIP, PRICE_WINDOW
 
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import beta, exponential, gamma
-from budgetbandits.simulation.special import ONE_OVER_TWO_PI, kernel_body, root_change, scaled_log
+from budgetbandits.simulation.compiled.draws import beta, exponential, gamma
+from budgetbandits.simulation.compiled.special import ONE_OVER_TWO_PI, kernel_body, root_change, scaled_log
 
 NO_TANGENT = 0
 COST_TANGENT = 1

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.binomials import binomial
-from budgetbandits.simulation.draws import geometric, uniform
+from budgetbandits.simulation.compiled.binomials import binomial
+from budgetbandits.simulation.compiled.draws import geometric, uniform
 from budgetbandits.simulation.reference import TOLERANCE
 
 # Places in the whole-number ledger and in the float ledger.

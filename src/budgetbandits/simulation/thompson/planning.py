@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import FOREVER
+from budgetbandits.simulation.compiled.draws import FOREVER
 from budgetbandits.simulation.thompson.envelope import (
     LOG_BOUND,
     NO_TANGENT,
@@ -21,7 +21,7 @@ from budgetbandits.simulation.thompson.envelope import (
     shortfall_tilt,
     tangent,
 )
-from budgetbandits.simulation.thompson.pairs import (
+from budgetbandits.simulation.thompson.near_ties import (
     RAREST,
     chance_to_win,
     look_ahead,

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import exponential, geometric_from_rate, pointer_to, uniform, waiting_rate
-from budgetbandits.simulation.thompson.clocks import NEVER, first_ringing, set_alarm, widen
+from budgetbandits.simulation.compiled.draws import exponential, geometric_from_rate, pointer_to, uniform, waiting_rate
+from budgetbandits.simulation.thompson.alarms import NEVER, first_ringing, set_alarm, widen
 from budgetbandits.simulation.thompson.contests import (
     apply_level,
     keeps_ratio,
@@ -22,7 +22,15 @@ from budgetbandits.simulation.thompson.contests import (
     take_tangent,
 )
 from budgetbandits.simulation.thompson.envelope import RATE, SLOPE, draw_best_unpulled, draw_shortfall, log_shortfall
-from budgetbandits.simulation.thompson.hot import can_sketch, draw_hot, keep_constants, resolve_hot, sketch_hot
+from budgetbandits.simulation.thompson.hot_arms import can_sketch, draw_hot, keep_constants, resolve_hot, sketch_hot
+from budgetbandits.simulation.thompson.near_ties import (
+    FEWEST,
+    chance_to_win,
+    look,
+    look_ahead,
+    play_stretch,
+    pulls_above,
+)
 from budgetbandits.simulation.thompson.outcomes import (
     CHECKPOINT,
     FINISHED,
@@ -31,14 +39,6 @@ from budgetbandits.simulation.thompson.outcomes import (
     settle_buffered,
     settle_finite,
     settle_one,
-)
-from budgetbandits.simulation.thompson.pairs import (
-    FEWEST,
-    chance_to_win,
-    look,
-    look_ahead,
-    play_stretch,
-    pulls_above,
 )
 from budgetbandits.simulation.thompson.planning import (
     PRICE_BLOCK_RING,

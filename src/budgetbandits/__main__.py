@@ -15,3 +15,7 @@ def main() -> None:
         print("error: the command line is in an extra; pip install 'budgetbandits[lab]'", file=sys.stderr)
         sys.exit(2)
     cli.main()
+
+
+if __name__ == "__main__":
+    main()

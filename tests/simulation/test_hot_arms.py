@@ -10,8 +10,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from budgetbandits.simulation.draws import new_stream, pointer_to
-from budgetbandits.simulation.thompson import hot
+from budgetbandits.simulation.compiled.draws import new_stream, pointer_to
+from budgetbandits.simulation.thompson import hot_arms
 from quadrature import below
 
 ALARM = 1e-6
@@ -28,34 +28,34 @@ POSTERIORS = {
 def sketches(stream, table, counts, later, size):
     """Constants taken at `counts`, then brought up to `later`, as after pulls too few for new spreads."""
     constants = pointer_to(table)
-    hot.keep_constants(constants, pointer_to(counts), 0)
-    hot.keep_constants(constants, pointer_to(later), 0)
+    hot_arms.keep_constants(constants, pointer_to(counts), 0)
+    hot_arms.keep_constants(constants, pointer_to(later), 0)
     out = np.empty((size, 3))
     for place in range(size):
-        ratio, margin, z = hot.sketch_hot(stream, constants, 0)
+        ratio, margin, z = hot_arms.sketch_hot(stream, constants, 0)
         out[place, 0] = ratio
         out[place, 1] = margin
-        out[place, 2] = hot.resolve_hot(stream, constants, 0, z) if margin > 0.0 else ratio
+        out[place, 2] = hot_arms.resolve_hot(stream, constants, 0, z) if margin > 0.0 else ratio
     return out
 
 
 @njit
 def across(stream, table, counts, size, inside):
     constants = pointer_to(table)
-    hot.keep_constants(constants, pointer_to(counts), 0)
+    hot_arms.keep_constants(constants, pointer_to(counts), 0)
     out = np.empty((size, 4))
     for place in range(size):
-        out[place] = hot.draw_across(stream, constants, 0, inside)
+        out[place] = hot_arms.draw_across(stream, constants, 0, inside)
     return out
 
 
 def sketch(counts: list[int], later: list[int] | None = None, size: int = 400_000) -> np.ndarray:
     stream = new_stream(np.arange(1, 5, dtype=np.uint64))
-    table = np.zeros(hot.COLUMNS)
+    table = np.zeros(hot_arms.COLUMNS)
     first = np.array(counts, dtype=np.int64)
     second = np.array(later or counts, dtype=np.int64)
     drawn = sketches(stream.ctypes.data, table, first, second, size)
-    assert table[hot.STEEPNESS] > 0.0, "this posterior is not sketched, so the test shows nothing"
+    assert table[hot_arms.STEEPNESS] > 0.0, "this posterior is not sketched, so the test shows nothing"
     return drawn
 
 
@@ -84,18 +84,18 @@ def test_sketch_and_rest_have_the_law_of_the_ratio(name, lag):
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_the_rest_is_normal_across_the_direction(inside):
-    table = np.zeros(hot.COLUMNS)
+    table = np.zeros(hot_arms.COLUMNS)
     stream = new_stream(np.arange(5, 9, dtype=np.uint64))
     drawn = across(stream.ctypes.data, table, np.array(POSTERIORS["cheap"]), 200_000, inside)
-    direction = table[hot.DIRECTION : hot.DIRECTION + 4]
+    direction = table[hot_arms.DIRECTION : hot_arms.DIRECTION + 4]
     assert np.allclose(direction @ direction, 1.0)
     assert np.abs(drawn @ direction).max() < 1e-9
     squares = (drawn**2).sum(axis=1)
-    assert ((squares <= hot.BALL) == inside).all()
+    assert ((squares <= hot_arms.BALL) == inside).all()
     law = stats.chi2(3)
-    assert np.isclose(law.sf(hot.BALL), hot.OUTSIDE, rtol=1e-12)
+    assert np.isclose(law.sf(hot_arms.BALL), hot_arms.OUTSIDE, rtol=1e-12)
     levels = law.sf(squares)
-    levels = (levels - hot.OUTSIDE) / (1.0 - hot.OUTSIDE) if inside else levels / hot.OUTSIDE
+    levels = (levels - hot_arms.OUTSIDE) / (1.0 - hot_arms.OUTSIDE) if inside else levels / hot_arms.OUTSIDE
     assert stats.kstest(levels, "uniform").pvalue > ALARM / 2
     # no direction across is preferred: the second moments are those of a projection
     projection = np.eye(4) - np.outer(direction, direction)
@@ -104,12 +104,12 @@ def test_the_rest_is_normal_across_the_direction(inside):
 
 
 def test_few_pulls_are_not_sketched():
-    table = np.zeros(hot.COLUMNS)
+    table = np.zeros(hot_arms.COLUMNS)
 
     @njit
     def keep(table, counts):
-        hot.keep_constants(pointer_to(table), pointer_to(counts), 0)
+        hot_arms.keep_constants(pointer_to(table), pointer_to(counts), 0)
 
     for counts in ([40, 900, 900, 900], [101, 101, 101, 101]):
         keep(table, np.array(counts))
-        assert table[hot.STEEPNESS] == 0.0
+        assert table[hot_arms.STEEPNESS] == 0.0

@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.binomials import binomial
-from budgetbandits.simulation.draws import exponential, geometric_from_rate, uniform, waiting_rate
+from budgetbandits.simulation.compiled.binomials import binomial
+from budgetbandits.simulation.compiled.draws import exponential, geometric_from_rate, uniform, waiting_rate
 from budgetbandits.simulation.thompson.envelope import log_shortfall, shortfall_tilt
 
 LOG_NEVER = -50.0  # log of a chance that is left out: both arms of a pair below the level

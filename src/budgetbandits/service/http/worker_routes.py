@@ -17,12 +17,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
-from budgetbandits.service.auth import KeyRing, check_header
-from budgetbandits.service.door import Asked, Json, ShortCut, headers_of
 from budgetbandits.service.engine import Answer, Booked, Engine, Outcome, Work
-from budgetbandits.service.metrics import Metrics
-from budgetbandits.service.problems import describe
-from budgetbandits.service.schemas import (
+from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.door import Asked, Json, ShortCut, headers_of
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.problem_json import describe
+from budgetbandits.service.http.schemas import (
     PRINTABLE,
     AskDecision,
     AskDecisions,

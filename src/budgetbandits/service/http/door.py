@@ -12,8 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import ClientDisconnect
 
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.metrics import Message, Metrics, Receive, Send
-from budgetbandits.service.problems import of_error, of_invalid, of_mistake, problem
+from budgetbandits.service.http.metrics import Message, Metrics, Receive, Send
+from budgetbandits.service.http.problem_json import of_error, of_invalid, of_mistake, problem
 
 LARGEST_BODY = 1_000_000
 

@@ -12,9 +12,9 @@ import pytest
 from numba import njit
 from scipy import special, stats
 
-from budgetbandits.simulation.draws import new_stream, pointer_to
-from budgetbandits.simulation.thompson import pairs
-from budgetbandits.simulation.thompson.games import FiniteLaws, Settings
+from budgetbandits.simulation.compiled.draws import new_stream, pointer_to
+from budgetbandits.simulation.thompson import near_ties
+from budgetbandits.simulation.thompson.player import FiniteLaws, Settings
 from engine_runs import bernoulli, simulate_runs
 from quadrature import selection_probabilities
 
@@ -23,22 +23,22 @@ ALARM = 1e-6
 
 @njit
 def chance_to_win(counts, classical):
-    return pairs.chance_to_win(pointer_to(counts), 0, 1, classical)
+    return near_ties.chance_to_win(pointer_to(counts), 0, 1, classical)
 
 
 @njit
 def chance_in_full(counts, classical):
-    return pairs.chance_in_full(pointer_to(counts), 0, 1, classical)
+    return near_ties.chance_in_full(pointer_to(counts), 0, 1, classical)
 
 
 @njit
 def window(counts, level, classical):
-    return pairs.pulls_above(pointer_to(counts), 0, 1, level, 1000.0, classical)
+    return near_ties.pulls_above(pointer_to(counts), 0, 1, level, 1000.0, classical)
 
 
 @njit
 def look_ahead(counts, pulls_1, pulls_2, classical):
-    return pairs.look_ahead(pointer_to(counts), 0, 1, pulls_1, pulls_2, classical)
+    return near_ties.look_ahead(pointer_to(counts), 0, 1, pulls_1, pulls_2, classical)
 
 
 @njit
@@ -46,7 +46,7 @@ def looks(stream, counts, low, high, error, classical, size):
     """How often the first arm wins a round that is looked at."""
     wins = 0
     for _ in range(size):
-        wins += pairs.look(stream, pointer_to(counts), 0, 1, low, high, error, classical)[0]
+        wins += near_ties.look(stream, pointer_to(counts), 0, 1, low, high, error, classical)[0]
     return wins
 
 
@@ -58,7 +58,7 @@ KINDS = ("ratios", "rewards", "certain_costs", "few_failures")
 """Of near ties: both counted, Thompson sampling on rewards alone, costs that are always 1, means close to 1."""
 
 
-def near_ties(number: int, smallest: float, largest: float, seed: int, kind: str = "ratios") -> list[np.ndarray]:
+def close_pairs(number: int, smallest: float, largest: float, seed: int, kind: str = "ratios") -> list[np.ndarray]:
     """Counts of two arms whose ratios are a few deviations apart, unevenly often pulled."""
     generator = np.random.default_rng(seed)
     found = []
@@ -90,16 +90,16 @@ def test_the_quick_chance_is_within_its_error():
     used = []
     for kind in KINDS:
         classical = kind == "rewards"
-        for counts in near_ties(200, 1_000, 1e8, 1, kind):
+        for counts in close_pairs(200, 1_000, 1e8, 1, kind):
             quick, _, _, skewness, fourth = chance_to_win(counts, classical)
-            used.append(abs(quick - chance_in_full(counts, classical)) / pairs.largest_error(skewness, fourth))
+            used.append(abs(quick - chance_in_full(counts, classical)) / near_ties.largest_error(skewness, fourth))
     assert max(used) <= 1.0
     assert max(used) > 0.2  # the bound is not idle
 
 
 def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
     # P(θ₁ > θ₂) for whole parameters, by repeated partial integration
-    for counts in near_ties(30, 1_000, 30_000, 2, "rewards"):
+    for counts in close_pairs(30, 1_000, 30_000, 2, "rewards"):
         (a, b, _, _), (c, d, _, _) = counts.tolist()
         j = np.arange(a)
         terms = special.betaln(c + j, b + d) - np.log(b + j) - special.betaln(1 + j, b) - special.betaln(c, d)
@@ -108,7 +108,7 @@ def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
 
 
 def test_the_chance_in_full_against_quadrature():
-    for counts in near_ties(6, 1_000, 5_000, 3) + near_ties(2, 1_000, 5_000, 3, "certain_costs"):
+    for counts in close_pairs(6, 1_000, 5_000, 3) + close_pairs(2, 1_000, 5_000, 3, "certain_costs"):
         exact = selection_probabilities(counts)[0]
         assert chance_in_full(counts, False) == pytest.approx(exact, abs=2e-7)
 
@@ -118,7 +118,7 @@ def test_the_chance_in_full_against_quadrature():
 
 @njit
 def pulls_near(counts, slot, classical):
-    return pairs.pulls_near(pointer_to(counts), slot, classical)
+    return near_ties.pulls_near(pointer_to(counts), slot, classical)
 
 
 def after(counts: np.ndarray, corner: tuple[int, ...], pulls: tuple[int, int]) -> np.ndarray:
@@ -136,7 +136,7 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
     generator = np.random.default_rng(4)
     used = []
     classical = kind == "rewards"
-    for counts in near_ties(60, 3_000, 1e7, 5, kind):
+    for counts in close_pairs(60, 3_000, 1e7, 5, kind):
         window = tuple(int(pulls_near(counts, slot, classical)) for slot in (0, 1))
         _, _, move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
         if min(window) < 2 or not np.isfinite(error):
@@ -147,7 +147,7 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
             left = window[0] - gone[0], window[1] - gone[1]
             pulls = max(1, int(left[0] * share)), max(1, int(left[1] * share * generator.random()))
             quick, z, *_ = chance_to_win(start, classical)
-            per_1, per_2 = pairs.reach(z, pulls[0], pulls[1], move_1, move_2, bend, skewest)
+            per_1, per_2 = near_ties.reach(z, pulls[0], pulls[1], move_1, move_2, bend, skewest)
             reach = error + per_1 * pulls[0] + per_2 * pulls[1]
             for corner in itertools.product((0, 1), repeat=4):
                 moved = after(start, corner, pulls)
@@ -172,7 +172,7 @@ def test_both_below_the_level_is_out_of_the_question():
         spread = np.sqrt((1 / moved[:, [0, 2]] - 1 / (moved[:, [0, 2]] + moved[:, [1, 3]])).sum(axis=1))
         # the normal law, which is close enough so far out
         log_both = stats.norm.logcdf((np.log(ratio.min() * 0.93) - mean) / spread).sum()
-        assert log_both < pairs.LOG_NEVER
+        assert log_both < near_ties.LOG_NEVER
 
 
 # ---------------------------------------------------------------- looks and stretches
@@ -191,7 +191,7 @@ def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
 def even_stretches(stream, chance, error, per_pull, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_even(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_even(
             stream, chance, error, per_pull, rounds, rounds
         )
     return out
@@ -201,7 +201,7 @@ def even_stretches(stream, chance, error, per_pull, rounds, size):
 def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = pairs.play_uneven(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_uneven(
             stream, chance, error, per_1, per_2, pulls, rounds, rounds
         )
     return out

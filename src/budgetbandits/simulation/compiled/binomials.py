@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.bits import ones, trials
-from budgetbandits.simulation.draws import beta, uniform
-from budgetbandits.simulation.special import TABLE_SIZE, stirling_correction
+from budgetbandits.simulation.compiled.bits import ones, trials
+from budgetbandits.simulation.compiled.draws import beta, uniform
+from budgetbandits.simulation.compiled.special import TABLE_SIZE, stirling_correction
 
 LOG_FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(TABLE_SIZE)])
 

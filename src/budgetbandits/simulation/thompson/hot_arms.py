@@ -14,7 +14,7 @@ import math
 
 from numba import njit
 
-from budgetbandits.simulation.draws import exponential, gamma_log_acceptance, normal, uniform
+from budgetbandits.simulation.compiled.draws import exponential, gamma_log_acceptance, normal, uniform
 
 # Columns: four centres, four spreads, then what a sketch needs, then the direction (four).
 CENTRE, SPREAD, MIDDLE, STEEPNESS, CURVATURE, LOSS, DIRECTION, COLUMNS = 0, 4, 8, 9, 10, 11, 12, 16

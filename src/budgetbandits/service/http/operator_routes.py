@@ -21,14 +21,13 @@ from starlette.background import BackgroundTask
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.auth import KeyRing, check_header
-from budgetbandits.service.door import Door
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import Format, Table, export
-from budgetbandits.service.ledger import Status as CampaignStatus
-from budgetbandits.service.metrics import Metrics
-from budgetbandits.service.problems import PROBLEMS, handle_errors
-from budgetbandits.service.schemas import (
+from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.door import Door
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.problem_json import PROBLEMS, handle_errors
+from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
     CampaignPath,
@@ -38,8 +37,9 @@ from budgetbandits.service.schemas import (
     Status,
     Verdict,
 )
+from budgetbandits.service.http.worker_routes import workers_routes
+from budgetbandits.service.ledger import Status as CampaignStatus
 from budgetbandits.service.stores.base import Store
-from budgetbandits.service.workers import workers_routes
 
 READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}

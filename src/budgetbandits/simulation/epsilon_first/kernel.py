@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.draws import pointer_to, uniform
+from budgetbandits.simulation.compiled.draws import pointer_to, uniform
 from budgetbandits.simulation.index.tapes import atom, block_sum
 
 

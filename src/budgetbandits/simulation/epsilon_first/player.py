@@ -22,10 +22,10 @@ from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
-from budgetbandits.simulation.draws import new_stream
-from budgetbandits.simulation.exploring import explore_then_exploit
+from budgetbandits.simulation.compiled.draws import new_stream
+from budgetbandits.simulation.compiled.laws import Tables, padded
+from budgetbandits.simulation.epsilon_first.kernel import explore_then_exploit
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
-from budgetbandits.simulation.tables import Tables, padded
 
 STRETCH = 64
 """Pulls drawn at once where the game may end among them."""

@@ -8,7 +8,7 @@ for it, and 13 of 500 how hard the two are to tell apart.
 The search goes through the seeds of the family of Bernoulli problems with means drawn from U(0.75, 1), the range in
 which such problems are the least rare (`likeliest_range`), and takes the first seed that agrees with all three numbers:
 
-    python -m budgetbandits.experiments.calibration
+    python -m budgetbandits.experiments.paper.calibration
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy import special
 from budgetbandits.arrays import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.problem import Problem, family
-from budgetbandits.simulation import simulate
+from budgetbandits.simulation.simulate import simulate
 
 BUDGET, EPSILON = 50_000.0, 0.1
 RUNS, MISSED = 500, 13

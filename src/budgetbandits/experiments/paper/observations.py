@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.arrays import AnyArray
-from budgetbandits.experiments.claims import MUCH, Claim, tally
-from budgetbandits.experiments.intervals import Moments, against_rivals, moments, surely, welch
+from budgetbandits.experiments.paper.claims import MUCH, Claim, tally
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import beside_root, games_at, growth_budgets, root_growth, slope_ratio
+from budgetbandits.experiments.statistics import Moments, against_rivals, moments, surely, welch
 from budgetbandits.policies.names import NAMES
 
 

@@ -17,12 +17,12 @@ import numpy as np
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
-from budgetbandits.simulation.draws import new_stream
+from budgetbandits.simulation.compiled.draws import new_stream
+from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.reference import Game
-from budgetbandits.simulation.tables import Tables, padded
 from budgetbandits.simulation.thompson import rounds
-from budgetbandits.simulation.thompson.clocks import NEVER
-from budgetbandits.simulation.thompson.hot import COLUMNS
+from budgetbandits.simulation.thompson.alarms import NEVER
+from budgetbandits.simulation.thompson.hot_arms import COLUMNS
 from budgetbandits.simulation.thompson.outcomes import FINISHED
 
 Sampler = Callable[[int, int, np.random.Generator], np.ndarray]

@@ -12,8 +12,9 @@ import functools
 import hashlib
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent
-COMPILED = ("simulation", "simulation/index", "simulation/thompson", "policies")
+PACKAGE = Path(__file__).parents[2]
+ENGINES = ("compiled", "epsilon_first", "index", "thompson")
+COMPILED = ("policies", "simulation", *(f"simulation/{engine}" for engine in ENGINES))
 
 
 @functools.cache

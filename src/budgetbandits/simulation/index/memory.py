@@ -11,7 +11,7 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.index.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 
 TALLIES = ("reward", "square", "cost", "luck", "rate")
 """Rows of floats that begin a game at 0."""

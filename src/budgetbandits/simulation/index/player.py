@@ -16,15 +16,31 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
-from budgetbandits.simulation.index import desk
+from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
+from budgetbandits.simulation.index.memory import (
+    CHECKPOINT,
+    CONSTANT,
+    EVALUATIONS,
+    FLOOR_SEEN,
+    LEADER,
+    NEEDS_OUTCOMES,
+    NOT_A_NUMBER,
+    OWN,
+    ROUND_LIMIT,
+    ROUNDS,
+    SWEPT,
+    TAKEN_BACK,
+    VARIANCE,
+    Memory,
+    Rule,
+)
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.probing import one_pull_each
 from budgetbandits.simulation.index.rules import EXTRAS, IndexRule, compiled, completed
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
-from budgetbandits.simulation.tables import Tables
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
@@ -47,7 +63,7 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     known = rule.monotone
     if not known.lazy:
         return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
-    if rule.kind == desk.FLOOR_SEEN:
+    if rule.kind == FLOOR_SEEN:
         # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
         if arms <= FEW_ARMS:
             return Engine("index plain loop")
@@ -57,7 +73,7 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     if not known.blocks:
         return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
                       "the mean cost and the pulls")  # fmt: skip
-    if rule.kind == desk.VARIANCE and not known.rises_with_first:
+    if rule.kind == VARIANCE and not known.rises_with_first:
         return Engine("index bounds", "monotone does not say that its index rises with the variance")
     return Engine("index blocks")
 
@@ -85,9 +101,9 @@ class Games:
         self._rule = rule
         self._index = compiled(rule.index)
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
-        self._rules: dict[float, tuple[desk.Rule, float | Array, float | Array]] = {}
+        self._rules: dict[float, tuple[Rule, float | Array, float | Array]] = {}
         self._tables = tables = Tables(problem)
-        self._memory = memory = desk.Memory(len(problem))
+        self._memory = memory = Memory(len(problem))
         for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
             memory.row(name)[:] = getattr(tables, name)
         self._own, self._price = memory.row("own"), memory.row("price")
@@ -102,17 +118,17 @@ class Games:
     @property
     def evaluations(self) -> int:
         """How often the last game evaluated an index."""
-        return int(self._memory.number[desk.EVALUATIONS])
+        return int(self._memory.number[EVALUATIONS])
 
     @property
     def swept(self) -> int:
         """How many rounds of the last game were played in sweeps."""
-        return int(self._memory.number[desk.SWEPT])
+        return int(self._memory.number[SWEPT])
 
     @property
     def taken_back(self) -> int:
         """How many sweeps of the last game were taken back."""
-        return int(self._memory.number[desk.TAKEN_BACK])
+        return int(self._memory.number[TAKEN_BACK])
 
     def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One game to the largest of the rising budgets, and how it stood at the end of each."""
@@ -132,21 +148,21 @@ class Games:
                 tables.reward_value, tables.reward_chance, tables.cost_value, tables.cost_chance, self._buffer,
                 pulls, reward, spend, rounds,
             )  # fmt: skip
-            if status != desk.NEEDS_OUTCOMES:
+            if status != NEEDS_OUTCOMES:
                 break
             if world is None:
                 world = np.random.default_rng(seed.spawn(1)[0])
-            self._refill(int(memory.number[desk.LEADER]), world)
-        if status == desk.NOT_A_NUMBER:
-            raise self._not_a_number(int(memory.number[desk.LEADER]), budgets[-1])
-        if status == desk.ROUND_LIMIT:
+            self._refill(int(memory.number[LEADER]), world)
+        if status == NOT_A_NUMBER:
+            raise self._not_a_number(int(memory.number[LEADER]), budgets[-1])
+        if status == ROUND_LIMIT:
             raise RoundLimit(
-                f"{self._policy.spec} has played {memory.number[desk.ROUNDS]:,} rounds and part of a budget of "
-                f"{budgets[memory.number[desk.CHECKPOINT]]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
+                f"{self._policy.spec} has played {memory.number[ROUNDS]:,} rounds and part of a budget of "
+                f"{budgets[memory.number[CHECKPOINT]]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
         return [(float(reward[i]), float(spend[i]), int(rounds[i]), pulls[i]) for i in range(places)]
 
-    def _rule_for(self, budget: float) -> tuple[desk.Rule, float | Array, float | Array]:
+    def _rule_for(self, budget: float) -> tuple[Rule, float | Array, float | Array]:
         """The rule at this budget, and the arms' own numbers and prices."""
         if budget in self._rules:
             return self._rules[budget]
@@ -160,15 +176,15 @@ class Games:
         price = 0.0 if mask is None else state.known["costs"] * self._tables.cost_scale
         numbers = [0.0] * EXTRAS
         for place, extra in enumerate(extras):
-            if place > 0 or kind == desk.CONSTANT:
+            if place > 0 or kind == CONSTANT:
                 numbers[place] = float(extra)
         finite = not self._tables.buffered and self._buffer.shape[1] >= LEAST_TAPE
-        rule = desk.Rule(  # type: ignore[call-arg]
+        rule = Rule(  # type: ignore[call-arg]
             kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
             not known.ignores_rounds, not known.ignores_cost, self._engine.name == "index blocks",
-            finite and known.lazy and kind != desk.FLOOR_SEEN,
+            finite and known.lazy and kind != FLOOR_SEEN,
         )  # fmt: skip
-        self._rules[budget] = rule, extras[0] if kind == desk.OWN else 0.0, price
+        self._rules[budget] = rule, extras[0] if kind == OWN else 0.0, price
         return self._rules[budget]
 
     def _not_a_number(self, arm: int, budget: float) -> NotANumber:
@@ -179,7 +195,7 @@ class Games:
         state.reward_squared[:] = memory.row("square") / tables.reward_scale**2
         state.cost[:] = memory.row("cost") / tables.cost_scale
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
-        pulls, rounds = int(state.pulls[arm]), int(memory.number[desk.ROUNDS])
+        pulls, rounds = int(state.pulls[arm]), int(memory.number[ROUNDS])
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:

@@ -15,16 +15,16 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.arrays import AnyArray
-from budgetbandits.experiments import calibration
-from budgetbandits.experiments.claims import MUCH, Claim, Tally, percent, tally
-from budgetbandits.experiments.intervals import (
+from budgetbandits.experiments.paper import calibration
+from budgetbandits.experiments.paper.claims import MUCH, Claim, Tally, percent, tally
+from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.statistics import (
     RESAMPLES,
     bootstrap_interval,
     moments,
     resampled_std,
     wilson,
 )
-from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.policies.names import NAMES
 
 EPSILON_FIRST = "epsilon-first"

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import observations, proven, spreads
-from budgetbandits.experiments.claims import Claim
+from budgetbandits.experiments.paper import observations, proven, spreads
+from budgetbandits.experiments.paper.claims import Claim
+from budgetbandits.experiments.paper.proven import Bounds
 from budgetbandits.experiments.plan import Experiment
-from budgetbandits.experiments.proven import Bounds
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Progress, Workers, run
 from budgetbandits.theory.upper import CHAINS

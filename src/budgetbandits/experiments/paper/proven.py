@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.arrays import AnyArray
-from budgetbandits.experiments.claims import Claim, Tally, tally
+from budgetbandits.experiments.paper.claims import Claim, Tally, tally
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.problem import Problem
 from budgetbandits.theory import (

@@ -1,0 +1,1 @@
+"""Games of ε-first and ε-first-greedy, in a few draws."""
