@@ -12,8 +12,8 @@ import uuid
 
 from local_service import compare, service
 
-from budgetbandits.errors import HoldRefused
 from budgetbandits.client import Client
+from budgetbandits.errors import HoldRefused
 
 BUDGET = 300.00
 CAP = 0.40

@@ -11,8 +11,8 @@ import uuid
 
 from local_service import compare, service
 
-from budgetbandits.errors import HoldRefused
 from budgetbandits.client import Client
+from budgetbandits.errors import HoldRefused
 
 BUDGET = 5.00
 LONGEST = 1500

@@ -13,8 +13,8 @@ import uuid
 
 from local_service import compare, service
 
-from budgetbandits.errors import HoldRefused
 from budgetbandits.client import AsyncClient, Client
+from budgetbandits.errors import HoldRefused
 
 BUDGET = 250.00
 WORKERS = 8
