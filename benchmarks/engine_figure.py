@@ -18,7 +18,8 @@ from engine import problems
 from budgetbandits import Problem
 from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.thompson import planning
-from budgetbandits.simulation.thompson.player import COUNTER_NAMES, Run, Settings, engine_laws
+from budgetbandits.simulation.thompson.memory import COUNTERS
+from budgetbandits.simulation.thompson.player import Run, Settings, engine_laws
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -47,7 +48,7 @@ def shares(counts: dict[str, float], arms: int) -> dict[str, float]:
 
 def measure(arms: int, instances: int = 8) -> tuple[dict[str, float], dict[str, float], float, float]:
     """(shares, counters, rounds, milliseconds), means of one run on each of several problems."""
-    counts = dict.fromkeys(COUNTER_NAMES, 0.0)
+    counts = dict.fromkeys(COUNTERS, 0.0)
     rounds = seconds = 0.0
     for number, (rewards, costs) in enumerate(problems(arms, instances)):
         laws = engine_laws(Tables(Problem.bernoulli(rewards.tolist(), costs.tolist())))
@@ -57,7 +58,7 @@ def measure(arms: int, instances: int = 8) -> tuple[dict[str, float], dict[str, 
         run.play()
         seconds += (time.perf_counter() - began) / instances
         rounds += run.out_rounds[0] / instances
-        for name, value in zip(COUNTER_NAMES, run.counters, strict=True):
+        for name, value in run.counters.items():
             counts[name] += value / instances
     return shares(counts, arms), counts, rounds, 1e3 * seconds
 

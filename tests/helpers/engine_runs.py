@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetbandits.simulation.thompson import rounds
-from budgetbandits.simulation.thompson.player import COUNTER_NAMES, FiniteLaws, Run, SampledLaws, Settings
+from budgetbandits.simulation.thompson.memory import COUNTERS
+from budgetbandits.simulation.thompson.player import FiniteLaws, Run, SampledLaws, Settings
 
 
 def bernoulli(reward_means: Sequence[float], cost_means: Sequence[float]) -> FiniteLaws:
@@ -70,7 +70,7 @@ def simulate_runs(
     reward = np.zeros((runs, number))
     spend = np.zeros((runs, number))
     played = np.zeros((runs, number), dtype=np.int64)
-    counters = np.zeros((runs, rounds.COUNTERS), dtype=np.int64)
+    counters = np.zeros((runs, len(COUNTERS)), dtype=np.int64)
 
     def one(run: int) -> None:
         words = seeds[run].generate_state(8, np.uint64)
@@ -80,7 +80,7 @@ def simulate_runs(
         reward[run, order] = game.out_reward
         spend[run, order] = game.out_spend
         played[run, order] = game.out_rounds
-        counters[run] = game.counters
+        counters[run] = list(game.counters.values())
 
     if workers <= 1:
         for run in range(runs):
@@ -88,5 +88,5 @@ def simulate_runs(
     else:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(one, range(runs)))
-    named = {name: counters[:, place] for place, name in enumerate(COUNTER_NAMES)}
+    named = {name: counters[:, place] for place, name in enumerate(COUNTERS)}
     return RunResults(amounts, pulls, reward, spend, played, named)

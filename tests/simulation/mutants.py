@@ -31,7 +31,7 @@ class Mutant:
 MUTANTS = {
     "open_ring_unconditional": Mutant(
         "thompson/rounds.py",
-        "if ratio > best and keeps_ratio(stream, tangents, posterior, slot, ratio):",
+        "if ratio > best and keeps_ratio(game, slot, ratio):",
         "if ratio > best:",
         "test_frozen_round[rings]",
     ),
@@ -55,14 +55,14 @@ MUTANTS = {
     ),
     "block_ring_unconditional": Mutant(
         "thompson/rounds.py",
-        "if ratio > event_ratio and keeps_ratio(stream, tangents, posterior, slot, ratio):",
-        "if ratio > event_ratio:",
+        "if ratio > game.duel_ratio and keeps_ratio(game, slot, ratio):",
+        "if ratio > game.duel_ratio:",
         "test_frozen_round[blocks]",
     ),
     "spared_whatever_the_rival": Mutant(
         "thompson/rounds.py",
-        "                    log_chance = min(log_ceiling + tilt * excess, log_half + 0.5 * tilt * excess)\n",
-        "                    log_chance = log_ceiling\n",
+        "log_chance = min(game.log_ceiling + game.tilt * excess, game.log_half + 0.5 * game.tilt * excess)",
+        "log_chance = game.log_ceiling",
         "test_frozen_round[blocks]",
     ),
     "leader_draw_unconditional": Mutant(
@@ -85,13 +85,13 @@ MUTANTS = {
     ),
     "half_tilt_keeps_the_full_bound": Mutant(
         "thompson/contests.py",
-        "        tilt *= 0.5\n        log_ceiling = log_half\n",
-        "        log_ceiling = log_half\n",
+        "        tilt *= 0.5\n        log_ceiling = game.log_half\n",
+        "        log_ceiling = game.log_half\n",
         "test_frozen_round[blocks_coin_only]",
     ),
     "dip_not_thinned": Mutant(
         "thompson/rounds.py",
-        "if exponential(stream) >= log_ceiling - log_shortfall(a, b, c, d, level, tilt, classical):",
+        "if exponential(game.stream_at) >= game.log_ceiling - log_now:",
         "if True:",
         "test_frozen_round[leader_below_level]",
     ),
@@ -115,14 +115,14 @@ MUTANTS = {
     ),
     "undecided_sketch_drawn_anew": Mutant(
         "thompson/rounds.py",
-        "first = resolve_hot(stream, constants, hot[0], first_normal)",
-        "first = draw_hot(stream, constants, hot[0], classical)",
+        "first = resolve_hot(stream, constants, one, first_normal)",
+        "first = draw_hot(stream, constants, one, game.classical)",
         "test_frozen_round[sketches]",
     ),
     "sketch_ignores_the_level": Mutant(
         "thompson/rounds.py",
-        "if apart and lower > level and tree[1] > time:",
-        "if apart and tree[1] > time:",
+        "if apart and lower > game.level and next_alarm(game) > game.round:",
+        "if apart and next_alarm(game) > game.round:",
         "test_frozen_round[sketches_below_level]",
     ),
     "rest_not_kept_in_the_ball": Mutant(
@@ -140,8 +140,8 @@ MUTANTS = {
     ),
     "stale_alarm_after_a_pull": Mutant(
         "thompson/rounds.py",
-        "set_alarm(tree, base, slot, time - 1 + geometric_from_rate(stream, tangents[8 * slot + RATE]))",
-        "set_alarm(tree, base, slot, tree[base + slot])",
+        "        set_next_alarm(game, slot, game.round - 1)\n",
+        "",
         "test_games[ten_arms]",
     ),
     "looked_at_with_a_fresh_coin": Mutant(
@@ -167,20 +167,20 @@ MUTANTS = {
     ),
     "stretches_over_alarms": Mutant(
         "thompson/rounds.py",
-        "left_2 - 1, most, tree[1] - time,",
-        "left_2 - 1, most, most,",
+        "game.left_2 - 1, most, next_alarm(game) - game.round,",
+        "game.left_2 - 1, most, most,",
         "test_frozen_round[pairs]",
     ),
     "stretch_planned_by_the_next_alarm": Mutant(
         "thompson/rounds.py",
-        "most = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top",
-        "most = min(tree[1] - time, (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top)",
+        "most = (steps_to_the_end(game) - 1) // top",
+        "most = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
         "test_frozen_round[restless_pairs]",
     ),
     "replans_while_an_alarm_that_was_looked_at_is_unanswered": Mutant(
         "thompson/rounds.py",
-        "                if tree[1] > time:\n                    continue\n",
-        "                if tree[1] > time or waste > limit:\n                    continue\n",
+        "    return next_alarm(game) > game.round\n",
+        "    return next_alarm(game) > game.round or game.waste > game.limit\n",
         "test_frozen_round[restless_pairs]",
     ),
     "walk_with_replacement": Mutant(
@@ -191,8 +191,8 @@ MUTANTS = {
     ),
     "overdrawing_pull_earns": Mutant(
         "thompson/outcomes.py",
-        "ledger_float[REWARD] + earned if reached else ledger_float[REWARD],",
-        "ledger_float[REWARD] + earned,",
+        "game.reward + earned if reached else game.reward,",
+        "game.reward + earned,",
         "test_games[lattice_two]",
     ),
 }

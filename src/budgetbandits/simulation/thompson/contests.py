@@ -1,7 +1,4 @@
-"""The pieces of a round: tangents of cold arms, the fallback, the leader's window and its duels.
-
-Tables are bare pointers: posterior has four columns (a, b, c, d), tangents have eight.
-"""
+"""The pieces of a round: tangents of cold arms, the fallback, the leader's window and its duels."""
 
 from __future__ import annotations
 
@@ -10,12 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.compiled.draws import (
-    exponential,
-    geometric_from_rate,
-    waiting_rate,
-)
-from budgetbandits.simulation.thompson.alarms import NEVER, rebuild
+from budgetbandits.simulation.compiled.draws import exponential, geometric_from_rate, waiting_rate
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.thompson.alarms import NEVER, rebuild, set_alarm
 from budgetbandits.simulation.thompson.envelope import (
     KIND,
     LOG_BOUND,
@@ -32,18 +26,18 @@ from budgetbandits.simulation.thompson.envelope import (
     tangent,
 )
 from budgetbandits.simulation.thompson.hot_arms import keep_constants
+from budgetbandits.simulation.thompson.memory import counts_of, hot_arm, tangent_of
 from budgetbandits.simulation.thompson.planning import PRICE_DIP, PRICE_WINDOW
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_tangent(tangents, posterior, slot, level, classical, log_hot):
+def take_tangent(game, slot):
     """Store the arm's bound at the level; True when it stays cold."""
-    kind, log_bound, slope, x, y = tangent(
-        float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]), float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]),
-        level, classical,
-    )  # fmt: skip
-    if kind == NO_TANGENT or log_bound > log_hot:
+    a, b, c, d = counts_of(game, slot)
+    kind, log_bound, slope, x, y = tangent(a, b, c, d, game.level, game.classical)
+    if kind == NO_TANGENT or log_bound > game.log_hot:
         return False
+    tangents = float_pointer(game.tangents_at)
     tangents[8 * slot + LOG_BOUND] = log_bound
     tangents[8 * slot + SLOPE] = slope
     tangents[8 * slot + X] = x
@@ -54,24 +48,39 @@ def take_tangent(tangents, posterior, slot, level, classical, log_hot):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def keeps_ratio(stream, tangents, posterior, slot, ratio):
+def set_next_alarm(game, slot, after):
+    """The next round after this one in which a cold arm may exceed the level."""
+    wait = geometric_from_rate(game.stream_at, tangent_of(game, slot, RATE))
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, after + wait)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep_hot_constants(game, slot):
+    keep_constants(float_pointer(game.constants_at), whole_pointer(game.posterior_at), slot)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keeps_ratio(game, slot, ratio):
+    """Whether a ratio proposed by an arm's bound is one of its own."""
+    a, b, c, d = counts_of(game, slot)
     return accepts(
-        stream,
-        float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]), float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]),
-        tangents[8 * slot + KIND], tangents[8 * slot + SLOPE], tangents[8 * slot + X], tangents[8 * slot + Y], ratio,
+        game.stream_at, a, b, c, d, tangent_of(game, slot, KIND), tangent_of(game, slot, SLOPE),
+        tangent_of(game, slot, X), tangent_of(game, slot, Y), ratio,
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_between(stream, level, above, gap, active, posterior, tangents, hot_place, classical):
+def best_between(game, above, gap):
     """The best of the cold arms, each known to be at most level / e^above, if it exceeds level / e^gap; else -1.
 
     An accepted ratio above what is known contradicts it, so that arm's whole trial is repeated.
     """
+    stream, level = game.stream_at, game.level
+    tangents, hot_place = float_pointer(game.tangents_at), whole_pointer(game.hot_place_at)
     ceiling = level * math.exp(-above)
     best = level * math.exp(-gap)
     winner = -1
-    for slot in range(active):
+    for slot in range(game.active):
         if hot_place[slot] >= 0:
             continue
         slope = tangents[8 * slot + SLOPE]
@@ -81,16 +90,13 @@ def best_between(stream, level, above, gap, active, posterior, tangents, hot_pla
                 if exponential(stream) < -log_chance:
                     break
                 ratio = best * math.exp(exponential(stream) / slope)
-                if not keeps_ratio(stream, tangents, posterior, slot, ratio):
+                if not keeps_ratio(game, slot, ratio):
                     break
                 if ratio > ceiling:
                     continue
             else:
-                ratio = draw_ratio(
-                    stream,
-                    float(posterior[4 * slot + 0]), float(posterior[4 * slot + 1]),
-                    float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]), classical,
-                )  # fmt: skip
+                a, b, c, d = counts_of(game, slot)
+                ratio = draw_ratio(stream, a, b, c, d, game.classical)
                 if ratio > ceiling:
                     continue
                 if ratio <= best:
@@ -103,34 +109,36 @@ def best_between(stream, level, above, gap, active, posterior, tangents, hot_pla
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search_below(stream, level, best, winner, active, posterior, tangents, hot_place, classical, rung):
+def search_below(game, best, winner):
     """Nothing reached the level: find the best ratio, every cold arm being conditioned on a ratio below the level.
 
     The arms are asked whether they reach a rung below the level, which one or a few most likely do; only if none does,
     a lower one.  So hardly any arm is drawn that does not come near the best.  How far down the first rung is follows
     the searches before, so that about one in seventeen needs a second.
     """
-    lowest = math.log(level / best) if best > 0.0 else np.inf
+    lowest = math.log(game.level / best) if best > 0.0 else np.inf
     above = 0.0
-    step = rung[0]
+    step = game.rung
     while True:
         gap = min(above + step, lowest)
-        found = best_between(stream, level, above, gap, active, posterior, tangents, hot_place, classical)
+        found = best_between(game, above, gap)
         if found >= 0 or gap == lowest:
             break
         above = gap
         step *= 2.0
-    rung[0] = min(rung[0] * 1.3, 8.0) if above > 0.0 else max(rung[0] * 0.984, 1e-6)
+    game.rung = min(game.rung * 1.3, 8.0) if above > 0.0 else max(game.rung * 0.984, 1e-6)
     return found if found >= 0 else winner
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def open_window(a, b, c, d, level, classical, width, largest):
-    """(width, tilt, log bound, log bound at half the tilt, next width) for the leader's next pulls.
+def open_window(game):
+    """How many pulls of the leader one bound is good for, and that bound on its chance to fall below the level.
 
-    The bounds on its chance to fall below the level are taken at the worst corner: no reward and full cost in every
-    pull of the window.  Half the tilt gives a weaker bound at the level but a better one for rivals far above it.
+    The bounds are taken at the worst corner: no reward and full cost in every pull of the window.  Half the tilt gives
+    a weaker bound at the level but a better one for rivals far above it.
     """
+    a, b, c, d = counts_of(game, game.leader)
+    level, classical, width = game.level, game.classical, game.window
     while True:
         grown_b = b + width
         grown_c = c + width
@@ -140,26 +148,30 @@ def open_window(a, b, c, d, level, classical, width, largest):
         if width == 1 or dips * PRICE_DIP < 2.0 * PRICE_WINDOW:
             break
         width = max(width // 4, 1) if dips * PRICE_DIP > 8.0 * PRICE_WINDOW else max(width // 2, 1)
-    following = width
+    game.window = width
     if dips * PRICE_DIP < 0.3 * PRICE_WINDOW:
-        following = min(2 * width, max(largest, 1))
-    log_half = log_shortfall(a, grown_b, grown_c, d, level, 0.5 * tilt, classical) if tilt > 0.0 else 0.0
-    return width, tilt, log_bound, log_half, following
+        game.window = min(2 * width, max(np.int64(a + b + c + d), 1))
+    game.window_left, game.tilt, game.log_ceiling = width, tilt, log_bound
+    game.log_half = log_shortfall(a, grown_b, grown_c, d, level, 0.5 * tilt, classical) if tilt > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def leader_loses(stream, a, b, c, d, level, ratio, tilt, log_ceiling, log_half, coin_won, log_direct, classical):
+def leader_loses(game):
     """Whether the leader, known to be at or above the level, draws less than the rival's ratio.
 
-    coin_won says that the first proposal below the ratio was already granted at the window's rate.
+    ``duel_coin`` says that the first proposal below the ratio was already granted at the window's rate.
     """
+    stream, level, classical, ratio = game.stream_at, game.level, game.classical, game.duel_ratio
+    a, b, c, d = counts_of(game, game.leader)
+    tilt, log_ceiling = game.tilt, game.log_ceiling
+    coin_won = game.duel_coin > 0
     gap = math.log(ratio / level)
     log_chance = log_ceiling + tilt * gap
-    if log_half + 0.5 * tilt * gap < log_chance:
+    if game.log_half + 0.5 * tilt * gap < log_chance:
         tilt *= 0.5
-        log_ceiling = log_half
-        log_chance = log_half + tilt * gap
-    if log_chance >= log_direct:
+        log_ceiling = game.log_half
+        log_chance = game.log_half + tilt * gap
+    if log_chance >= game.log_direct:
         while True:
             drawn = draw_ratio(stream, a, b, c, d, classical)
             if drawn >= level:
@@ -179,20 +191,46 @@ def leader_loses(stream, a, b, c, d, level, ratio, tilt, log_ceiling, log_half, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def apply_level(
-    stream, time, level, active, classical, log_hot, posterior, tangents, constants, tree, base, hot, hot_place
-):  # fmt: skip
-    """Sort every pulled arm into hot or cold and set fresh alarms; returns how many are hot."""
-    hot_count = 0
-    for slot in range(active):
-        if take_tangent(tangents, posterior, slot, level, classical, log_hot):
+def apply_level(game):
+    """Sort every pulled arm into hot or cold and set fresh alarms."""
+    tree, hot, hot_place = whole_pointer(game.tree_at), whole_pointer(game.hot_at), whole_pointer(game.hot_place_at)
+    game.hot_count = 0
+    for slot in range(game.active):
+        if take_tangent(game, slot):
             hot_place[slot] = -1
-            tree[base + slot] = time - 1 + geometric_from_rate(stream, tangents[8 * slot + RATE])
+            wait = geometric_from_rate(game.stream_at, tangent_of(game, slot, RATE))
+            tree[game.base + slot] = game.round - 1 + wait
         else:
-            hot_place[slot] = hot_count
-            hot[hot_count] = slot
-            hot_count += 1
-            keep_constants(constants, posterior, slot)
-            tree[base + slot] = NEVER
-    rebuild(tree, base)
-    return hot_count
+            hot_place[slot] = game.hot_count
+            hot[game.hot_count] = slot
+            game.hot_count += 1
+            keep_hot_constants(game, slot)
+            tree[game.base + slot] = NEVER
+    rebuild(tree, game.base)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def warm_up(game, slot):
+    """A cold arm becomes hot."""
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NEVER))
+    whole_pointer(game.hot_place_at)[slot] = game.hot_count
+    whole_pointer(game.hot_at)[game.hot_count] = slot
+    game.hot_count += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cool_down(game, slot):
+    """A hot arm becomes cold; the last of the hot ones takes its place."""
+    hot, hot_place = whole_pointer(game.hot_at), whole_pointer(game.hot_place_at)
+    place = hot_place[slot]
+    game.hot_count -= 1
+    hot[place] = hot[game.hot_count]
+    hot_place[hot[place]] = place
+    hot_place[slot] = -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def refresh_hot_arms(game):
+    """Bring the constants of all hot arms up to date."""
+    for place in range(game.hot_count):
+        keep_hot_constants(game, hot_arm(game, place))

@@ -1,7 +1,7 @@
 """What decided pulls bring: rewards, costs, posterior trials, and where each budget's game ends.
 
-Decided pulls of one arm are settled together.  The ledger holds the money: for finite laws whole steps of the cost
-lattice, for buffered outcomes floats with a tolerance.
+Decided pulls of one arm are settled together.  Money is counted in whole steps of the cost lattice for finite laws, in
+floats with a tolerance for buffered outcomes.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ from numba import njit
 
 from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.compiled.draws import geometric, uniform
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.reference import TOLERANCE
-
-# Places in the whole-number ledger and in the float ledger.
-SPENT_STEPS, CHECKPOINT, ROUNDS = 0, 1, 2
-REWARD, SPENT, SPENT_ERROR = 0, 1, 2
-
-FINISHED = -1
-SETTLED = -2
+from budgetbandits.simulation.thompson.memory import FINISHED, SETTLED, steps_to_the_end
 
 
 @njit(cache=True, nogil=True)
-def close_budget(place, arms, reward, spent, rounds, pulls, out_pulls, out_reward, out_spend, out_rounds):
-    for arm in range(arms):
-        out_pulls[place * arms + arm] = pulls[arm]
-    out_reward[place] = reward
-    out_spend[place] = spent
-    out_rounds[place] = rounds
+def close_budget(game, reward, spent):
+    """The game at the next budget has ended like this."""
+    pulls, out_pulls = whole_pointer(game.pulls_at), whole_pointer(game.out_pulls_at)
+    for arm in range(game.arms):
+        out_pulls[game.checkpoint * game.arms + arm] = pulls[arm]
+    float_pointer(game.out_reward_at)[game.checkpoint] = reward
+    float_pointer(game.out_spend_at)[game.checkpoint] = spent
+    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
+    game.checkpoint += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -57,8 +55,10 @@ def trial(stream, chance):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def reward_block(stream, pulls, arm, width, values, probabilities):
+def reward_block(game, arm, pulls):
     """(sum of rewards, successes of their Bernoulli trials) over a block of pulls of one arm."""
+    stream, width = game.stream_at, game.reward_width
+    values, probabilities = float_pointer(game.reward_values_at), float_pointer(game.reward_chances_at)
     if pulls == 1:
         value = values[arm * width + place_of(uniform(stream), arm, width, probabilities, 0.0, values)]
         return value, trial(stream, value)
@@ -82,10 +82,13 @@ def reward_block(stream, pulls, arm, width, values, probabilities):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cost_block(stream, events, arm, width, steps, trials, probabilities, chance_of_cost):
+def cost_block(game, arm, events):
     """(cost steps, successes of their trials) of that many pulls whose cost is known not to be zero."""
+    stream, width = game.stream_at, game.cost_width
+    steps, trials = whole_pointer(game.cost_steps_at), float_pointer(game.cost_trials_at)
+    probabilities = float_pointer(game.cost_chances_at)
     left = np.int64(events)
-    remaining = chance_of_cost
+    remaining = float_pointer(game.cost_chance_at)[arm]
     total = np.int64(0)
     successes = np.int64(0)
     for index in range(width):
@@ -102,56 +105,67 @@ def cost_block(stream, events, arm, width, steps, trials, probabilities, chance_
     return total, successes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def book(slot, arm, count, won, paid, top, frozen, posterior, pulls, ledger, ledger_float):
-    """Enter Bernoulli pulls that end no game."""
-    ledger[SPENT_STEPS] += paid * top
-    ledger[ROUNDS] += count
-    ledger_float[REWARD] += won
-    pulls[arm] += count
-    if not frozen:
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def learn(game, slot, count, won, paid):
+    """So many trials, so many of them successes of the reward and of the cost."""
+    if game.frozen == 0:
+        posterior = whole_pointer(game.posterior_at)
         posterior[4 * slot + 0] += won
         posterior[4 * slot + 1] += count - won
         posterior[4 * slot + 2] += paid
         posterior[4 * slot + 3] += count - paid
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def settle_one(stream, arm, slot, frozen, posterior, pulls, ledger, ledger_float, ends, cost_top, chances):
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def book(game, arm, slot, count, won, paid):
+    """Enter Bernoulli pulls that end no game."""
+    game.spent_steps += paid * whole_pointer(game.cost_top_at)[arm]
+    game.rounds += count
+    game.reward += won
+    whole_pointer(game.pulls_at)[arm] += count
+    learn(game, slot, count, won, paid)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def settle_one(game, arm, slot):
     """Settle one pull of a Bernoulli arm that cannot end a game; False when it might, or the arm is another.
 
-    The same as settle_finite without its branches, for the case that near ties spend their time in.
+    What settle_finite does without its branches, for the case that near ties spend their time in.
     """
+    chances = float_pointer(game.bernoulli_at)
     chance = chances[2 * arm]
-    if chance < 0.0 or ledger[SPENT_STEPS] + cost_top[arm] >= ends[ledger[CHECKPOINT]]:
+    if chance < 0.0 or whole_pointer(game.cost_top_at)[arm] >= steps_to_the_end(game):
         return False
-    won = np.int64(uniform(stream) < chance)
-    paid = np.int64(uniform(stream) < chances[2 * arm + 1])
-    book(slot, arm, np.int64(1), won, paid, cost_top[arm], frozen, posterior, pulls, ledger, ledger_float)
+    won = np.int64(uniform(game.stream_at) < chance)
+    paid = np.int64(uniform(game.stream_at) < chances[2 * arm + 1])
+    book(game, arm, slot, np.int64(1), won, paid)
     return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle_finite(
-    stream, arm, slot, decided, frozen, caution, posterior, pulls, ledger, ledger_float, ends, whole, step,
-    reward_values, reward_chances, cost_steps, cost_trials, cost_chances, cost_chance, cost_top, bernoulli,
-    arms, number, reward_width, cost_width,     out_pulls, out_reward, out_spend, out_rounds,
-):  # fmt: skip
-    """Settle decided pulls of an arm with independent finite laws; FINISHED when the last budget's game ended.
+def settle_finite(game, arm, slot, decided):
+    """Settle decided pulls of an arm with independent finite laws; FINISHED when the last budget's game ended."""
+    chances = float_pointer(game.bernoulli_at)
+    left = np.int64(decided)
+    if chances[2 * arm] >= 0.0 and left <= (steps_to_the_end(game) - 1) // whole_pointer(game.cost_top_at)[arm]:
+        # Bernoulli pulls that cannot end a game, as nearly all are: two binomials.
+        won = binomial(game.stream_at, left, chances[2 * arm])
+        paid = binomial(game.stream_at, left, float_pointer(game.cost_chance_at)[arm])
+        book(game, arm, slot, left, won, paid)
+        return SETTLED
+    return settle_piecewise(game, arm, slot, left)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_piecewise(game, arm, slot, left):
+    """Settle pulls that may end a game, or of any finite law.
 
     A stretch of pulls with `events` costs above zero cannot end a game while events * largest step < room, so only
     the costs that might are drawn one by one.
     """
-    left = np.int64(decided)
-    chance = cost_chance[arm]
-    top = cost_top[arm]
-    if bernoulli[2 * arm] >= 0.0 and left <= (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top:
-        # Bernoulli pulls that cannot end a game, as nearly all are: two binomials.
-        book(
-            slot, arm, left, binomial(stream, left, bernoulli[2 * arm]), binomial(stream, left, chance), top,
-            frozen, posterior, pulls, ledger, ledger_float,
-        )  # fmt: skip
-        return SETTLED
+    stream = game.stream_at
+    chance = float_pointer(game.cost_chance_at)[arm]
+    top = whole_pointer(game.cost_top_at)[arm]
     walk_pulls = np.int64(0)  # a stretch whose number of costs is known and has to be walked pull by pull
     walk_events = np.int64(0)
     while left > 0:
@@ -172,12 +186,12 @@ def settle_finite(
             block = np.int64(0) if single else np.int64(1)
             fall /= chance  # uniform again, given that it fell below the chance
         else:
-            safe = (ends[ledger[CHECKPOINT]] - ledger[SPENT_STEPS] - 1) // top
+            safe = (steps_to_the_end(game) - 1) // top
             if left <= safe or safe >= 64:
                 block = left
                 if block > safe:
                     # More pulls than surely fit, so few that the number of costs almost surely does.
-                    likely = (safe - caution * math.sqrt(float(safe))) / chance
+                    likely = (safe - game.caution * math.sqrt(float(safe))) / chance
                     block = max(safe, min(block, np.int64(min(likely, 4e18))))
                 events = binomial(stream, block, chance)
                 if events > safe:
@@ -190,98 +204,90 @@ def settle_finite(
                 block = min(free, left)
                 single = free < left
         if block > 0:
-            spent, spent_trials = cost_block(
-                stream, events, arm, cost_width, cost_steps, cost_trials, cost_chances, chance
-            )
-            earned, earned_trials = reward_block(stream, block, arm, reward_width, reward_values, reward_chances)
-            ledger[SPENT_STEPS] += spent
-            ledger[ROUNDS] += block
-            ledger_float[REWARD] += earned
-            pulls[arm] += block
+            settle_block(game, arm, slot, block, events)
             left -= block
-            if not frozen:
-                posterior[4 * slot + 0] += earned_trials
-                posterior[4 * slot + 1] += block - earned_trials
-                posterior[4 * slot + 2] += spent_trials
-                posterior[4 * slot + 3] += block - spent_trials
         if single:
-            if fall < 0.0:
-                fall = uniform(stream)
-            place = place_of(fall * chance, arm, cost_width, cost_chances, 1, cost_steps)
-            spent = cost_steps[arm * cost_width + place]
-            spent_trials = trial(stream, cost_trials[arm * cost_width + place])
-            earned, earned_trials = reward_block(stream, np.int64(1), arm, reward_width, reward_values, reward_chances)
-            pulls[arm] += 1
             left -= 1
-            ledger[ROUNDS] += 1
-            after = ledger[SPENT_STEPS] + spent
-            while ledger[CHECKPOINT] < number and ends[ledger[CHECKPOINT]] <= after:
-                place = ledger[CHECKPOINT]
-                reached = whole[place] > 0 and ends[place] == after
-                close_budget(
-                    place,
-                    arms,
-                    ledger_float[REWARD] + earned if reached else ledger_float[REWARD],
-                    (after if reached else ledger[SPENT_STEPS]) * step,
-                    ledger[ROUNDS], pulls, out_pulls, out_reward, out_spend, out_rounds,
-                )  # fmt: skip
-                ledger[CHECKPOINT] += 1
-            if ledger[CHECKPOINT] == number:
+            if settle_cost(game, arm, slot, fall):
                 return FINISHED
-            ledger[SPENT_STEPS] = after
-            ledger_float[REWARD] += earned
-            if not frozen:
-                posterior[4 * slot + 0] += earned_trials
-                posterior[4 * slot + 1] += 1 - earned_trials
-                posterior[4 * slot + 2] += spent_trials
-                posterior[4 * slot + 3] += 1 - spent_trials
     return SETTLED
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle_buffered(
-    stream, arm, slot, decided, frozen, posterior, pulls, ledger, ledger_float, budgets, buffer, used, filled,
-    arms, number, chunk,     out_pulls, out_reward, out_spend, out_rounds,
-):  # fmt: skip
-    """Settle pulls from pre-drawn outcomes; (status, pulls still to settle), status = the arm when its buffer ran dry."""
+def settle_block(game, arm, slot, block, events):
+    """Pulls that end no game, of which so many have a cost above zero."""
+    spent, paid = cost_block(game, arm, events)
+    earned, won = reward_block(game, arm, block)
+    game.spent_steps += spent
+    game.rounds += block
+    game.reward += earned
+    whole_pointer(game.pulls_at)[arm] += block
+    learn(game, slot, block, won, paid)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_cost(game, arm, slot, fall):
+    """A pull with a cost above zero, which may end games; True when it ended the last. Where the cost falls is drawn
+    if it is not given (below 0)."""
+    stream, width = game.stream_at, game.cost_width
+    steps, ends = whole_pointer(game.cost_steps_at), whole_pointer(game.ends_at)
+    if fall < 0.0:
+        fall = uniform(stream)
+    chance = float_pointer(game.cost_chance_at)[arm]
+    place = place_of(fall * chance, arm, width, float_pointer(game.cost_chances_at), 1, steps)
+    spent = steps[arm * width + place]
+    paid = trial(stream, float_pointer(game.cost_trials_at)[arm * width + place])
+    earned, won = reward_block(game, arm, np.int64(1))
+    whole_pointer(game.pulls_at)[arm] += 1
+    game.rounds += 1
+    after = game.spent_steps + spent
+    while game.checkpoint < game.budgets and ends[game.checkpoint] <= after:
+        reached = whole_pointer(game.whole_at)[game.checkpoint] > 0 and ends[game.checkpoint] == after
+        close_budget(
+            game,
+            game.reward + earned if reached else game.reward,
+            (after if reached else game.spent_steps) * game.step,
+        )
+    if game.checkpoint == game.budgets:
+        return True
+    game.spent_steps = after
+    game.reward += earned
+    learn(game, slot, np.int64(1), won, paid)
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_buffered(game, arm, slot, decided):
+    """Settle pulls from pre-drawn outcomes; the arm when its buffer ran dry, and then what is left stays pending."""
+    used, filled = whole_pointer(game.used_at), whole_pointer(game.filled_at)
+    buffer, budgets = float_pointer(game.buffer_at), float_pointer(game.budget_at)
     for done in range(decided):
-        place_in_buffer = used[arm]
-        if place_in_buffer >= filled[arm]:
-            return arm, decided - done
-        used[arm] = place_in_buffer + 1
-        reward = buffer[2 * (arm * chunk + place_in_buffer)]
-        cost = buffer[2 * (arm * chunk + place_in_buffer) + 1]
-        pulls[arm] += 1
-        ledger[ROUNDS] += 1
-        while ledger[CHECKPOINT] < number:
-            place = ledger[CHECKPOINT]
-            room = budgets[place] - ledger_float[SPENT]
+        place = used[arm]
+        if place >= filled[arm]:
+            game.pending = decided - done
+            return arm
+        used[arm] = place + 1
+        reward = buffer[2 * (arm * game.chunk + place)]
+        cost = buffer[2 * (arm * game.chunk + place) + 1]
+        whole_pointer(game.pulls_at)[arm] += 1
+        game.rounds += 1
+        while game.checkpoint < game.budgets:
+            room = budgets[game.checkpoint] - game.spent
             if cost > room + TOLERANCE:
-                close_budget(
-                    place, arms, ledger_float[REWARD], ledger_float[SPENT],
-                    ledger[ROUNDS], pulls, out_pulls, out_reward, out_spend, out_rounds,
-                )  # fmt: skip
+                close_budget(game, game.reward, game.spent)
             elif room - cost <= TOLERANCE:
-                close_budget(
-                    place, arms, ledger_float[REWARD] + reward, ledger_float[SPENT] + cost,
-                    ledger[ROUNDS], pulls, out_pulls, out_reward, out_spend, out_rounds,
-                )  # fmt: skip
+                close_budget(game, game.reward + reward, game.spent + cost)
             else:
                 break
-            ledger[CHECKPOINT] += 1
-        if ledger[CHECKPOINT] == number:
-            return FINISHED, np.int64(0)
+        if game.checkpoint == game.budgets:
+            return np.int64(FINISHED)
         # Compensated summation: a plain sum of a billion costs would drift past the tolerance.
-        corrected = cost - ledger_float[SPENT_ERROR]
-        total = ledger_float[SPENT] + corrected
-        ledger_float[SPENT_ERROR] = (total - ledger_float[SPENT]) - corrected
-        ledger_float[SPENT] = total
-        ledger_float[REWARD] += reward
-        if not frozen:
-            won = np.int64(uniform(stream) < reward)
-            paid = np.int64(uniform(stream) < cost)
-            posterior[4 * slot + 0] += won
-            posterior[4 * slot + 1] += 1 - won
-            posterior[4 * slot + 2] += paid
-            posterior[4 * slot + 3] += 1 - paid
-    return SETTLED, np.int64(0)
+        corrected = cost - game.spent_error
+        total = game.spent + corrected
+        game.spent_error = (total - game.spent) - corrected
+        game.spent = total
+        game.reward += reward
+        if game.frozen == 0:
+            won = np.int64(uniform(game.stream_at) < reward)
+            learn(game, slot, np.int64(1), won, np.int64(uniform(game.stream_at) < cost))
+    return np.int64(SETTLED)

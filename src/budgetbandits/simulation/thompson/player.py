@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -20,21 +20,15 @@ from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.reference import Game
-from budgetbandits.simulation.thompson import rounds
 from budgetbandits.simulation.thompson.alarms import NEVER
 from budgetbandits.simulation.thompson.hot_arms import COLUMNS
-from budgetbandits.simulation.thompson.outcomes import FINISHED
+from budgetbandits.simulation.thompson.memory import ARRAYS, COUNTERS, FINISHED, GAME, LAWS
+from budgetbandits.simulation.thompson.rounds import play
 
 Sampler = Callable[[int, int, np.random.Generator], np.ndarray]
 LARGEST_BUFFER = 4_000_000  # outcomes held for all arms of a run together
 
 LONGEST_GAME = 2.0**60  # alarms are set up to 2^61 rounds ahead and have to fit into an int64
-
-COUNTER_NAMES = (
-    "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
-    "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
-    "sketched", "paired", "looks",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,6 +83,12 @@ class FiniteLaws:
     def arms(self) -> int:
         return int(self.reward_values.shape[0])
 
+    @cached_property
+    def fields(self) -> dict[str, float]:
+        """What the record of a game holds of them."""
+        widths = {"reward_width": self.reward_values.shape[1], "cost_width": self.cost_steps.shape[1]}
+        return {f"{name}_at": getattr(self, name).ctypes.data for name in LAWS} | widths | {"step": self.step}
+
     def steps_of(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(cumulative steps at which each budget's game ends, whether reaching them exactly is affordable).
 
@@ -136,7 +136,7 @@ def _first_level(pool: int, classical: bool) -> float:
 
 
 class Run:
-    """The arrays of one run; all of the compiled engine's state lives here."""
+    """One run: its arrays, and the record by which compiled code finds them."""
 
     def __init__(
         self,
@@ -149,12 +149,11 @@ class Run:
         frozen: bool = False,
     ) -> None:
         """``posterior[arm]`` = (a, b, c, d) starts from given counts; ``frozen`` keeps them, to test a single round."""
-        arms = laws.arms
-        self.stream = new_stream(words)
+        arms, number = laws.arms, budgets.size
         self.laws = laws
         self.generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
-        self.posterior = np.ones((arms, 4), dtype=np.int64)
         self.arm_of_slot = np.arange(arms, dtype=np.int64)
+        self.posterior = np.ones((arms, 4), dtype=np.int64)
         active = 0
         if posterior is not None:
             pulled = (posterior != 1).any(axis=1)
@@ -163,76 +162,60 @@ class Run:
             active = int(pulled.sum())
         width = 1 << max(4, (max(active, 1) - 1).bit_length())
         capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
+        self.stream = new_stream(words)
         self.tree = np.empty(2 * capacity, dtype=np.int64)
         self.tree[: 2 * width] = NEVER
         self.tangents = np.empty((arms, 8))
         self.constants = np.zeros((arms, COLUMNS))
         self.hot = np.empty(arms, dtype=np.int64)
         self.hot_place = np.empty(arms, dtype=np.int64)
-        self.rung = np.array([0.3])
         self.next_check = np.zeros(arms, dtype=np.int64)
         self.pulls = np.zeros(arms, dtype=np.int64)
-        self.ledger = np.zeros(3, dtype=np.int64)
-        self.ledger_float = np.zeros(3)
-        self.counters = np.zeros(rounds.COUNTERS, dtype=np.int64)
-        self.state = np.zeros(rounds.WHOLE_STATE, dtype=np.int64)
-        self.state[rounds.ACTIVE] = active
-        self.state[rounds.BASE] = width
-        self.state[rounds.WINDOW] = settings.first_window
-        self.state_float = np.zeros(rounds.FLOAT_STATE)
-        self.state_float[rounds.LEVEL] = settings.level or _first_level(arms - active, classical)
-        self.state_float[rounds.LIMIT] = settings.restless or (2000.0 if settings.planning else math.inf)
-        self.state_float[rounds.PATIENCE] = 3.0
-        self.settings = np.zeros(rounds.SETTINGS)
-        self.settings[rounds.LOG_HOT] = math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf
-        self.settings[rounds.ALLOW_BLOCKS] = float(settings.blocks)
-        self.settings[rounds.LOG_LARGEST_DIP] = math.log(settings.largest_dip)
-        self.settings[rounds.CAUTION] = settings.caution
-        self.settings[rounds.LOG_DIRECT] = math.log(settings.direct_above)
-        self.settings[rounds.PAIRS_FROM] = settings.pairs_from
-        self.settings[rounds.RESTLESS] = settings.restless
-        self.classical = np.int64(classical)
-        self.frozen = frozen
-        self.budgets = budgets
-        number = budgets.size
+        self.budget = budgets
         self.out_pulls = np.zeros((number, arms), dtype=np.int64)
         self.out_reward = np.zeros(number)
         self.out_spend = np.zeros(number)
         self.out_rounds = np.zeros(number, dtype=np.int64)
-        self.buffered = isinstance(laws, SampledLaws)
-        if self.buffered:
-            chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
-            self.buffer = np.empty((arms, chunk, 2))
-            self.used = np.zeros(arms, dtype=np.int64)
-            self.filled = np.zeros(arms, dtype=np.int64)
-        else:
-            self.buffer = np.empty((0, 0, 2))
-            self.used = self.filled = np.empty(0, dtype=np.int64)
-
-    def _law_arguments(self) -> tuple[Any, ...]:
-        if isinstance(self.laws, SampledLaws):
-            row, whole_row = np.empty(0), np.empty(0, dtype=np.int64)
-            table, whole_table = np.empty((0, 0)), np.empty((0, 0), dtype=np.int64)
-            return whole_row, whole_row, 1.0, table, table, whole_table, table, table, row, whole_row, table
-        laws = self.laws
-        ends, whole = laws.steps_of(self.budgets)
-        return (
-            ends, whole, float(laws.step), laws.reward_values, laws.reward_chances, laws.cost_steps, laws.cost_trials,
-            laws.cost_chances, laws.cost_chance, laws.cost_top, laws.bernoulli,
+        self.game = np.zeros(1, dtype=GAME)
+        self._set(
+            arms=arms, budgets=number, active=active, base=width, classical=classical, frozen=frozen,
+            level=settings.level or _first_level(arms - active, classical),
+            limit=settings.restless or (2000.0 if settings.planning else math.inf), patience=3.0, rung=0.3,
+            window=settings.first_window, allow_blocks=settings.blocks,
+            log_hot=math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf,
+            log_largest_dip=math.log(settings.largest_dip), caution=settings.caution,
+            log_direct=math.log(settings.direct_above), pairs_from=settings.pairs_from, restless=settings.restless,
         )  # fmt: skip
+        if isinstance(laws, SampledLaws):
+            self._keep_outcomes(arms)
+        else:
+            self._know_laws(laws)
+        for name in ARRAYS:
+            if hasattr(self, name):
+                self.game[f"{name}_at"] = getattr(self, name).ctypes.data
+
+    def _set(self, **fields: float) -> None:
+        for name, value in fields.items():
+            self.game[name] = value
+
+    def _keep_outcomes(self, arms: int) -> None:
+        chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
+        self.buffer = np.empty((arms, chunk, 2))
+        self.used = np.zeros(arms, dtype=np.int64)
+        self.filled = np.zeros(arms, dtype=np.int64)
+        self._set(buffered=True, chunk=chunk)
+
+    def _know_laws(self, laws: FiniteLaws) -> None:
+        self.ends, self.whole = laws.steps_of(self.budget)
+        self._set(**laws.fields)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the engine did."""
+        return {name: int(self.game[name][0]) for name in COUNTERS}
 
     def play(self) -> None:
-        law_arguments = self._law_arguments()
-        while True:
-            status = rounds.play(
-                self.stream.ctypes.data, self.classical, self.frozen, self.buffered, self.settings, self.state,
-                self.state_float, self.counters, self.posterior, self.tangents, self.constants, self.tree, self.hot,
-                self.hot_place, self.rung, self.next_check, self.arm_of_slot, self.pulls, self.ledger, self.ledger_float,
-                *law_arguments, self.budgets, self.buffer, self.used, self.filled,
-                self.out_pulls, self.out_reward, self.out_spend, self.out_rounds,
-            )  # fmt: skip
-            if status == FINISHED:
-                return
+        while (status := play(self.game)) != FINISHED:
             self._refill(int(status))
 
     def _refill(self, arm: int) -> None:
