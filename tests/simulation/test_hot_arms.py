@@ -10,7 +10,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from budgetbandits.simulation.compiled.draws import new_stream, pointer_to
+from budgetbandits.simulation.compiled.draws import new_stream
+from budgetbandits.simulation.compiled.pointers import pointer_to
 from budgetbandits.simulation.thompson import hot_arms
 from quadrature import below
 

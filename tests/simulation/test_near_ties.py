@@ -12,7 +12,8 @@ import pytest
 from numba import njit
 from scipy import special, stats
 
-from budgetbandits.simulation.compiled.draws import new_stream, pointer_to
+from budgetbandits.simulation.compiled.draws import new_stream
+from budgetbandits.simulation.compiled.pointers import pointer_to
 from budgetbandits.simulation.thompson import near_ties
 from budgetbandits.simulation.thompson.player import FiniteLaws, Settings
 from engine_runs import bernoulli, simulate_runs

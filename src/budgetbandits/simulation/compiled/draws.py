@@ -44,20 +44,6 @@ def store_word(typing_context, address, index, word):
     return types.void(types.int64, types.int64, types.uint64), code
 
 
-@intrinsic
-def pointer_to(typing_context, array):
-    """A bare pointer to the array's data, indexed flat and without bounds or reference counts.
-
-    Every helper that takes an array pays for counting references, two atomic operations or at least two calls an
-    argument; with pointers an open round takes half the time.
-    """
-
-    def code(context, builder, signature, arguments):
-        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-
-    return types.CPointer(array.dtype)(array), code
-
-
 @njit(cache=True, nogil=True, forceinline=True)
 def next_word(stream):
     """One step of xoshiro256++ (Blackman and Vigna)."""

@@ -30,3 +30,13 @@ def whole_pointer(typing_context, address):
         return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
 
     return types.CPointer(types.int64)(types.int64), code
+
+
+@intrinsic
+def pointer_to(typing_context, array):
+    """A pointer to an array's data, indexed flat and without bounds."""
+
+    def code(context, builder, signature, arguments):
+        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), code

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.compiled.draws import pointer_to, uniform
+from budgetbandits.simulation.compiled.draws import uniform
+from budgetbandits.simulation.compiled.pointers import pointer_to
 from budgetbandits.simulation.index.tapes import atom, block_sum
 
 

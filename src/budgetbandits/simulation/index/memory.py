@@ -11,6 +11,7 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 
 TALLIES = ("reward", "square", "cost", "luck", "rate")
@@ -166,6 +167,4 @@ class Memory:
         self.amount[SHARE] = 1.0 / self.floats.shape[1]
         self.table[:] = -1
         self.tree[:] = np.inf
-        self.stream[:] = words[:4]
-        if not self.stream.any():
-            self.stream[0] = 0x9E3779B97F4A7C15
+        self.stream[:] = new_stream(words)

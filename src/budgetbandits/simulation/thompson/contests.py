@@ -210,7 +210,7 @@ def apply_level(game):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def warm_up(game, slot):
+def become_hot(game, slot):
     """A cold arm becomes hot."""
     set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NEVER))
     whole_pointer(game.hot_place_at)[slot] = game.hot_count
@@ -219,7 +219,7 @@ def warm_up(game, slot):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cool_down(game, slot):
+def become_cold(game, slot):
     """A hot arm becomes cold; the last of the hot ones takes its place."""
     hot, hot_place = whole_pointer(game.hot_at), whole_pointer(game.hot_place_at)
     place = hot_place[slot]

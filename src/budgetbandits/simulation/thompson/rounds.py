@@ -17,7 +17,8 @@ from budgetbandits.simulation.compiled.pointers import float_pointer, whole_poin
 from budgetbandits.simulation.thompson.alarms import first_ringing, widen
 from budgetbandits.simulation.thompson.contests import (
     apply_level,
-    cool_down,
+    become_cold,
+    become_hot,
     keep_hot_constants,
     keeps_ratio,
     leader_loses,
@@ -26,7 +27,6 @@ from budgetbandits.simulation.thompson.contests import (
     search_below,
     set_next_alarm,
     take_tangent,
-    warm_up,
 )
 from budgetbandits.simulation.thompson.envelope import SLOPE, draw_best_unpulled, draw_shortfall, log_shortfall
 from budgetbandits.simulation.thompson.hot_arms import can_sketch, draw_hot, resolve_hot, sketch_hot
@@ -98,9 +98,9 @@ def play(games):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def decide(game, slot, count):
-    """These pulls of an arm are decided and wait to be settled."""
-    game.pending = count
+def decide(game, slot):
+    """The pull of this round is decided and waits to be settled."""
+    game.pending = 1
     game.pending_slot = slot
 
 
@@ -159,13 +159,13 @@ def look_at(game, slot, pulls):
     if take_tangent(game, slot):
         if hot:
             forget_near_tie(game)
-            cool_down(game, slot)
+            become_cold(game, slot)
             game.try_blocks = 1
         set_next_alarm(game, slot, game.round - 1)
         return
     if not hot:
         forget_near_tie(game)
-        warm_up(game, slot)
+        become_hot(game, slot)
         if game.in_blocks:
             game.in_blocks = 0
             keep_hot_constants(game, game.leader)
@@ -300,7 +300,7 @@ def decide_duel(game):
         game.duels += 1
         if leader_loses(game):
             winner = game.duel_slot
-    decide(game, winner, 1)
+    decide(game, winner)
     game.round += 1
     if winner == game.leader:
         game.window_left -= 1
@@ -398,7 +398,7 @@ def look_at_the_tie(game, first, second, low, high):
     )
     game.anchored = 1
     game.round += 1
-    decide(game, first if wins else second, 1)
+    decide(game, first if wins else second)
     game.settling = 1
 
 
@@ -438,7 +438,7 @@ def open_round(game):
         winner = take_from_pool(game, place)
     elif not is_hot(game, winner):
         game.waste += PRICE_COLD_PULL - PRICE_TANGENT
-    decide(game, winner, 1)
+    decide(game, winner)
     game.settling = 1
     return SETTLED
 
