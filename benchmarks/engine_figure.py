@@ -17,7 +17,7 @@ from engine import problems
 
 from budgetbandits import Problem
 from budgetbandits.simulation.compiled.laws import Tables
-from budgetbandits.simulation.thompson import planning
+from budgetbandits.simulation.thompson import prices
 from budgetbandits.simulation.thompson.memory import COUNTERS
 from budgetbandits.simulation.thompson.player import Run, Settings, engine_laws
 
@@ -34,15 +34,15 @@ def shares(counts: dict[str, float], arms: int) -> dict[str, float]:
     """Nanoseconds a run by activity."""
     sketches = 2.0 * counts["sketched"]
     return {
-        "drawing hot arms": counts["open_rounds"] * planning.PRICE_ROUND
-        + (counts["hot_draws"] - sketches) * planning.PRICE_HOT
-        + sketches * planning.PRICE_SKETCH,
-        "alarms of cold arms": counts["rings"] * planning.PRICE_OPEN_RING
-        + counts["block_rings"] * planning.PRICE_BLOCK_RING,
-        "no arm above the level": counts["fallbacks"] * (planning.PRICE_FALLBACK_ARM * arms + planning.PRICE_COLD_PULL),
-        "the leader below the level": counts["dips"] * planning.PRICE_DIP + counts["windows"] * planning.PRICE_WINDOW,
+        "drawing hot arms": counts["open_rounds"] * prices.PRICE_ROUND
+        + (counts["hot_draws"] - sketches) * prices.PRICE_HOT
+        + sketches * prices.PRICE_SKETCH,
+        "alarms of cold arms": counts["rings"] * prices.PRICE_OPEN_RING
+        + counts["block_rings"] * prices.PRICE_BLOCK_RING,
+        "no arm above the level": counts["fallbacks"] * (prices.PRICE_FALLBACK_ARM * arms + prices.PRICE_COLD_PULL),
+        "the leader below the level": counts["dips"] * prices.PRICE_DIP + counts["windows"] * prices.PRICE_WINDOW,
         "outcomes and money": counts["settlements"] * SETTLING,
-        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * planning.PRICE_TANGENT,
+        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * prices.PRICE_TANGENT,
     }
 
 

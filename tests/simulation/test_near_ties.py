@@ -13,8 +13,8 @@ from numba import njit
 from scipy import special, stats
 
 from budgetbandits.simulation.compiled.draws import new_stream
-from budgetbandits.simulation.compiled.pointers import pointer_to
-from budgetbandits.simulation.thompson import near_ties
+from budgetbandits.simulation.thompson import near_ties, stretches
+from budgetbandits.simulation.thompson.memory import GAME
 from budgetbandits.simulation.thompson.player import FiniteLaws, Settings
 from engine_runs import bernoulli, simulate_runs
 from quadrature import selection_probabilities
@@ -22,32 +22,68 @@ from quadrature import selection_probabilities
 ALARM = 1e-6
 
 
+def game_of(counts: np.ndarray, classical: bool, **fields: float) -> np.ndarray:
+    """A game of two arms with these counts, which the caller keeps alive."""
+    game = np.zeros(1, GAME)
+    game["posterior_at"] = counts.ctypes.data
+    game["classical"] = classical
+    for name, value in fields.items():
+        game[name] = value
+    return game
+
+
 @njit
+def _chance_to_win(games):
+    return near_ties.chance_to_win(games[0], 0, 1)
+
+
+@njit
+def _chance_in_full(games):
+    return near_ties.chance_in_full(games[0], 0, 1)
+
+
+@njit
+def _pulls_above(games):
+    return near_ties.pulls_above(games[0], 0, 1, games[0].level)
+
+
+@njit
+def _look_ahead(games, pulls_1, pulls_2):
+    return near_ties.look_ahead(games[0], 0, 1, pulls_1, pulls_2)
+
+
+@njit
+def _pulls_near(games, slot):
+    return near_ties.pulls_near(games[0], slot)
+
+
 def chance_to_win(counts, classical):
-    return near_ties.chance_to_win(pointer_to(counts), 0, 1, classical)
+    return _chance_to_win(game_of(counts, classical))
 
 
-@njit
 def chance_in_full(counts, classical):
-    return near_ties.chance_in_full(pointer_to(counts), 0, 1, classical)
+    return _chance_in_full(game_of(counts, classical))
 
 
-@njit
 def window(counts, level, classical):
-    return near_ties.pulls_above(pointer_to(counts), 0, 1, level, 1000.0, classical)
+    return _pulls_above(game_of(counts, classical, level=level, pairs_from=1000.0))
 
 
-@njit
 def look_ahead(counts, pulls_1, pulls_2, classical):
-    return near_ties.look_ahead(pointer_to(counts), 0, 1, pulls_1, pulls_2, classical)
+    return _look_ahead(game_of(counts, classical), pulls_1, pulls_2)
+
+
+def pulls_near(counts, slot, classical):
+    return _pulls_near(game_of(counts, classical), slot)
 
 
 @njit
-def looks(stream, counts, low, high, error, classical, size):
+def looks(games, low, high, size):
     """How often the first arm wins a round that is looked at."""
     wins = 0
     for _ in range(size):
-        wins += near_ties.look(stream, pointer_to(counts), 0, 1, low, high, error, classical)[0]
+        stretches.look_at_the_tie(games[0], 0, 1, low, high)
+        wins += games[0].pending_slot == 0
     return wins
 
 
@@ -117,11 +153,6 @@ def test_the_chance_in_full_against_quadrature():
 # ---------------------------------------------------------------- how far it can move
 
 
-@njit
-def pulls_near(counts, slot, classical):
-    return near_ties.pulls_near(pointer_to(counts), slot, classical)
-
-
 def after(counts: np.ndarray, corner: tuple[int, ...], pulls: tuple[int, int]) -> np.ndarray:
     """Every pull of an arm has brought the same: the corners are the worst that can happen."""
     moved = counts.copy()
@@ -184,7 +215,8 @@ def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
     counts = np.array([[4_000, 6_000, 3_000, 7_000], [4_100, 5_900, 3_020, 6_980]])
     exact = chance_in_full(counts, classical)
     low, high = exact - 0.07, exact + 0.03
-    wins = looks(stream_of(6).ctypes.data, counts, low, high, 1e-4, classical, 1_000_000)
+    stream = stream_of(6)
+    wins = looks(game_of(counts, classical, stream_at=stream.ctypes.data, error=1e-4), low, high, 1_000_000)
     assert stats.binomtest(int(wins), 1_000_000, (exact - low) / (high - low)).pvalue > ALARM
 
 
@@ -192,7 +224,7 @@ def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
 def even_stretches(stream, chance, error, per_pull, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_even(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = stretches.play_even(
             stream, chance, error, per_pull, rounds, rounds
         )
     return out
@@ -202,15 +234,15 @@ def even_stretches(stream, chance, error, per_pull, rounds, size):
 def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_uneven(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = stretches.play_uneven(
             stream, chance, error, per_1, per_2, pulls, rounds, rounds
         )
     return out
 
 
-def winners(stretches: np.ndarray, chance: float, generator: np.random.Generator) -> tuple[int, int]:
+def winners(outcomes: np.ndarray, chance: float, generator: np.random.Generator) -> tuple[int, int]:
     """(wins of the first arm, rounds) when its chance has not moved at all: a look is won below the chance."""
-    won, lost, low, high = stretches.T
+    won, lost, low, high = outcomes.T
     looked = high > low
     coins = low + (high - low) * generator.random(low.size)
     return int(won.sum() + (looked & (coins < chance)).sum()), int(won.sum() + lost.sum() + looked.sum())
@@ -223,10 +255,10 @@ def test_stretches_leave_room_for_what_can_have_moved(kind):
         (0.4, 1e-4, 3e-4, 3e-4, 60) if kind == "even" else (0.05, 1e-4, 4e-4, 3e-6, 300)
     )
     if kind == "even":
-        stretches = even_stretches(stream, chance, error, per_1, rounds, 200_000)
+        played = even_stretches(stream, chance, error, per_1, rounds, 200_000)
     else:
-        stretches = uneven_stretches(stream, chance, error, per_1, per_2, 12, rounds, 200_000)
-    won, lost, low, high = stretches.T
+        played = uneven_stretches(stream, chance, error, per_1, per_2, 12, rounds, 200_000)
+    won, lost, low, high = played.T
     assert (won + lost <= rounds).all()
     looked = high > low
     assert 0.2 < looked.mean() < 0.95
@@ -236,8 +268,10 @@ def test_stretches_leave_room_for_what_can_have_moved(kind):
     assert (low[looked] >= 0.0).all()
     assert (high[looked] <= 1.0).all()
     # Wald: with a chance that stays what it is, the wins in so many stopped rounds have mean chance * rounds.
-    wins, played = winners(stretches, chance, np.random.default_rng(8))
-    assert abs(wins - chance * played) < stats.norm.isf(ALARM / 2) * np.sqrt(played * chance * (1 - chance))
+    wins, rounds_played = winners(played, chance, np.random.default_rng(8))
+    assert abs(wins - chance * rounds_played) < stats.norm.isf(ALARM / 2) * np.sqrt(
+        rounds_played * chance * (1 - chance)
+    )
 
 
 # ---------------------------------------------------------------- whole games

@@ -173,11 +173,11 @@ def random_posteriors(number: int, seed: int) -> np.ndarray:
 
 @njit
 def accepted_share(stream, a, b, c, d, level, classical, trials):
-    kind, _log_bound, slope, x, y = envelope.tangent(a, b, c, d, level, classical)
+    tangent = envelope.tangent(a, b, c, d, level, classical)
     accepted = 0
     for _ in range(trials):
-        ratio = level * np.exp(draws.exponential(stream) / slope)
-        accepted += envelope.accepts(stream, a, b, c, d, kind, slope, x, y, ratio)
+        ratio = level * np.exp(draws.exponential(stream) / tangent[2])
+        accepted += envelope.accepts(stream, (a, b, c, d), tangent, ratio)
     return accepted
 
 

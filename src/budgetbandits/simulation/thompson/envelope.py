@@ -20,9 +20,6 @@ REWARD_TANGENT = 2
 CLASSICAL_TANGENT = 3
 BELOW_ONE = 1.0 - 2.0**-53
 
-# Columns of the table in which an arm's tangent is kept.
-LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
-
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def classical_tangent(a, b, level):
@@ -127,8 +124,10 @@ def tangent(a, b, c, d, level, classical):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def accepts(stream, a, b, c, d, kind, slope, x, y, ratio):
+def accepts(stream, counts, tangent, ratio):
     """Whether a proposed ratio is kept; kept ratios have exactly the arm's law above the level proposed from."""
+    a, b, c, d = counts
+    kind, _, slope, x, y = tangent
     if kind == COST_TANGENT:
         w = beta(stream, a + slope, b) / ratio
         if w >= 1.0 or w <= 0.0:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import exponential, gamma_log_acceptance, normal, uniform
@@ -182,7 +183,7 @@ def sketch_hot(stream, constants, slot):
 @njit(cache=True, nogil=True, error_model="numpy")
 def resolve_hot(stream, constants, slot, z):
     """The ratio of which a sketch with this z told no more than a margin."""
-    return try_all(stream, constants, slot, z, True, 0.0)[1]
+    return try_all(stream, constants, slot, z, np.bool_(True), 0.0)[1]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

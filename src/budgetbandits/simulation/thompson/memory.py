@@ -55,6 +55,9 @@ GAME = np.dtype(
     + [(name, np.int64) for name in COUNTERS]
 )
 
+LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
+"""Columns of the table of tangents."""
+
 FINISHED, SETTLED = -1, -2
 """What settling ends with; a number from 0 on is an arm that needs outcomes."""
 
@@ -86,8 +89,9 @@ def is_hot(game, slot):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def hot_arm(game, place):
-    return whole_pointer(game.hot_at)[place]
+def hot_arms(game):
+    """The slots of the hot arms, `hot_count` of them."""
+    return whole_pointer(game.hot_at)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -97,5 +101,27 @@ def steps_to_the_end(game):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tangent_of(game, slot, column):
-    return float_pointer(game.tangents_at)[8 * slot + column]
+def tangent_of(game, slot):
+    """(kind, log of the bound, slope, x, y): a cold arm's bound at the level."""
+    tangents = float_pointer(game.tangents_at)
+    return (
+        tangents[8 * slot + KIND], tangents[8 * slot + LOG_BOUND], tangents[8 * slot + SLOPE],
+        tangents[8 * slot + X], tangents[8 * slot + Y],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def slope_of(game, slot):
+    return float_pointer(game.tangents_at)[8 * slot + SLOPE]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def decide(game, slot):
+    """The pull of this round is decided and waits to be settled."""
+    game.pending = 1
+    game.pending_slot = slot
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def forget_near_tie(game):
+    game.left_1 = game.left_2 = game.pair_retry = 0

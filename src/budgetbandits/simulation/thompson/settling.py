@@ -1,0 +1,43 @@
+"""Settling: what decided pulls bring is drawn and learned from."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.compiled.pointers import whole_pointer
+from budgetbandits.simulation.thompson.level import look_at
+from budgetbandits.simulation.thompson.memory import SETTLED, arm_of, hot_arms, is_hot
+from budgetbandits.simulation.thompson.outcomes import settle_buffered, settle_finite, settle_one
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_pending(game):
+    """Draw what the decided pulls bring, and look at the arm anew; SETTLED unless the game stops here."""
+    slot = game.pending_slot
+    arm = arm_of(game, slot)
+    game.settlements += 1
+    if game.buffered:
+        status = settle_buffered(game, arm, slot, game.pending)
+    elif game.pending == 1 and settle_one(game, arm, slot):
+        status = np.int64(SETTLED)
+    else:
+        status = np.int64(settle_finite(game, arm, slot, game.pending))
+    if status == SETTLED:
+        game.pending = 0
+        game.settling = 0
+        if game.left_1 > 0 and is_hot(game, slot):
+            count_near_tie(game, slot)
+        look_at(game, slot, whole_pointer(game.pulls_at)[arm])
+    return status
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_near_tie(game, slot):
+    """Whatever way an arm of a near tie came to be pulled, the look ahead covers so many pulls and no more."""
+    if slot == hot_arms(game)[0]:
+        game.left_1 -= 1
+    else:
+        game.left_2 -= 1
+    if min(game.left_1, game.left_2) <= 0:
+        game.left_1 = game.left_2 = 0
