@@ -20,10 +20,9 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.ahead import open_window, window_from_dict
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.sampling import SamplingPolicy
 
 VERSION = 1
 ROUNDING = 1e-9
@@ -82,7 +81,6 @@ class Allocation:
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
     ) -> None:
-        self._policy = policy
         self._budget = _positive("budget", budget)
         self._cost_max = _positive("cost_max", cost_max)
         self._reward_max = _positive("reward_max", reward_max)
@@ -100,11 +98,10 @@ class Allocation:
                 raise BadParameter(f"cost_floor is {cost_floor:g}, above cost_max {self._cost_max:g}; lower it")
         if costs is not None:
             known["costs"] = [self._known_cost(name, costs) for name in self._names]
-        self._state = policy.start(len(self._names), known)
+        self._learner = Learner.new(policy, len(self._names), known)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
         self._rng = np.random.default_rng(seed)
-        self._ahead = open_window(policy, len(self._names)) if isinstance(policy, SamplingPolicy) else None
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
@@ -114,12 +111,12 @@ class Allocation:
 
     @property
     def policy(self) -> Policy:
-        return self._policy
+        return self._learner.policy
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that may be chosen; retired ones are left out."""
-        return tuple(name for name, active in zip(self._names, self._state.active, strict=True) if active)
+        return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
 
     @property
     def budget(self) -> float:
@@ -143,7 +140,7 @@ class Allocation:
     @property
     def exhausted(self) -> bool:
         """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
-        return self._budget_gone or not self._policy.goes_on(self._state)
+        return self._budget_gone or not self._learner.goes_on
 
     @property
     def _budget_gone(self) -> bool:
@@ -161,7 +158,7 @@ class Allocation:
 
     def __repr__(self) -> str:
         return (
-            f"Allocation({self._policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
+            f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
             f"{len(self._open)} open)"
         )
 
@@ -171,16 +168,12 @@ class Allocation:
         """The arm to pull next."""
         if self._budget_gone:
             raise self._gone("ask")
-        if not self._policy.goes_on(self._state):
+        arm = self._learner.choose(self._rng)
+        if arm is None:
             raise BudgetExhausted(
-                f"{self._policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
+                f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                 "add to the budget with top_up() or start a new allocation"
             )
-        if self._ahead is not None:
-            arm = self._ahead.choose(self._policy, self._state, self._rng)  # type: ignore[arg-type]
-        else:
-            arm = self._policy.choose(self._state, self._rng)
-        assert arm is not None
         ask = Ask(self._names[arm], self._next_ask)
         self._open[self._next_ask] = arm
         self._next_ask += 1
@@ -194,9 +187,7 @@ class Allocation:
         number = self._open_ask(ask, arm)
         reward = _within(reward, self._reward_max, "reward", ask, RewardOutOfRange)
         cost = _within(cost, self._cost_max, "cost", ask, CostOutOfRange)
-        self._policy.observe(self._state, arm, reward / self._reward_max, cost / self._cost_max, self._rng)
-        if self._ahead is not None:
-            self._ahead.told(self._policy, self._state, self._rng, arm)  # type: ignore[arg-type]
+        self._learner.learn(arm, reward / self._reward_max, cost / self._cost_max, self._rng)
         del self._open[number]
         self._told_arms[arm] += 1
         if self._spent + cost <= self._budget * (1.0 + ROUNDING):
@@ -212,35 +203,29 @@ class Allocation:
     def top_up(self, amount: float) -> None:
         """Add to the budget. A policy that planned with the old one is told the new one."""
         self._budget += _positive("amount", amount)
-        if "budget" in self._state.known:
-            self._state.known["budget"] = self._budget / self._cost_max
+        self._learner.new_budget(self._budget / self._cost_max)
 
     def add_arm(self, name: str, *, history: tuple[int, float, float] | None = None, cost: float | None = None) -> None:
         """A new arm, from the next ask on; ``cost`` is for policies that must know the costs."""
         _checked_names([*self._names, name], fewest=1)
-        known = dict(self._state.known)
-        if "costs" in known:
+        known_cost = None
+        if "costs" in self._learner.state.known:
             if cost is None:
-                raise MissingKnowledge(f"{self._policy.name} must know the cost of arm {name!r}; pass cost=...")
-            known["costs"] = [self._known_cost(name, {name: cost})]
+                raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
+            known_cost = self._known_cost(name, {name: cost})
         past = None if history is None else self._checked_past(name, history)
-        self._state.extend(self._policy.start(1, known))
+        self._number[name] = self._learner.add(known_cost)
         self._told_arms = np.append(self._told_arms, 0)
-        self._number[name] = len(self._names)
         self._names.append(name)
         if past is not None:
-            self._policy.recall(self._state, self._number[name], *past)
-        if self._ahead is not None:
-            self._ahead.drop()
+            self._learner.recall(self._number[name], *past)
 
     def retire(self, name: str) -> None:
         """Never choose this arm again; its open asks can still be told."""
-        arm = self._arm(name)
-        if self._state.active.sum() == 1 and self._state.active[arm]:
+        arm, active = self._arm(name), self._learner.state.active
+        if active.sum() == 1 and active[arm]:
             raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
-        self._state.active[arm] = False
-        if self._ahead is not None:
-            self._ahead.drop()
+        self._learner.retire(arm)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
@@ -249,7 +234,7 @@ class Allocation:
         document = {
             "format": "budgetbandits-allocation",
             "version": VERSION,
-            "policy": self._policy.spec,
+            "policy": self.policy.spec,
             "arms": self._names,
             "budget": self._budget,
             "cost_max": self._cost_max,
@@ -259,8 +244,7 @@ class Allocation:
             "next_ask": self._next_ask,
             "open": [[number, arm] for number, arm in self._open.items()],
             "told": self._told_arms.tolist(),
-            "state": self._state.to_dict(),
-            "ahead": None if self._ahead is None else self._ahead.to_dict(),
+            **self._learner.to_dict(),
             "generator": self._rng.bit_generator.state,
         }
         return json.dumps(_without_infinity(document), allow_nan=False)
@@ -289,14 +273,12 @@ class Allocation:
     @classmethod
     def _restored(cls, document: dict[str, Any]) -> Allocation:
         self = cls.__new__(cls)
-        self._policy = parse_policy(document["policy"])
         self._budget = _positive("budget", document["budget"])
         self._cost_max = _positive("cost_max", document["cost_max"])
         self._reward_max = _positive("reward_max", document["reward_max"])
         self._names = _checked_names(document["arms"])
         self._number = {name: i for i, name in enumerate(self._names)}
-        state = document["state"]
-        self._state = self._policy.start(len(self._names), state["known"]).filled(state)
+        self._learner = Learner.from_dict(parse_policy(document["policy"]), len(self._names), document)
         self._spent = _not_negative(document, "spent")
         self._earned = _not_negative(document, "earned")
         self._next_ask = int(document["next_ask"])
@@ -308,8 +290,6 @@ class Allocation:
             raise BadState("'told' is not one count for each arm; restore an undamaged copy")
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
-        sampling = isinstance(self._policy, SamplingPolicy)
-        self._ahead = window_from_dict(document["ahead"], len(self._names)) if sampling else None
         return self
 
     # --- checks --------------------------------------------------------------------------------------------------
@@ -347,7 +327,7 @@ class Allocation:
         return cost / self._cost_max
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
-        self._policy.recall(self._state, self._arm(name), *self._checked_past(name, past))
+        self._learner.recall(self._arm(name), *self._checked_past(name, past))
 
     def _checked_past(self, name: str, past: tuple[int, float, float]) -> tuple[int, float, float]:
         try:

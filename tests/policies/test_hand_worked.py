@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from budgetbandits import POLICIES, parse_policy
+from budgetbandits.choosing.beta_ratio import choose_of_few
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v
 from budgetbandits.policies.kube import fill, kube, kube_fractional
 from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upper
-from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
 
@@ -352,8 +352,8 @@ def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
     one, other = np.random.default_rng(5), np.random.default_rng(5)
     for turn in range(200):
         state.active[:] = [turn % 3 == 0 or (arm + turn) % 4 > 0 for arm in range(arms)]
-        chosen = policy.choose(state, one)
-        assert chosen == SamplingPolicy.choose(policy, state, other)
+        chosen = choose_of_few(state, one)
+        assert chosen == policy.choose(state, other)
         assert (chosen is None) == (not state.active.any())
         assert one.bit_generator.state == other.bit_generator.state
         policy.recall(state, chosen or 0, 1, float(turn % 2), 0.5)

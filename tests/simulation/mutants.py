@@ -145,14 +145,14 @@ MUTANTS = {
         "test_games[ten_arms]",
     ),
     "looked_at_with_a_fresh_coin": Mutant(
-        "thompson/near_ties.py",
-        "coin = low + uniform(stream) * (high - low)",
-        "coin = uniform(stream)",
+        "thompson/stretches.py",
+        "coin = low + uniform(game.stream_at) * (high - low)",
+        "coin = uniform(game.stream_at)",
         "test_a_round_that_is_looked_at_has_the_chance_of_that_moment[False]",
         "test_near_ties.py",
     ),
     "wins_move_no_chance": Mutant(
-        "thompson/near_ties.py",
+        "thompson/stretches.py",
         "moved = error + per_1 * wins + per_2 * (played - 1 - wins)",
         "moved = error",
         "test_stretches_leave_room_for_what_can_have_moved[uneven]",
@@ -167,8 +167,8 @@ MUTANTS = {
     ),
     "stretches_over_alarms": Mutant(
         "thompson/stretches.py",
-        "game.left_2 - 1, most, next_alarm(game) - game.round,",
-        "game.left_2 - 1, most, most,",
+        "silent = game.stream_at, outlook.chance, next_alarm(game) - game.round",
+        "silent = game.stream_at, outlook.chance, most",
         "test_frozen_round[pairs]",
     ),
     "stretch_planned_by_the_next_alarm": Mutant(

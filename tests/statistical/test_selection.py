@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import interpolate, stats
 
-from budgetbandits.policies.ahead import DenseWindow, SparseWindow
-from budgetbandits.policies.ratio import NUMBERS, SURE, envelope, ratio_above, ratios_above
-from budgetbandits.policies.rising import FEWEST, MOST, Rising
+from budgetbandits.choosing.beta_ratio import NUMBERS, SURE, BetaRatios, envelope, ratio_above, ratios_above
+from budgetbandits.choosing.threshold import FEWEST, MOST, Threshold
+from budgetbandits.choosing.window import DenseWindow, SparseWindow
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
 from quadrature import exceedances, selection_probabilities
@@ -33,6 +33,14 @@ def posterior(name):
     state = policy.start(successes.shape[1], {})
     state.successes, state.failures = successes, failures
     return policy, state
+
+
+def sparse_window(recent):
+    return SparseWindow(BudgetedThompson(), BetaRatios(), recent=recent)
+
+
+def threshold(level):
+    return Threshold(BudgetedThompson(), BetaRatios(), level)
 
 
 def exact_chances(successes, failures, size=1):
@@ -73,30 +81,30 @@ def test_drawing_ahead_has_the_same_law(touched, kind):
     rng = np.random.default_rng(2)
     counts = np.zeros(4, dtype=int)
     for _ in range(150):
-        ahead = kind(recent=[2.0] * 32) if kind is SparseWindow else kind()
+        ahead = sparse_window([2.0] * 32) if kind is SparseWindow else kind(policy)
         state = policy.start(4, {})
         state.successes, state.failures = after.successes.copy(), after.failures.copy()
         state.successes[:, touched] = before.successes[:, touched]
         state.failures[:, touched] = before.failures[:, touched]
-        ahead.choose(policy, state, rng)
+        ahead.choose(state, rng)
         state.successes, state.failures = after.successes, after.failures
         for arm in touched:
-            ahead.told(policy, state, rng, arm)
+            ahead.told(state, rng, arm)
         for _ in range(60):
-            counts[ahead.choose(policy, state, rng)] += 1
+            counts[ahead.choose(state, rng)] += 1
     assert chi_square(counts, probabilities("uneven")) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("level", [0.3, 1.0, 2.5])
 def test_a_sparse_window_is_right_at_any_level(level):
     """Far below the winners, where every arm rises, and far above them, where almost none does."""
-    policy, state = posterior("one leader")
+    _, state = posterior("one leader")
     rng = np.random.default_rng(4)
     counts = np.zeros(5, dtype=int)
     for _ in range(200):
-        ahead = SparseWindow(recent=[level] * 64)
+        ahead = sparse_window([level] * 64)
         for _ in range(60):
-            counts[ahead.choose(policy, state, rng)] += 1
+            counts[ahead.choose(state, rng)] += 1
     assert chi_square(counts, probabilities("one leader")) > FALSE_ALARM
 
 
@@ -108,8 +116,8 @@ def test_many_arms_by_exceedances():
     state.successes[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     state.failures[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     exact = np.repeat(exact_chances(state.successes, state.failures, size=50), 50)
-    ahead = SparseWindow()
-    counts = np.bincount([ahead.choose(policy, state, rng) for _ in range(40_000)], minlength=300)
+    ahead = sparse_window([])
+    counts = np.bincount([ahead.choose(state, rng) for _ in range(40_000)], minlength=300)
     assert chi_square(counts.reshape(6, 50).sum(axis=1), exact.reshape(6, 50).sum(axis=1)) > FALSE_ALARM
     assert chi_square(counts, exact) > FALSE_ALARM
 
@@ -118,14 +126,14 @@ def test_many_arms_by_exceedances():
 @pytest.mark.parametrize("level", [0.3, 1.0, 2.5, None])
 def test_rising_arms_at_any_level(name, level, monkeypatch):
     """The level is held where every arm rises, in between, where almost none does, or where it likes to be."""
-    policy, state = posterior(name)
+    _, state = posterior(name)
     rng = np.random.default_rng(8)
-    rising = Rising(level or 1.0)
-    rising.begin(policy, state)
+    chooser = threshold(level or 1.0)
+    chooser.reset(state)
     if level is not None:
-        monkeypatch.setattr(Rising, "_move", lambda *_: None)
+        monkeypatch.setattr(Threshold, "_move", lambda *_: None)
     arms = state.successes.shape[1]
-    counts = np.bincount([rising.choose(policy, state, rng) for _ in range(12_000)], minlength=arms)
+    counts = np.bincount([chooser.choose(state, rng) for _ in range(12_000)], minlength=arms)
     assert chi_square(counts, probabilities(name)) > FALSE_ALARM
 
 
@@ -134,46 +142,46 @@ def test_many_rising_arms_that_are_told_and_retired():
     policy = BudgetedThompson()
     state = policy.start(300, {})
     rng = np.random.default_rng(9)
-    rising = Rising()
-    rising.begin(policy, state)
-    rising.choose(policy, state, rng)
+    chooser = Threshold(BudgetedThompson(), BetaRatios())
+    chooser.reset(state)
+    chooser.choose(state, rng)
     for table in (state.successes, state.failures):
         table[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     for arm in range(300):
-        rising.told(policy, state, arm)
+        chooser.told(state, rng, arm)
     exact = exact_chances(state.successes, state.failures, size=50) * 50
-    counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
+    counts = np.bincount([chooser.choose(state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert chi_square(counts, exact) > FALSE_ALARM
     best = int(exact.argmax())
     state.active[best * 50 : best * 50 + 50] = False
     keep = np.repeat(np.arange(6) != best, 50)
     exact = exact_chances(state.successes[:, keep], state.failures[:, keep], size=50) * 50
-    counts = np.bincount([rising.choose(policy, state, rng) // 50 for _ in range(20_000)], minlength=6)
+    counts = np.bincount([chooser.choose(state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert counts[best] == 0
     assert chi_square(np.delete(counts, best), exact) > FALSE_ALARM
     state.active[:] = False
-    assert rising.choose(policy, state, rng) is None
+    assert chooser.choose(state, rng) is None
 
 
 def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
     """Arms become likely and unlikely to rise; after each the rates are those of a fresh look."""
     policy = BudgetedThompson()
     state = policy.start(100, {})
-    rng, rising = np.random.default_rng(10), Rising(2.1)
-    rising.begin(policy, state)
+    rng, chooser = np.random.default_rng(10), threshold(2.1)
+    chooser.reset(state)
     crossed = 0
     for _ in range(600):
         arm = int(rng.integers(100))
-        plain = arm in rising._plain
+        plain = arm in chooser._plain
         gain = rng.integers(0, 3, size=(2, 2))
         state.successes[:, arm] = 1.0 + gain[0] * 800.0
         state.failures[:, arm] = 1.0 + gain[1] * 800.0
-        rising.told(policy, state, arm)
-        crossed += plain != (arm in rising._plain)
-        fresh = Rising(2.1)
-        fresh.begin(policy, state)
-        assert rising._plain.tolist() == fresh._plain.tolist()
-        assert rising._rates == pytest.approx(fresh._rates, rel=1e-13)
+        chooser.told(state, rng, arm)
+        crossed += plain != (arm in chooser._plain)
+        fresh = threshold(2.1)
+        fresh.reset(state)
+        assert chooser._plain.tolist() == fresh._plain.tolist()
+        assert chooser._rates == pytest.approx(fresh._rates, rel=1e-13)
     assert crossed > 100
 
 
@@ -187,14 +195,14 @@ def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     for table, share in ((state.successes, rng.uniform(0.2, 0.8, size=(2, 200))),):
         table += np.floor(share * pulls)
         state.failures[:] = 1.0 + pulls - np.floor(share * pulls)
-    rising = Rising(begin)
-    rising.begin(policy, state)
-    rising.choose(policy, state, rng)
-    level = rising.level
-    assert FEWEST <= rising._proposals(state)[2] <= MOST
+    chooser = threshold(begin)
+    chooser.reset(state)
+    chooser.choose(state, rng)
+    level = chooser.level
+    assert FEWEST <= chooser._proposals(state)[2] <= MOST
     for _ in range(50):
-        rising.choose(policy, state, rng)
-    assert rising.level == level
+        chooser.choose(state, rng)
+    assert chooser.level == level
 
 
 def test_the_envelope_bounds_the_tail_and_draws_it_exactly():

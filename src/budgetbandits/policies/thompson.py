@@ -10,20 +10,15 @@ Thompson: On the likelihood that one unknown probability exceeds another. Biomet
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
-from budgetbandits.policies.base import State, best
-from budgetbandits.policies.ratio import envelope, envelope_of_one, proposal, ratio_above, ratios_above
-from budgetbandits.policies.sampling import Arms, SamplingPolicy, SparseSamplingPolicy
-
-FEW_ARMS = 12
+from budgetbandits.policies.base import State
+from budgetbandits.policies.sampling import Arms, SamplingPolicy
 
 
 @dataclass
@@ -62,7 +57,7 @@ class BetaThompson(SamplingPolicy):
 
 
 @dataclass(frozen=True)
-class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
+class BudgetedThompson(BetaThompson):
     """Budgeted Thompson Sampling, the paper's algorithm.
 
     >>> from budgetbandits import Allocation
@@ -76,23 +71,6 @@ class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
 
     name: ClassVar[str] = "bts"
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        """The same draws as `draw`, and one by one for a few arms: that is what arrays cost before they do anything."""
-        if len(state.pulls) > FEW_ARMS:
-            return super().choose(state, rng)
-        assert isinstance(state, BetaPosterior)
-        (a, c), (b, d) = state.successes.tolist(), state.failures.tolist()
-        rewards = list(map(rng.beta, a, b))
-        costs = list(map(rng.beta, c, d))
-        scores = [
-            (reward / cost if cost else math.inf) if on else -math.inf
-            for reward, cost, on in zip(rewards, costs, state.active.tolist(), strict=True)
-        ]
-        top = max(scores)
-        if scores.count(top) == 1 and top > -math.inf:
-            return scores.index(top)
-        return best(np.array(scores), rng)
-
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         assert isinstance(state, BetaPosterior)
         successes, failures = state.successes, state.failures
@@ -105,37 +83,6 @@ class BudgetedThompson(BetaThompson, SparseSamplingPolicy):
         assert isinstance(state, BetaPosterior)
         reward = rng.beta(state.successes[0, arm], state.failures[0, arm])
         return float(reward / rng.beta(state.successes[1, arm], state.failures[1, arm]))
-
-    def chances_above(self, state: State, level: float) -> Array:
-        assert isinstance(state, BetaPosterior)
-        (a, c), (b, d) = state.successes, state.failures
-        return np.asarray(envelope(a, b, c, d, level)[0])
-
-    def chance_above(self, state: State, level: float, arm: int) -> float:
-        return envelope_of_one(*_parameters(state, arm), level)[0]
-
-    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
-        a, b, c, d = _parameters(state, arm)
-        _, mu, y = envelope_of_one(a, b, c, d, level)
-        return proposal(a, b, c, d, level, mu, y, rng)
-
-    def draw_above(
-        self, state: State, rng: np.random.Generator, rounds: int, level: float
-    ) -> tuple[NDArray[np.int64], Arms, Array]:
-        assert isinstance(state, BetaPosterior)
-        return ratios_above(state.successes, state.failures, level, rounds, rng)
-
-    def draw_one_above(
-        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
-    ) -> list[tuple[int, float]] | None:
-        return ratio_above(*_parameters(state, arm), level, rounds, rng)
-
-
-def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
-    assert isinstance(state, BetaPosterior)
-    a, c = state.successes[:, arm].tolist()
-    b, d = state.failures[:, arm].tolist()
-    return a, b, c, d
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,14 @@ def _verify(tx: Transaction, campaign: str) -> list[str]:
         made = tx.decision(id)
         if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
             wrong.append(f"decision {id}: the row says {made}, the events {hold}")
+    learner = replay.mind.learner
     for arm in arms:
-        if arm.learned != replay.mind.of_arm(arm.number) or arm.active != replay.mind.state.active[arm.number]:
-            wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {replay.mind.of_arm(arm.number)}")
-    single = {name: value for name, value in row.learned["single"].items() if name != "known"}  # of version 2
-    if single != replay.mind.single():
-        wrong.append(f"the campaign's row says {single}, its events {replay.mind.single()}")
+        learned, active = learner.of_arm(arm.number), learner.state.active[arm.number]
+        if arm.learned != learned or arm.active != active:
+            wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
+    single = row.learned["single"]
+    if single != learner.of_all():
+        wrong.append(f"the campaign's row says {single}, its events {learner.of_all()}")
     return wrong
 
 
@@ -95,7 +97,7 @@ class _Replay:
         self.mind.add(self.arms[_known(event.arm)].name, _known(event.amount))
 
     def _arm_retired(self, event: Event) -> None:
-        self.mind.state.active[_known(event.arm)] = False
+        self.mind.learner.retire(_known(event.arm))
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]

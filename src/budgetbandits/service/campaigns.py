@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from budgetbandits.choosing import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, Limits, Status, to_micros, to_units
-from budgetbandits.service.mind import Mind, rises, tags
+from budgetbandits.service.mind import Mind, tags
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
 
 HOLD_SECONDS = 3600.0
@@ -82,7 +83,7 @@ class Campaigns:
             "on_expire": on_expire,
             "cost_max": max(caps),
             "known": _scaled(known or {}, list(arms), amount, max(caps)),
-            "rising": rises(rule, len(arms)),
+            "chooser": best_kind(rule, len(arms), repeatable=True),
         }
         if daily_cap is not None:
             settings["daily_cap"] = to_micros(daily_cap, "daily_cap")
@@ -202,7 +203,7 @@ class Campaigns:
             if active[arm] and active.sum() == 1:
                 raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
             self._set_aside(row)
-            active[arm] = False
+            mind.learner.retire(arm)
             self._changed(tx, row, mind, [arm])
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 

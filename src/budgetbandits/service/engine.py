@@ -162,7 +162,7 @@ class Engine(Campaigns):
             ledger.stop(row.policy)
         account, hold = ledger.place(row.account, int(mind.caps[arm]), now, limits)
         decision = Decision(id, row.id, arm, hold, key, payload, now, now + row.settings["hold_seconds"])
-        row = self._remember(tx, row.with_money(account), mind, mind.changed_since(before))
+        row = self._remember(tx, row.with_money(account), mind, mind.learner.changed_since(before))
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
         self._next = partial(mind.draws.prepare, id, "learn")  # its feedback, if nobody else is asking
@@ -280,7 +280,7 @@ class Engine(Campaigns):
 
     def _remember(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int]) -> Campaign:
         """Write the campaign, and of what is learnt whatever is different: these arms, and what is no arm's."""
-        if arms or mind.single() != row.learned["single"]:
+        if arms or mind.learner.of_all() != row.learned["single"]:
             return self._changed(tx, row, mind, arms)
         tx.save_money(row)
         self._minds[row.id] = mind

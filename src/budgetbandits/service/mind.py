@@ -10,24 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
-from budgetbandits.policies.rising import Rising
-from budgetbandits.policies.sampling import SamplingPolicy, SparseSamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
-
-MANY_ARMS = 256
-"""From here on a campaign chooses by `Rising`, where its policy can; with fewer it is quicker to draw them all."""
-
-FEW_ARMS = 32
-"""So many are looked at one by one when they have changed; more, all at once."""
 
 TAGS = 8
 """A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
@@ -63,34 +57,29 @@ class Draws:
 
 @dataclass
 class Mind:
-    """A policy with the state it is in; ``tag`` says which committed change of the campaign that state is of."""
+    """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
-    policy: Policy
-    state: State
+    learner: Learner
     names: list[str]
     caps: NDArray[np.int64]
     draws: Draws
-    rising: Rising | None = None
     tag: str = ""
     version: int = 0
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
-        kinds = {name: isinstance(value, np.ndarray) for name, value in vars(self.state).items() if name != "known"}
-        self._arrays = [name for name, array in kinds.items() if array]
-        self._singles = [name for name, array in kinds.items() if not array]
         self._ahead: tuple[str, str, int | None] | None = None
+
+    @property
+    def state(self) -> State:
+        return self.learner.state
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
     @classmethod
     def new(cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]) -> Mind:
-        state = policy.start(len(names), settings["known"])
-        mind = cls(policy, state, list(names), np.array(caps, dtype=np.int64), Draws())
-        if settings.get("rising"):
-            mind.rising = Rising()
-            mind._begin_rising()
-        return mind
+        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"])
+        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws())
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> Mind:
@@ -108,62 +97,28 @@ class Mind:
         self._take(row, arms)
 
     def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        numbers, single = [arm.number for arm in arms], row.learned["single"]
-        for name, old in list(vars(self.state).items()):
-            if isinstance(old, np.ndarray) and arms:
-                old[..., numbers] = np.stack([np.asarray(arm.learned[name], old.dtype) for arm in arms], axis=-1)
-            elif not isinstance(old, np.ndarray) and name != "known":
-                setattr(self.state, name, single[name])
+        self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
         self.hear_budget(row.account.budget, row.settings)
-        if self.rising is not None and (self.rising.level != single["level"] or len(arms) > FEW_ARMS):
-            self.rising.level = single["level"]
-            self._begin_rising()
-        elif self.rising is not None:
-            for number in numbers:
-                self.rising.told(self._sparse, self.state, number)
         self.tag, self.version = tags(row)[0], row.version
 
     def of_campaign(self, row: Campaign) -> Campaign:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
         self.tag, self.version = os.urandom(6).hex(), row.version + 1
-        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.single()}
+        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.learner.of_all()}
         return row.with_learned(learned, self.version)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self.of_arm(arm), campaign.version, active)
-
-    def single(self) -> dict[str, Any]:
-        """What is not any one arm's, as plain values; what was known beforehand stands in the campaign's settings."""
-        state = vars(self.state)
-        plain = {name: _plain(state[name]) for name in self._singles}
-        return plain if self.rising is None else plain | {"level": self.rising.level}
-
-    def of_arm(self, arm: int) -> dict[str, Any]:
-        state = vars(self.state)
-        return {name: state[name][..., arm].tolist() for name in self._arrays}
-
-    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
-        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
-        chooses gives its state a new array."""
-        state = vars(self.state)
-        changed: set[int] = set()
-        for name in self._arrays:
-            if state[name] is not before[name]:
-                apart = state[name] != before[name]
-                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
-        return sorted(changed)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, self.learner.of_arm(arm), campaign.version, active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""
-        self.state.extend(self.policy.start(1, self.state.known))
         self.names.append(name)
         self.caps = np.append(self.caps, cap)
         self.most = max(self.most, cap)
-        self._begin_rising()
-        return len(self.names) - 1
+        return self.learner.add()
 
     def fitting(self, left: int) -> NDArray[np.bool_] | None:
         """Which arms are active and have a cost cap that fits what is left; None if there is none."""
@@ -185,54 +140,23 @@ class Mind:
 
         Only for a policy whose choices leave no trace in its state.
         """
-        if self.rising is None and isinstance(self.policy, SamplingPolicy):
+        if self.learner.kind == "plain" and isinstance(self.learner.policy, SamplingPolicy):
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
         """The arm to pull among these; None if the policy stops."""
-        active, self.state.active = self.state.active, fitting
-        try:
-            if not self.policy.goes_on(self.state):
-                return None
-            generator = self.draws.generator(decision, "choose")
-            if self.rising is not None:
-                return self.rising.choose(self._sparse, self.state, generator)
-            return self.policy.choose(self.state, generator)
-        finally:
-            self.state.active = active
+        return self.learner.choose(self.draws.generator(decision, "choose"), fitting)
 
     def learn(self, decision: str, arm: int, reward: float, cost: int, settings: dict[str, Any]) -> None:
         """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be."""
         share, price = reward / settings["reward_max"], min(cost / settings["cost_max"], 1.0)
-        self.policy.observe(self.state, arm, share, price, self.draws.generator(decision, "learn"))
-        if self.rising is not None:
-            self.rising.told(self._sparse, self.state, arm)
+        self.learner.learn(arm, share, price, self.draws.generator(decision, "learn"))
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
-        """A policy that plans with the budget must know what it is now."""
-        if "budget" in self.state.known:
-            self.state.known["budget"] = budget / settings["cost_max"]
-
-    @property
-    def _sparse(self) -> SparseSamplingPolicy:
-        assert isinstance(self.policy, SparseSamplingPolicy)
-        return self.policy
-
-    def _begin_rising(self) -> None:
-        if self.rising is not None:
-            self.rising.begin(self._sparse, self.state)
-
-
-def rises(policy: Policy, arms: int) -> bool:
-    """Whether a new campaign should choose by `Rising`; it keeps to that, for its choices must be repeatable."""
-    return isinstance(policy, SparseSamplingPolicy) and arms >= MANY_ARMS
+        self.learner.new_budget(budget / settings["cost_max"])
 
 
 def tags(row: Campaign) -> list[str]:
     """The tags of the campaign's latest changes, the newest first."""
     return list(row.learned.get("tags", ()))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -23,9 +23,15 @@ import scipy
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
+from budgetbandits.choosing.protocol import ScoresAbove
+from budgetbandits.policies.base import State, best
+from budgetbandits.policies.sampling import Arms
+from budgetbandits.policies.thompson import BetaPosterior
 
-SURE = 0.25
-"""Above this chance in a round, plain draws are cheaper than proposals."""
+SURE = ScoresAbove.plain_above
+
+FEW_ARMS = 5
+"""Up to so many arms are drawn quicker one by one than as arrays."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.
 ARRAYS = SimpleNamespace(
@@ -70,7 +76,7 @@ def envelope(a: Any, b: Any, c: Any, d: Any, level: float, on: Any = ARRAYS) -> 
 
 @lru_cache(maxsize=4096)
 def envelope_of_one(a: float, b: float, c: float, d: float, level: float) -> tuple[float, float, float]:
-    """The same for one arm; among thousands of arms most have been pulled a few times, and many with equal outcomes."""
+    """Those of one arm; among thousands of arms most have been pulled a few times, and many with equal outcomes."""
     bound, mu, y = envelope(a, b, c, d, level, NUMBERS)
     return float(bound), float(mu), float(y)
 
@@ -109,7 +115,7 @@ def ratios_above(
 def ratio_above(
     a: float, b: float, c: float, d: float, level: float, rounds: int, rng: np.random.Generator
 ) -> list[tuple[int, float]] | None:
-    """The same for one arm, as (round, ratio); None if it rises too often for that to be cheap."""
+    """Those of one arm, as (round, ratio); None if it rises too often for that to be cheap."""
     bound, mu, y = envelope_of_one(a, b, c, d, level)
     if bound > SURE:
         return None
@@ -152,3 +158,55 @@ def _proposals(
         who.append(arms)
     empty = np.zeros(0, dtype=np.int64)
     return np.concatenate([empty, *when]), np.concatenate([empty, *who])
+
+
+class BetaRatios(ScoresAbove):
+    """The scores of Budgeted Thompson Sampling."""
+
+    def chances_above(self, state: State, level: float) -> Array:
+        assert isinstance(state, BetaPosterior)
+        (a, c), (b, d) = state.successes, state.failures
+        return np.asarray(envelope(a, b, c, d, level)[0])
+
+    def chance_above(self, state: State, level: float, arm: int) -> float:
+        return envelope_of_one(*_parameters(state, arm), level)[0]
+
+    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+        a, b, c, d = _parameters(state, arm)
+        _, mu, y = envelope_of_one(a, b, c, d, level)
+        return proposal(a, b, c, d, level, mu, y, rng)
+
+    def draw_above(
+        self, state: State, rng: np.random.Generator, rounds: int, level: float
+    ) -> tuple[NDArray[np.int64], Arms, Array]:
+        assert isinstance(state, BetaPosterior)
+        return ratios_above(state.successes, state.failures, level, rounds, rng)
+
+    def draw_one_above(
+        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
+    ) -> list[tuple[int, float]] | None:
+        return ratio_above(*_parameters(state, arm), level, rounds, rng)
+
+
+def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
+    assert isinstance(state, BetaPosterior)
+    a, c = state.successes[:, arm].tolist()
+    b, d = state.failures[:, arm].tolist()
+    return a, b, c, d
+
+
+def choose_of_few(state: State, rng: np.random.Generator) -> int | None:
+    """The choice of `BudgetedThompson.choose` with the same draws, made one by one: with few arms, calls on arrays cost
+    more than the draws."""
+    assert isinstance(state, BetaPosterior)
+    (a, c), (b, d) = state.successes.tolist(), state.failures.tolist()
+    rewards = list(map(rng.beta, a, b))
+    costs = list(map(rng.beta, c, d))
+    scores = [
+        (reward / cost if cost else math.inf) if on else -math.inf
+        for reward, cost, on in zip(rewards, costs, state.active.tolist(), strict=True)
+    ]
+    top = max(scores)
+    if scores.count(top) == 1 and top > -math.inf:
+        return scores.index(top)
+    return best(np.array(scores), rng)

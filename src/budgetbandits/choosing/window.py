@@ -8,14 +8,16 @@ one round at most, it is dropped unseen when its posterior changes, and when a w
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from budgetbandits.arrays import Array
+from budgetbandits.choosing.protocol import ScoresAbove
 from budgetbandits.policies.base import State
-from budgetbandits.policies.sampling import SamplingPolicy, SparseSamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 
 WINDOW = 64
 """Rounds drawn at once."""
@@ -23,46 +25,43 @@ WINDOW = 64
 MOST_STALE = 8
 """Arms drawn one by one in every round, before it is cheaper to open a new window."""
 
-MANY_ARMS = 64
-"""From here on it pays to leave out what cannot win."""
-
 
 @dataclass
 class DenseWindow:
     """All scores of the coming rounds. At ten arms the price of one call to the generator dominates: it is shared."""
 
+    policy: SamplingPolicy
     scores: Array = field(default_factory=lambda: np.zeros((0, 0)))
     position: int = 0
     stale: list[int] = field(default_factory=list)
 
-    def choose(self, policy: SamplingPolicy, state: State, rng: np.random.Generator) -> int | None:
-        """The next arm."""
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
         if self.position >= len(self.scores) or len(self.stale) > MOST_STALE:
-            self.scores = np.where(state.active, policy.draw(state, rng, _rounds(state)), -np.inf)
+            self.scores = np.where(state.active, self.policy.draw(state, rng, _rounds(state)), -np.inf)
             self.position = 0
             self.stale = []
         row = self.scores[self.position]
         self.position += 1
-        arm, top = _with_stale(policy, state, rng, self.stale, *_top(row))
+        arm, top = _with_stale(self.policy, state, rng, self.stale, *_top(row))
         return arm if top > -np.inf else None
 
-    def told(self, policy: SamplingPolicy, state: State, rng: np.random.Generator, arm: int) -> None:
-        """The posterior of this arm has changed: its scores are void."""
+    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+        """The arm's scores are void."""
         if self.position < len(self.scores) and arm not in self.stale:
             self.scores[self.position :, arm] = -np.inf
             self.stale.append(arm)
 
-    def drop(self) -> None:
-        """The arms themselves have changed: all scores are void."""
+    def reset(self, state: State, arm: int | None = None) -> None:
+        """All scores are void."""
         self.position = len(self.scores)
 
     def to_dict(self) -> dict[str, Any]:
         return {"scores": self.scores[self.position :].tolist(), "stale": list(self.stale)}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], arms: int) -> DenseWindow:
-        scores = np.array(values["scores"], dtype=float).reshape(-1, arms)
-        return cls(scores, 0, [int(arm) for arm in values["stale"]])
+    def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
+        self.scores = np.array(saved["scores"], dtype=float).reshape(-1, len(state.pulls))
+        self.position = 0
+        self.stale = [int(arm) for arm in saved["stale"]]
 
 
 @dataclass
@@ -75,6 +74,8 @@ class SparseWindow:
     drawn again.
     """
 
+    policy: SamplingPolicy
+    above: ScoresAbove
     recent: list[float] = field(default_factory=list)
     level: float = 0.0
     rounds: list[dict[int, float]] = field(default_factory=list)
@@ -83,21 +84,20 @@ class SparseWindow:
     shortfalls: int = 0
     stale: list[int] = field(default_factory=list)
 
-    def choose(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator) -> int | None:
-        """The next arm."""
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
         arm: int | None
         if len(self.recent) < WINDOW // 2:  # no level is known yet
-            arm, top = _top(np.where(state.active, policy.draw(state, rng, 1)[0], -np.inf))
+            arm, top = _top(np.where(state.active, self.policy.draw(state, rng, 1)[0], -np.inf))
         else:
             if self._worn():
-                self._open(policy, state, rng)
+                self._open(state, rng)
             risen = self.rounds[self.position]
             self.position += 1
             arm, top = max(risen.items(), key=_score) if risen else (None, -np.inf)
-            arm, top = _with_stale(policy, state, rng, self.stale, arm, top)
+            arm, top = _with_stale(self.policy, state, rng, self.stale, arm, top)
             if not risen and not top > self.level:
                 self.shortfalls += 1
-                other, score = _top(self._below(policy, state, rng))
+                other, score = _top(self._below(state, rng))
                 if score > top:
                     arm, top = other, score
         if top == -np.inf:
@@ -105,22 +105,22 @@ class SparseWindow:
         self.recent = [*self.recent[1 - WINDOW :], top]
         return arm
 
-    def told(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator, arm: int) -> None:
-        """The posterior of this arm has changed: its scores are void and are drawn anew."""
+    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+        """The arm's scores are void and are drawn anew."""
         if self.position >= len(self.rounds) or arm in self.stale:
             return
         rest = self.rounds[self.position :]
         for risen in rest:
             risen.pop(arm, None)
-        drawn = policy.draw_one_above(state, rng, arm, len(rest), self.level)
+        drawn = self.above.draw_one_above(state, rng, arm, len(rest), self.level)
         if drawn is None:
             self.stale.append(arm)
         elif state.active[arm]:
             for when, score in drawn:
                 rest[when][arm] = score
 
-    def drop(self) -> None:
-        """The arms themselves have changed: all scores are void."""
+    def reset(self, state: State, arm: int | None = None) -> None:
+        """All scores are void."""
         self.position = len(self.rounds)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,16 +133,12 @@ class SparseWindow:
             "stale": list(self.stale),
         }
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> SparseWindow:
-        return cls(
-            [float(score) for score in values["recent"]],
-            float(values["level"]),
-            [{int(arm): float(score) for arm, score in risen} for risen in values["rounds"]],
-            int(values["position"]),
-            int(values["shortfalls"]),
-            [int(arm) for arm in values["stale"]],
-        )
+    def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
+        self.recent = [float(score) for score in saved["recent"]]
+        self.level = float(saved["level"])
+        self.rounds = [{int(arm): float(score) for arm, score in risen} for risen in saved["rounds"]]
+        self.position, self.shortfalls = int(saved["position"]), int(saved["shortfalls"])
+        self.stale = [int(arm) for arm in saved["stale"]]
 
     def _worn(self) -> bool:
         """Whether the window is used up, or its level has become too high, or too many arms have gone stale."""
@@ -152,38 +148,24 @@ class SparseWindow:
             or len(self.stale) > MOST_STALE
         )
 
-    def _open(self, policy: SparseSamplingPolicy, state: State, rng: np.random.Generator) -> None:
+    def _open(self, state: State, rng: np.random.Generator) -> None:
         self.level = float(np.quantile(self.recent, 0.05))
         self.rounds = [{} for _ in range(2 * WINDOW)]
         self.position = self.shortfalls = 0
         self.stale = []
-        rounds, arms, scores = policy.draw_above(state, rng, len(self.rounds), self.level)
+        rounds, arms, scores = self.above.draw_above(state, rng, len(self.rounds), self.level)
         for r, a, s in zip(rounds.tolist(), arms.tolist(), scores.tolist(), strict=True):
             if state.active[a]:
                 self.rounds[r][a] = s
 
-    def _below(self, policy: SamplingPolicy, state: State, rng: np.random.Generator) -> Array:
+    def _below(self, state: State, rng: np.random.Generator) -> Array:
         """One round of all arms that are not stale, each on the condition that it stays at or below the level."""
-        scores: Array = policy.draw(state, rng, 1)[0]
+        scores: Array = self.policy.draw(state, rng, 1)[0]
         scores[self.stale] = -np.inf
         scores[~state.active] = -np.inf
         while len(risen := np.flatnonzero(scores > self.level)):
-            scores[risen] = policy.draw(state, rng, 1, risen)[0]
+            scores[risen] = self.policy.draw(state, rng, 1, risen)[0]
         return scores
-
-
-Window = DenseWindow | SparseWindow
-
-
-def open_window(policy: SamplingPolicy, arms: int) -> Window:
-    """The kind of window that suits the policy and the number of arms."""
-    sparse = isinstance(policy, SparseSamplingPolicy) and arms >= MANY_ARMS
-    return SparseWindow() if sparse else DenseWindow()
-
-
-def window_from_dict(values: dict[str, Any], arms: int) -> Window:
-    """A window as `to_dict` left it."""
-    return SparseWindow.from_dict(values) if "level" in values else DenseWindow.from_dict(values, arms)
 
 
 def _score(item: tuple[int, float]) -> float:

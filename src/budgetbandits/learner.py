@@ -1,0 +1,158 @@
+"""A learner: a policy, what it has learned, and how it chooses.
+
+It is the only driver of a policy outside simulation: an `Allocation` and the decision service hold one. Rewards, costs
+and the budget are in the policy's units, where the largest reward and the largest cost of a pull are 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.choosing import Chooser, Kind, best_kind, chooser_for
+from budgetbandits.policies.base import Policy, State
+
+Among = NDArray[np.bool_]
+"""Which arms may be chosen, one entry for each."""
+
+
+class Learner:
+    """Choose, learn, add, retire.
+
+    Whoever must be able to repeat a choice from the state and a generator alone passes ``repeatable``; otherwise
+    coming rounds may be drawn ahead, which is quicker.
+
+    >>> import numpy as np
+    >>> from budgetbandits import BudgetedThompson
+    >>> learner, rng = Learner.new(BudgetedThompson(), 2), np.random.default_rng(1)
+    >>> for _ in range(100):
+    ...     arm = learner.choose(rng)
+    ...     learner.learn(arm, reward=1.0, cost=0.2 + 0.6 * arm, rng=rng)
+    >>> learner.state.pulls.tolist()
+    [97, 3]
+    """
+
+    def __init__(self, policy: Policy, state: State, kind: Kind) -> None:
+        self.policy = policy
+        self.state = state
+        self.kind: Kind = kind
+        """How it chooses."""
+        self.chooser: Chooser = chooser_for(kind, policy, state)
+        parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
+        self._of_arms = [name for name, array in parts.items() if array]
+        self._of_all = [name for name, array in parts.items() if not array]
+
+    @classmethod
+    def new(
+        cls,
+        policy: Policy,
+        arms: int,
+        known: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = False,
+        kind: Kind | None = None,
+    ) -> Self:
+        """Before the first pull; ``known`` holds what the policy must know beforehand."""
+        return cls(policy, policy.start(arms, known or {}), kind or best_kind(policy, arms, repeatable))
+
+    # --- choose and learn ----------------------------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the policy would name an arm; False when it has stopped."""
+        return self.policy.goes_on(self.state)
+
+    def choose(self, rng: np.random.Generator, among: Among | None = None) -> int | None:
+        """The arm to pull, among these if not among all that are active; None if the policy stops."""
+        if among is None or among is self.state.active:
+            return self.chooser.choose(self.state, rng) if self.goes_on else None
+        active, self.state.active = self.state.active, among
+        try:
+            if not self.goes_on:
+                return None
+            # what was drawn ahead was drawn for all active arms
+            ahead = self.kind in ("window", "sparse window")
+            return (self.policy if ahead else self.chooser).choose(self.state, rng)
+        finally:
+            self.state.active = active
+
+    def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        """From one pull, which may have been chosen long ago or not at all."""
+        self.policy.observe(self.state, arm, reward, cost, rng)
+        self.chooser.told(self.state, rng, arm)
+
+    def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
+        """From so many past pulls with this total reward and total cost."""
+        self.policy.recall(self.state, arm, pulls, reward, cost)
+        self.chooser.reset(self.state, arm)
+
+    # --- changes on the way --------------------------------------------------------------------------------------
+
+    def add(self, cost: float | None = None) -> int:
+        """One more arm, by its number; ``cost`` is for policies that must know the costs."""
+        known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
+        self.state.extend(self.policy.start(1, known))
+        self.chooser.reset(self.state)
+        return len(self.state.pulls) - 1
+
+    def retire(self, arm: int) -> None:
+        """Never choose this arm again; it can still be learned from."""
+        self.state.active[arm] = False
+        self.chooser.reset(self.state)
+
+    def new_budget(self, budget: float) -> None:
+        """A policy that plans with the budget must know what it is now."""
+        if "budget" in self.state.known:
+            self.state.known["budget"] = budget
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON but for infinities: `from_dict` goes on bit for bit."""
+        return {"state": self.state.to_dict(), "chooser": {"kind": self.kind} | self.chooser.to_dict()}
+
+    @classmethod
+    def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
+        state = policy.start(arms, saved["state"]["known"]).filled(saved["state"])
+        chooser = dict(saved["chooser"])
+        learner = cls(policy, state, chooser.pop("kind"))
+        learner.chooser.restore(chooser, state)
+        return learner
+
+    def of_arm(self, arm: int) -> dict[str, Any]:
+        """What was learned about one arm, as plain values."""
+        state = vars(self.state)
+        return {name: state[name][..., arm].tolist() for name in self._of_arms}
+
+    def of_all(self) -> dict[str, Any]:
+        """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
+        state = vars(self.state)
+        return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
+
+    def take(self, of_all: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
+        """Go on from what `of_all` and `of_arm` of these arms said."""
+        numbers, state = list(of_arms), vars(self.state)
+        for name in self._of_arms if numbers else ():
+            old = state[name]
+            old[..., numbers] = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
+        for name in self._of_all:
+            setattr(self.state, name, of_all[name])
+        self.chooser.restore(of_all, self.state, numbers)
+
+    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
+        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
+        chooses gives its state a new array."""
+        state = vars(self.state)
+        changed: set[int] = set()
+        for name in self._of_arms:
+            if state[name] is not before[name]:
+                apart = state[name] != before[name]
+                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+        return sorted(changed)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
