@@ -55,7 +55,7 @@ def main() -> None:
                     flush=True,
                 )
     constants()
-    problem = family("uniform-bernoulli", 100, 1_000, low=0.1)  # not played above: its sums are not at hand
+    problem = family("uniform-bernoulli", 100, 1_000, low=0.1)  # not played above: its sums are not in the cache
     upper_bound(family("uniform-bernoulli", 2, 0), BUDGET)
     start = time.perf_counter()
     upper_bound(problem, BUDGET)

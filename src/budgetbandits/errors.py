@@ -89,7 +89,7 @@ class NotFound(BudgetBanditsError, LookupError):
 
 
 class Conflict(BudgetBanditsError, RuntimeError):
-    """The same name or key was used for something else, or something was told twice with different numbers."""
+    """A name or key was used already for something else, or something was told twice with different numbers."""
 
 
 class NotAllowed(BudgetBanditsError, PermissionError):

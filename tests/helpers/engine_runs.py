@@ -1,4 +1,4 @@
-"""Many runs of the Thompson engine at once, with its settings and counters at hand: for tests and benchmarks."""
+"""Many runs of the Thompson engine at once, with its settings and counters, for tests and benchmarks."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ app.add_typer(key_app, name="key")
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one line on stderr and exit code 2."""
+    """Run the command line; what the user can fix is one line on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
         if code == 130:  # how Typer answers Ctrl-C
@@ -107,7 +107,7 @@ def simulate_command(
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one per core.")] = 1,
     engine: Annotated[str, typer.Option(help="fast, reference, or auto: fast where there is such an engine.")] = "auto",
     max_rounds: Annotated[int | None, typer.Option(help="Stop with an error when a game gets this long.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -116,7 +116,7 @@ def simulate_command(
     arms = Problem.load(problem)
     policies = [parse_policy(text) for text in policy]
     if jobs < 0:
-        raise BadParameter(f"jobs is {jobs}; use 0 for one a core, or the number of workers")
+        raise BadParameter(f"jobs is {jobs}; use 0 for one per core, or the number of workers")
     outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, engine, max_rounds)
     if as_json:
         results = [result for outcome in outcomes for result in summaries(outcome)]
@@ -286,7 +286,7 @@ def problem_command(
 def demo_command(
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one a core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one per core.")] = 0,
 ) -> None:
     """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
     problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, whic
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]
-Count = Annotated[int, typer.Option("--workers", help="Worker processes; 0 for one a core.")]
+Count = Annotated[int, typer.Option("--workers", help="Worker processes; 0 for one per core.")]
 Cluster = Annotated[
     str | None,
     typer.Option(help="A Dask scheduler, such as tcp://host:8786, or 'local' to start one here (extra dask)."),
@@ -161,7 +161,7 @@ def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
     from budgetbandits.experiments.runner import Workers
 
     if count < 0:
-        raise BadParameter(f"--workers is {count}; use 0 for one a core, or a positive number")
+        raise BadParameter(f"--workers is {count}; use 0 for one per core, or a positive number")
     if cluster is not None and ray:
         raise BadParameter("--cluster and --ray are both given; choose one")
     if cluster is not None:

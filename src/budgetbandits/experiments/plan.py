@@ -117,7 +117,7 @@ class Experiment:
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ExperimentError(f"not TOML: {error}; mend that line") from None
+            raise ExperimentError(f"not TOML: {error}; fix that line") from None
         _no_others(document, KEYS, "an experiment")
         problems = _problems(document, folder or Path())
         return cls(
@@ -167,7 +167,7 @@ class Experiment:
         ]  # fmt: skip
 
     def changed(self, **changes: Any) -> Experiment:
-        """The same experiment with other runs, budgets, ..."""
+        """This experiment with other runs, budgets, ..."""
         return replace(self, **changes)
 
 

@@ -41,7 +41,7 @@ class Workers:
         if self.kind not in ("processes", "dask", "ray"):
             raise BadParameter(f"workers of kind {self.kind!r}; choose processes, dask or ray")
         if self.count == 0 or self.count < -1:
-            raise BadParameter(f"{self.count} workers; use a positive number, or -1 for one a core")
+            raise BadParameter(f"{self.count} workers; use a positive number, or -1 for one per core")
 
 
 def run(

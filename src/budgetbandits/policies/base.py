@@ -167,5 +167,5 @@ def best(score: Array, rng: np.random.Generator) -> int | None:
     if len(ties) == 1:
         return arm
     if len(ties) == 0:  # argmax takes NaN for the largest, and NaN equals nothing
-        raise NotANumber(f"the score of arm {arm} is not a number; mend the policy so that every score is one")
+        raise NotANumber(f"the score of arm {arm} is not a number; fix the policy so that every score is a number")
     return int(ties[rng.integers(len(ties))])

@@ -58,7 +58,7 @@ class UCBBV1(IndexPolicy):
 
 @dataclass(frozen=True)
 class UCBBV2(IndexPolicy):
-    """The same, estimating the cost floor.
+    """UCB-BV1 with a cost floor that is estimated.
 
     >>> UCBBV2().anytime
     True

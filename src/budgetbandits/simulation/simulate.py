@@ -73,7 +73,7 @@ def simulate(
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
     if jobs == 0 or jobs < -1:
-        raise BadParameter(f"jobs is {jobs}; use the number of workers, or -1 for one a core")
+        raise BadParameter(f"jobs is {jobs}; use the number of workers, or -1 for one per core")
     if max_rounds is not None and max_rounds < 1:
         raise BadParameter(f"max_rounds is {max_rounds}; use a positive number, or None for the engine's own")
     if engine not in ENGINES:

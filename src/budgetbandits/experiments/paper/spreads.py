@@ -37,7 +37,7 @@ class Ratio(NamedTuple):
     low: AnyArray
     high: AnyArray
     pseudo: AnyArray
-    """The same ratio of the pseudo-regret's standard deviations, which decides nothing."""
+    """The ratio of the standard deviations of the pseudo-regret, which decides nothing."""
 
     def below(self, bar: float) -> Tally:
         return tally(self.high < bar, self.low > bar)
@@ -60,7 +60,7 @@ class Spreads:
     std: AnyArray
     """Problem × policy."""
     again: AnyArray
-    """The same of runs drawn again: sample × problem × policy. The runs of different policies are independent."""
+    """Standard deviations of runs drawn again: sample × problem × policy, each policy by itself."""
     pseudo: AnyArray
     """Of the pseudo-regret, problem × policy."""
 

@@ -59,7 +59,7 @@ def gamma_cumulants(shape):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def ratio_cumulants(game, slot):
-    """The same of an arm's ratio; the mean without the logarithm of `quotient`."""
+    """Mean, without the logarithm of `quotient`, and cumulants two to four of the logarithm of an arm's ratio."""
     a, b, c, d = counts_of(game, slot)
     first, second, third, fourth = gamma_cumulants(a)
     whole_1, whole_2, whole_3, whole_4 = gamma_cumulants(a + b)
@@ -112,7 +112,7 @@ def largest_error(skewness, fourth):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def chance_in_full(game, first, second):
-    """The same chance to the last digits, from eight cumulants: for the few rounds that the quick one leaves open."""
+    """The first arm's chance to the last digits, from eight cumulants: for the few rounds that the quick one leaves open."""
     cumulants = np.zeros(HIGHEST + 1)
     for place in range(2):
         counts = counts_of(game, first if place == 0 else second)
