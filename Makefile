@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper demo test crashes clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,8 +27,11 @@ paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdi
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo
 
-test: lint  ## everything: ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25
+test: lint  ## ruff, mypy, import-linter, doctests, tests
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes" --ignore tests/clusters
+
+crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
+	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
 
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test,dask,ray]'

@@ -151,6 +151,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path):
     assert all(path.suffix == ".parquet" for path in (tmp_path / "out" / "parts").iterdir())
 
 
+@pytest.mark.crashes
 def test_killed_ten_times_it_ends_with_the_same_bits(tmp_path):
     """SIGKILL at random moments, whatever it is doing then; the last start is left alone."""
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 250"))

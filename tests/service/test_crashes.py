@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, Unreachable
 from budgetbandits.service.audit import verify
@@ -18,6 +20,8 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import all_decisions
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
+
+pytestmark = pytest.mark.crashes
 
 # children of a fresh server process that has imported everything: quick to start, and without our threads
 processes = multiprocessing.get_context("forkserver")
