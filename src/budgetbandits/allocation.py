@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,15 @@ from budgetbandits.errors import (
     BadParameter,
     BadState,
     BudgetExhausted,
-    CostOutOfRange,
     MissingKnowledge,
     NoArmLeft,
     NotAsked,
-    RewardOutOfRange,
     UnknownArm,
 )
 from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.units import Units, checked_names, positive
 
 VERSION = 1
 ROUNDING = 1e-9
@@ -81,23 +80,20 @@ class Allocation:
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
     ) -> None:
-        self._budget = _positive("budget", budget)
-        self._cost_max = _positive("cost_max", cost_max)
-        self._reward_max = _positive("reward_max", reward_max)
-        self._names = _checked_names(arms)
+        self._budget = positive("budget", budget)
+        self._units = Units(cost_max, reward_max)
+        self._names = checked_names(arms)
         self._number = {name: i for i, name in enumerate(self._names)}
         self._spent = 0.0
         self._earned = 0.0
         self._next_ask = 0
         self._open: dict[int, int] = {}
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
-        known: dict[str, Any] = {"budget": self._budget / self._cost_max}
+        known: dict[str, Any] = {"budget": self._budget / self._units.cost_max}
         if cost_floor is not None:
-            known["cost_floor"] = _positive("cost_floor", cost_floor) / self._cost_max
-            if known["cost_floor"] > 1.0:
-                raise BadParameter(f"cost_floor is {cost_floor:g}, above cost_max {self._cost_max:g}; lower it")
+            known["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
-            known["costs"] = [self._known_cost(name, costs) for name in self._names]
+            known["costs"] = [self._units.known_cost(name, costs) for name in self._names]
         self._learner = Learner.new(policy, len(self._names), known)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
@@ -185,9 +181,9 @@ class Allocation:
         if self._budget_gone:
             raise self._gone("tell")
         number = self._open_ask(ask, arm)
-        reward = _within(reward, self._reward_max, "reward", ask, RewardOutOfRange)
-        cost = _within(cost, self._cost_max, "cost", ask, CostOutOfRange)
-        self._learner.learn(arm, reward / self._reward_max, cost / self._cost_max, self._rng)
+        units = self._units
+        reward, cost = units.reward(reward, ask), units.cost(cost, ask)
+        self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
         del self._open[number]
         self._told_arms[arm] += 1
         if self._spent + cost <= self._budget * (1.0 + ROUNDING):
@@ -202,18 +198,18 @@ class Allocation:
 
     def top_up(self, amount: float) -> None:
         """Add to the budget. A policy that planned with the old one is told the new one."""
-        self._budget += _positive("amount", amount)
-        self._learner.new_budget(self._budget / self._cost_max)
+        self._budget += positive("amount", amount)
+        self._learner.new_budget(self._budget / self._units.cost_max)
 
     def add_arm(self, name: str, *, history: tuple[int, float, float] | None = None, cost: float | None = None) -> None:
         """A new arm, from the next ask on; ``cost`` is for policies that must know the costs."""
-        _checked_names([*self._names, name], fewest=1)
+        checked_names([*self._names, name], fewest=1)
         known_cost = None
         if "costs" in self._learner.state.known:
             if cost is None:
                 raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
-            known_cost = self._known_cost(name, {name: cost})
-        past = None if history is None else self._checked_past(name, history)
+            known_cost = self._units.known_cost(name, {name: cost})
+        past = None if history is None else self._units.past(name, history)
         self._number[name] = self._learner.add(known_cost)
         self._told_arms = np.append(self._told_arms, 0)
         self._names.append(name)
@@ -237,8 +233,8 @@ class Allocation:
             "policy": self.policy.spec,
             "arms": self._names,
             "budget": self._budget,
-            "cost_max": self._cost_max,
-            "reward_max": self._reward_max,
+            "cost_max": self._units.cost_max,
+            "reward_max": self._units.reward_max,
             "spent": self._spent,
             "earned": self._earned,
             "next_ask": self._next_ask,
@@ -273,10 +269,9 @@ class Allocation:
     @classmethod
     def _restored(cls, document: dict[str, Any]) -> Allocation:
         self = cls.__new__(cls)
-        self._budget = _positive("budget", document["budget"])
-        self._cost_max = _positive("cost_max", document["cost_max"])
-        self._reward_max = _positive("reward_max", document["reward_max"])
-        self._names = _checked_names(document["arms"])
+        self._budget = positive("budget", document["budget"])
+        self._units = Units(document["cost_max"], document["reward_max"])
+        self._names = checked_names(document["arms"])
         self._number = {name: i for i, name in enumerate(self._names)}
         self._learner = Learner.from_dict(parse_policy(document["policy"]), len(self._names), document)
         self._spent = _not_negative(document, "spent")
@@ -318,35 +313,8 @@ class Allocation:
             f"{call}(): {self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
         )
 
-    def _known_cost(self, name: str, costs: Mapping[str, float]) -> float:
-        if name not in costs:
-            raise MissingKnowledge(f"costs has no entry for arm {name!r}; give every arm one")
-        cost = _within(costs[name], self._cost_max, "known cost", name, CostOutOfRange)
-        if cost == 0.0:
-            raise CostOutOfRange(f"known cost of arm {name!r} is 0; give it a positive cost")
-        return cost / self._cost_max
-
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
-        self._learner.recall(self._arm(name), *self._checked_past(name, past))
-
-    def _checked_past(self, name: str, past: tuple[int, float, float]) -> tuple[int, float, float]:
-        try:
-            pulls, reward, cost = past
-        except (TypeError, ValueError):
-            raise BadParameter(f"history of arm {name!r} is {past!r}; give (pulls, total reward, total cost)") from None
-        if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or not 0 <= pulls <= 2**53:
-            raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r:.40}; give a whole number from 0 to 2^53")
-        reward = _within(reward, self._reward_max * int(pulls), "total past reward", name, RewardOutOfRange)
-        cost = _within(cost, self._cost_max * int(pulls), "total past cost", name, CostOutOfRange)
-        return int(pulls), reward / self._reward_max, cost / self._cost_max
-
-
-def _positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise BadParameter(f"{what} is {value!r}; use a positive number")
-    if not 0.0 < value < 1e300:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number below 1e300")
-    return float(value)
+        self._learner.recall(self._arm(name), *self._units.past(name, past))
 
 
 def _not_negative(document: dict[str, Any], what: str) -> float:
@@ -354,43 +322,6 @@ def _not_negative(document: dict[str, Any], what: str) -> float:
     if not 0.0 <= number < math.inf:
         raise BadState(f"{what!r} is {number}; restore an undamaged copy")
     return number
-
-
-def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if math.isnan(number):
-        raise error(f"{what} {value!r} for arm {str(arm)!r} is not a number; pass one in [0, {top:g}]") from None
-    if 0.0 <= number <= top * (1.0 + 1e-12):  # sums of the user's own may be a last bit above
-        return min(number, top)
-    if number > top and not what.startswith("total"):
-        setting = "reward_max" if what == "reward" else "cost_max"
-        raise error(
-            f"{what} {number:g} for arm {str(arm)!r} is above {setting} {top:g}; "
-            f"raise {setting} when the allocation is created"
-        )
-    raise error(f"{what} {number:g} for arm {str(arm)!r} is not in [0, {top:g}]; pass a number in that range")
-
-
-def _checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
-    if isinstance(names, str):
-        raise BadParameter(f"arms is the text {names!r}; pass a list of names")
-    if not isinstance(names, Iterable):
-        raise BadParameter(f"arms is {names!r:.40}; pass a list of names")
-    checked = list(names)
-    for name in checked:
-        if not isinstance(name, str) or not name:
-            raise BadParameter(f"arm name {name!r:.40} is not text; give every arm a name such as 'search'")
-    if len(checked) < fewest:
-        raise BadParameter(f"{len(checked)} arms; there is nothing to choose with fewer than {fewest}")
-    seen: set[str] = set()
-    for name in checked:
-        if name in seen:
-            raise BadParameter(f"arm {name!r} is there already; give every arm a name of its own")
-        seen.add(name)
-    return checked
 
 
 _INFINITY = {"+inf": math.inf, "-inf": -math.inf}

@@ -6,7 +6,8 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment
-from budgetbandits.experiments.plan import CHUNK, shipped, sweep
+from budgetbandits.experiments.experiment_file import shipped, sweep
+from budgetbandits.experiments.plan import CHUNK
 from budgetbandits.problem import Problem
 from studies import SMALL, small
 

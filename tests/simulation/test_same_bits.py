@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.experiments.plan import Cell, NamedProblem
+from budgetbandits.experiments.experiment_file import NamedProblem
+from budgetbandits.experiments.plan import Cell
 from budgetbandits.simulation.simulate import identity_of
 from comparing import FALSE_ALARM, smallest_p
 from own_rules import Forgetful

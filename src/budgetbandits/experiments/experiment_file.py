@@ -1,0 +1,268 @@
+"""An experiment file (TOML): reading it, and those that ship with the package.
+
+name = "my study"
+seed = 1
+runs = 200
+budgets = [1_000, 10_000]
+policies = ["bts", "kube", "epsilon-first:epsilon=[0.05, 0.1, 0.2]"]
+
+[[problems]]
+file = "shop.toml"
+
+[[problems]]
+name = "random"
+family = "uniform-bernoulli"
+arms = 10
+seed = 0
+count = 25
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from budgetbandits.errors import BudgetBanditsError, ExperimentError
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Policy
+from budgetbandits.problem import FAMILIES, Problem, family, two_gap
+from budgetbandits.simulation.simulate import ENGINES
+
+KEYS = ("name", "seed", "runs", "budgets", "policies", "problems", "engine", "max_rounds")
+FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high")
+GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
+FILE_KEYS = ("name", "file")
+INLINE_KEYS = ("name", "rewards", "costs")
+
+
+@dataclass(frozen=True)
+class NamedProblem:
+    """A problem, its name in the study and the group it is averaged with; of the two-gap family also its gaps."""
+
+    name: str
+    group: str
+    problem: Problem
+    gaps: tuple[float, float] | None = None
+
+
+def read(text: str, folder: Path) -> dict[str, Any]:
+    """The fields of an `Experiment`; problem files are looked for in ``folder``. An `ExperimentError` names the key."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ExperimentError(f"not TOML: {error}; fix that line") from None
+    _no_others(document, KEYS, "an experiment")
+    return {
+        "problems": _problems(document, folder),
+        "name": _text(document, "name"),
+        "policies": _policies(document),
+        "budgets": _budgets(document),
+        "runs": _whole(document, "runs", smallest=1),
+        "seed": _whole(document, "seed", smallest=0, default=0),
+        "engine": _engine(document),
+        "max_rounds": _whole(document, "max_rounds", smallest=1) if "max_rounds" in document else None,
+    }
+
+
+def shipped() -> list[str]:
+    """Names of the experiments that come with the package."""
+    return sorted(
+        path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")
+    )
+
+
+def shipped_text(name: str) -> str:
+    return (_shipped_folder() / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _shipped_folder() -> Traversable:
+    return resources.files("budgetbandits.experiments") / "shipped"
+
+
+def _no_others(table: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise ExperimentError(f"unknown key {key!r}; {what} has {', '.join(allowed)}")
+
+
+def _text(table: dict[str, Any], key: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ExperimentError(f'{key} is {value!r}; write {key} = "some text"')
+    return value
+
+
+def _whole(table: dict[str, Any], key: str, smallest: int, default: int | None = None) -> int:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+        raise ExperimentError(f"{key} is {value!r}; write a whole number from {smallest} upwards")
+    return value
+
+
+def _number(value: Any, key: str) -> float:
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ExperimentError(f"{key} is {value!r}; write a number")
+    return float(value)
+
+
+def _several(table: dict[str, Any], key: str, example: str) -> list[Any]:
+    value = table.get(key)
+    if not isinstance(value, list) or not value:
+        raise ExperimentError(f"{key} is {value!r}; write a list, such as {key} = {example}")
+    return value
+
+
+def _engine(document: dict[str, Any]) -> str:
+    engine = document.get("engine", "auto")
+    if engine not in ENGINES:
+        raise ExperimentError(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
+    return str(engine)
+
+
+def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
+    budgets = [_number(value, "budgets") for value in _several(document, "budgets", "[1_000, 10_000]")]
+    for budget in budgets:
+        if budget <= 0.0:
+            raise ExperimentError(f"budgets holds {budget:g}; a budget is a positive number")
+    if len(set(budgets)) < len(budgets):
+        raise ExperimentError("budgets holds the same budget twice; name each once")
+    return tuple(sorted(budgets))
+
+
+def _policies(document: dict[str, Any]) -> tuple[Policy, ...]:
+    policies: list[Policy] = []
+    for text in _several(document, "policies", '["bts", "kube"]'):
+        if not isinstance(text, str):
+            raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
+        for spec in sweep(text):
+            try:
+                policy = parse_policy(spec)
+            except BudgetBanditsError as error:
+                raise ExperimentError(f"policies: {error}") from None
+            policies.append(policy)
+    return tuple(policies)
+
+
+def sweep(text: str) -> list[str]:
+    """A policy with lists of parameters, written out.
+
+    >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
+    ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
+    """
+    name, colon, rest = text.partition(":")
+    choices: list[list[str]] = []
+    while rest:
+        key, equals, rest = rest.partition("=")
+        if rest.lstrip().startswith("["):
+            values, closed, rest = rest.lstrip()[1:].partition("]")
+            if not closed:
+                raise ExperimentError(f"policies: {text!r} opens a list and does not close it; add a ]")
+            listed = [value.strip() for value in values.split(",")]
+            if not all(listed):
+                raise ExperimentError(
+                    f"policies: {text!r} has an empty value in a list; write {key.strip()}=[0.1, 0.2]"
+                )
+            rest = rest.lstrip().removeprefix(",")
+        else:
+            value, _, rest = rest.partition(",")
+            listed = [value.strip()]
+        choices.append([f"{key.strip()}{equals}{value}" for value in listed])
+    return [name.strip() + colon + ",".join(parts) for parts in itertools.product(*choices)]
+
+
+def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:
+    entries = document.get("problems")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise ExperimentError("no problems; write each under a line [[problems]], with file or family")
+    named: list[NamedProblem] = []
+    for place, entry in enumerate(entries, start=1):
+        where = f"problems, number {place}"
+        try:
+            entered = _problem_entry(entry, folder)
+        except BudgetBanditsError as error:
+            raise ExperimentError(f"{where}: {error}") from None
+        if any(problem.group == entered[0].group for problem in named):
+            raise ExperimentError(f'{where}: {entered[0].group!r} is there already; give it a name = "..." of its own')
+        named += entered
+    return tuple(named)
+
+
+def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
+    kinds: dict[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, Problem]]]]] = {
+        "file": (FILE_KEYS, lambda: _from_file(entry, folder)),
+        "rewards": (INLINE_KEYS, lambda: _inline(entry)),
+        "family": (
+            GAP_KEYS if entry.get("family") == "two-gap" else FAMILY_KEYS,
+            lambda: _gap_family(entry) if entry["family"] == "two-gap" else _family(entry),
+        ),
+    }
+    given = [kind for kind in kinds if kind in entry]
+    if len(given) != 1:
+        raise ExperimentError("has neither or several of file, family and rewards; give exactly one")
+    allowed, make = kinds[given[0]]
+    _no_others(entry, allowed, f"a problem with {given[0]}")
+    made = make()
+    gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
+    if len(made) == 1:
+        name = _text(entry, "name") if "name" in entry else made[0][0]
+        return [NamedProblem(name, name, made[0][1], gaps[0])]
+    group = _text(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
+    return [
+        NamedProblem(f"{group} / {suffix}", group, problem, pair)
+        for (suffix, problem), pair in zip(made, gaps, strict=True)
+    ]
+
+
+def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Problem]]:
+    name = _text(entry, "file")
+    return [(Path(name).stem, Problem.load(folder / name))]
+
+
+def _inline(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
+    rewards = [_number(value, "rewards") for value in _several(entry, "rewards", "[0.3, 0.6]")]
+    costs = [_number(value, "costs") for value in _several(entry, "costs", "[0.2, 0.8]")]
+    if "name" not in entry:
+        raise ExperimentError('rewards and costs need a name; add name = "..."')
+    return [("", Problem.bernoulli(rewards, costs))]
+
+
+def _family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
+    name = _text(entry, "family")
+    if name not in FAMILIES:
+        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join([*FAMILIES, 'two-gap'])}")
+    arms = _whole(entry, "arms", smallest=2)
+    first = _whole(entry, "seed", smallest=0, default=0)
+    count = _whole(entry, "count", smallest=1, default=1)
+    low, high = _number(entry.get("low", 0.0), "low"), _number(entry.get("high", 1.0), "high")
+    seeds = range(first, first + count)
+    if count == 1:
+        return [(f"{name}, {arms} arms, seed {first}", family(name, arms, first, low, high))]
+    return [(f"seed {seed}", family(name, arms, seed, low, high)) for seed in seeds]
+
+
+def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
+    arms = _whole(entry, "arms", smallest=2)
+    made = [(f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost)) for reward, cost in _gaps(entry)]
+    if not made:
+        raise ExperimentError("reward_gap or cost_gap is an empty list; write at least one number")
+    return made if len(made) > 1 else [(f"two-gap, {arms} arms, {made[0][0]}", made[0][1])]
+
+
+def _gaps(entry: dict[str, Any]) -> list[tuple[float, float]]:
+    """Every reward gap with every cost gap."""
+
+    def listed(key: str) -> list[float]:
+        value = entry.get(key, 0.0)
+        return [_number(item, key) for item in (value if isinstance(value, list) else [value])]
+
+    return list(itertools.product(listed("reward_gap"), listed("cost_gap")))
