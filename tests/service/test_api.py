@@ -13,8 +13,8 @@ import pytest
 
 from budgetbandits.errors import NotAllowed, NotFound
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, drop_key, make_key
-from budgetbandits.service.http.operator_routes import create_app
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 from servers import admin_key, free_port, serving

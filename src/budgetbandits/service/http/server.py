@@ -16,9 +16,9 @@ import uvicorn
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.operator_routes import create_app
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
 
