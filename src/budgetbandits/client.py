@@ -37,6 +37,7 @@ from budgetbandits.errors import (
     ServiceError,
     Unreachable,
 )
+from budgetbandits.terms import Terms
 
 TRIES = 6
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -54,8 +55,8 @@ class ArmInfo:
     pulls: int
 
 
-@dataclass(frozen=True)
-class CampaignInfo:
+@dataclass(frozen=True, kw_only=True)
+class CampaignInfo(Terms):
     """A campaign's money, in the user's unit, and its terms."""
 
     id: str
@@ -67,11 +68,6 @@ class CampaignInfo:
     held: float
     left: float
     overrun: float
-    reward_max: float
-    hold_seconds: float
-    on_expire: str
-    daily_cap: float | None
-    pace_seconds: float | None
     created_at: float
     arms: tuple[ArmInfo, ...] = ()
 
@@ -223,7 +219,10 @@ class Client:
     # --- for operators -------------------------------------------------------------------------------------------
 
     def create(self, name: str, budget: float, arms: Mapping[str, float], **settings: Any) -> CampaignInfo:
-        """A new campaign; ``arms`` maps each arm to the most that a pull of it can cost."""
+        """A new campaign; ``arms`` maps each arm to the most that a pull of it can cost.
+
+        ``settings`` are the fields of `Terms`, ``policy``, and ``cost_floor`` or ``costs`` for policies that need them.
+        """
         body = {"name": name, "budget": budget, "arms": dict(arms), **settings}
         return self._do(_Call("POST", "/v1/campaigns", CampaignInfo.read, body, repeatable=False))
 

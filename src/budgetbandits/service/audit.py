@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
-from budgetbandits.service.campaigns import found, limits_of
+from budgetbandits.service.campaigns import found
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.mind import Mind
+from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Store, T, Transaction, all_events
 
 

@@ -11,16 +11,17 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
-from budgetbandits.service.ledger import Account, Limits, Status, to_micros, to_units
+from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.mind import Mind, rises, tags
+from budgetbandits.service.settings import settings_of, terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
+from budgetbandits.terms import Terms
 
-HOLD_SECONDS = 3600.0
 MONEY = ("budget", "spent", "held", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
 
@@ -51,18 +52,13 @@ class Campaigns:
         budget: float,
         arms: Mapping[str, float],
         *,
-        reward_max: float = 1.0,
-        hold_seconds: float = HOLD_SECONDS,
-        on_expire: Literal["charge", "release"] = "charge",
-        daily_cap: float | None = None,
-        pace_seconds: float | None = None,
         known: Mapping[str, Any] | None = None,
+        **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
-        ``daily_cap`` bounds what the decisions of one day (UTC) may cost; ``pace_seconds`` spreads the budget evenly
-        over so many seconds from now. ``known`` is for policies that must know something: cost_floor, or costs by arm,
-        in the user's unit.
+        ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
+        arm, in the user's unit.
         """
         check_name("name", name)
         if ID.fullmatch(name):
@@ -73,23 +69,9 @@ class Campaigns:
         amount = to_micros(budget, "budget")
         if amount < min(caps):
             raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
-        if on_expire not in ("charge", "release"):
-            raise BadParameter(f"on_expire is {on_expire!r:.40}; use charge or release")
-        rule = parse_policy(policy)
-        settings: dict[str, Any] = {
-            "reward_max": _positive("reward_max", reward_max),
-            "hold_seconds": _positive("hold_seconds", hold_seconds),
-            "on_expire": on_expire,
-            "cost_max": max(caps),
-            "known": _scaled(known or {}, list(arms), amount, max(caps)),
-            "rising": rises(rule, len(arms)),
-        }
-        if daily_cap is not None:
-            settings["daily_cap"] = to_micros(daily_cap, "daily_cap")
-            if settings["daily_cap"] < max(caps):
-                raise BadParameter(f"daily_cap is {daily_cap:g}, less than the dearest arm may cost; raise it")
-        if pace_seconds is not None:
-            settings["pace_seconds"] = _positive("pace_seconds", pace_seconds)
+        given, rule = Terms(**terms).checked(), parse_policy(policy)
+        scaled = _scaled(known or {}, list(arms), amount, max(caps))
+        settings = settings_of(given, max(caps), scaled, rises(rule, len(arms)))
         mind = Mind.new(rule, list(arms), caps, settings)
         campaign = mind.of_campaign(
             Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
@@ -248,24 +230,12 @@ def found(tx: Transaction, campaign: str) -> Campaign:
     return row
 
 
-def limits_of(row: Campaign) -> Limits:
-    """How fast a campaign may spend."""
-    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
-    if daily_cap is None and pace_seconds is None:
-        return ledger.NO_LIMITS
-    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
-
-
 def summary(row: Campaign) -> dict[str, Any]:
     """A campaign's money, in the user's unit, and its terms."""
-    account, settings = row.account, row.settings
-    daily_cap = settings.get("daily_cap")
-    amounts = {name: to_units(getattr(account, name)) for name in MONEY}
+    amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
-        "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
-        "reward_max": settings["reward_max"], "hold_seconds": settings["hold_seconds"],
-        "on_expire": settings["on_expire"], "daily_cap": None if daily_cap is None else to_units(daily_cap),
-        "pace_seconds": settings.get("pace_seconds"), "created_at": row.created_at,
+        "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
+        **vars(terms_of(row)), "created_at": row.created_at,
     }  # fmt: skip
 
 
@@ -287,12 +257,6 @@ def _cap(arm: str, cap: float) -> int:
     if micros == 0:
         raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
     return micros
-
-
-def _positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number")
-    return float(value)
 
 
 def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.campaigns import Campaigns, found, limits_of
+from budgetbandits.service.campaigns import Campaigns, found
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.mind import Mind
+from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.base import Campaign, Decision, Event, Store, Transaction
 
 EXPIRED_AT_ONCE = 500
