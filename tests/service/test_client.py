@@ -8,7 +8,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits import client as module
+from budgetbandits import calls as module
 from budgetbandits.client import AsyncClient, Client
 from budgetbandits.errors import (
     AlreadyResolved,
