@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
+from budgetbandits.service.learners import Learner, Learners, rises
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
-from budgetbandits.service.mind import Mind, rises, tags
 from budgetbandits.service.settings import settings_of, terms_of
-from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
+from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import Terms
 
 MONEY = ("budget", "spent", "held", "left", "overrun")
@@ -40,10 +40,10 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, learners: Learners, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._learners = learners
         self._clock = clock
-        self._minds: dict[str, Mind] = {}
 
     def create(
         self,
@@ -72,15 +72,15 @@ class Campaigns:
         given, rule = Terms(**terms).checked(), parse_policy(policy)
         scaled = _scaled(known or {}, list(arms), amount, max(caps))
         settings = settings_of(given, max(caps), scaled, rises(rule, len(arms)))
-        mind = Mind.new(rule, list(arms), caps, settings)
-        campaign = mind.of_campaign(
+        learner = Learner.new(rule, list(arms), caps, settings)
+        campaign = learner.of_campaign(
             Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
         )  # fmt: skip
 
         def work(tx: Transaction) -> None:
             _check_free(tx, name)
             tx.add_campaign(campaign)
-            tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
+            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
 
         try:
@@ -131,11 +131,9 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind = self._mind(tx, row)
-            row = replace(row, account=ledger.top_up(row.account, micros))
-            self._set_aside(row)
-            mind.hear_budget(row.account.budget, row.settings)
-            self._changed(tx, row, mind)
+            row = row.with_money(ledger.top_up(row.account, micros))
+            with self._learners.changing(tx, row) as change:
+                change.learner.hear_budget(row.account.budget, row.settings)
             tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
 
         self._store.write(work)
@@ -156,18 +154,18 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind, most = self._mind(tx, row), row.settings["cost_max"]
-            if name in mind.names:
+            learner, most = self._learners.of(tx, row), row.settings["cost_max"]
+            if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
             if cap > most:
                 raise BadParameter(
                     f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
                 )
-            if "costs" in mind.state.known:
+            if "costs" in learner.state.known:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
-            self._set_aside(row)
-            arm = mind.add(name, cap)
-            self._changed(tx, row, mind, [arm])
+            with self._learners.changing(tx, row) as change:
+                arm = change.learner.add(name, cap)
+                change.arms = [arm]
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
         self._store.write(work)
@@ -177,39 +175,18 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind = self._mind(tx, row)
-            if name not in mind.names:
-                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(mind.names[:8])}")
-            arm, active = mind.names.index(name), mind.state.active
+            learner = self._learners.of(tx, row)
+            if name not in learner.names:
+                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
+            arm, active = learner.names.index(name), learner.state.active
             if active[arm] and active.sum() == 1:
                 raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
-            self._set_aside(row)
-            active[arm] = False
-            self._changed(tx, row, mind, [arm])
+            with self._learners.changing(tx, row) as change:
+                change.learner.state.active[arm] = False
+                change.arms = [arm]
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
         self._store.write(work)
-
-    def _mind(self, tx: Transaction, row: Campaign) -> Mind:
-        """The campaign's mind as of this transaction: the one at hand, if need be with what others have changed."""
-        mind, known = self._minds.get(row.id), tags(row)
-        if mind is None or mind.tag not in known:
-            mind = self._minds[row.id] = Mind.remembered(row, tx.arms(row.id))
-        elif mind.tag != known[0]:
-            mind.catch_up(row, tx.arms(row.id, since=mind.version))
-        return mind
-
-    def _set_aside(self, row: Campaign) -> None:
-        """Before its mind is changed: until the change has its tag, nobody may take it for the mind before."""
-        self._minds.pop(row.id, None)
-
-    def _changed(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int] = ()) -> Campaign:
-        """Write a campaign whose mind has changed, and these of its arms; its mind may be used again."""
-        row = mind.of_campaign(row)
-        tx.save_arms([mind.row(row, arm) for arm in arms])
-        tx.save_campaign(row)
-        self._minds[row.id] = mind
-        return row
 
 
 def open_campaign(tx: Transaction, campaign: str) -> Campaign:
@@ -217,16 +194,6 @@ def open_campaign(tx: Transaction, campaign: str) -> Campaign:
     row = found(tx, campaign)
     if row.account.status == "closed":
         raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-    return row
-
-
-def found(tx: Transaction, campaign: str) -> Campaign:
-    """A campaign by its id or its name."""
-    row = tx.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
-    if row is None and campaign.isprintable():
-        row = tx.campaign_named(campaign)
-    if row is None:
-        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
 
 

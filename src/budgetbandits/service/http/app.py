@@ -26,7 +26,7 @@ from budgetbandits.service.stores.base import Store
 
 def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> Router:
     """The application; whoever serves it sees to `Engine.expire_due`."""
-    service = Service(engine, store, metrics or Metrics(engine), KeyRing(store))
+    service = Service(engine, engine, store, metrics or Metrics(engine), KeyRing(store))
     operators = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS,
         exception_handlers=HANDLERS,

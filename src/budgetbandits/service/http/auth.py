@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
-from budgetbandits.service.campaigns import found
-from budgetbandits.service.stores.base import Key, Store, Transaction
+from budgetbandits.service.stores.base import Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
 

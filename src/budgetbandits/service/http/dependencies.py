@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http.auth import KeyRing, check_header
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores.base import Store
@@ -17,7 +18,8 @@ from budgetbandits.service.stores.base import Store
 class Service:
     """The parts of the service; each application has them as ``state.service``."""
 
-    engine: Engine
+    campaigns: Campaigns
+    decisions: Decisions
     store: Store
     metrics: Metrics
     keys: KeyRing

@@ -62,18 +62,18 @@ def read_metrics(service: ThisService) -> Response:
 def create(body: NewCampaign, service: ThisService) -> CampaignDetail:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.engine.create(**given, known=known)
+    service.campaigns.create(**given, known=known)
     return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 
 @routes.get("/v1/campaigns", dependencies=READ)
 def campaigns(service: ThisService) -> list[CampaignView]:
-    return [CampaignView(**row) for row in service.engine.overview()]
+    return [CampaignView(**row) for row in service.campaigns.overview()]
 
 
 @routes.get("/v1/campaigns/{campaign}", dependencies=READ)
 def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    return CampaignDetail(**service.engine.describe(campaign))
+    return CampaignDetail(**service.campaigns.describe(campaign))
 
 
 @routes.post("/v1/campaigns/{campaign}/pause", dependencies=ADMIN)
@@ -95,19 +95,19 @@ def close(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 @routes.post("/v1/campaigns/{campaign}/top-up", dependencies=ADMIN)
 def top_up(campaign: CampaignPath, body: Amount, service: ThisService) -> CampaignDetail:
-    service.engine.top_up(campaign, body.amount)
+    service.campaigns.top_up(campaign, body.amount)
     return _changed(service, "topped up", campaign, amount=body.amount)
 
 
 @routes.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=ADMIN)
 def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService) -> CampaignDetail:
-    service.engine.add_arm(campaign, body.name, body.cost_cap)
+    service.campaigns.add_arm(campaign, body.name, body.cost_cap)
     return _changed(service, "arm added", campaign, arm=body.name)
 
 
 @routes.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=ADMIN)
 def retire_arm(campaign: CampaignPath, arm: CampaignPath, service: ThisService) -> CampaignDetail:
-    service.engine.retire_arm(campaign, arm)
+    service.campaigns.retire_arm(campaign, arm)
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
@@ -134,11 +134,11 @@ def read_verify(campaign: CampaignPath, service: ThisService) -> Verdict:
 
 
 def _set_status(service: Service, campaign: str, status: CampaignStatus) -> CampaignDetail:
-    service.engine.set_status(campaign, status)
+    service.campaigns.set_status(campaign, status)
     return _changed(service, "status set", campaign, status=status)
 
 
 def _changed(service: Service, what: str, campaign: str, **values: Any) -> CampaignDetail:
     """Log what was done, and answer with the campaign as it is now."""
     log.info(what, campaign=campaign, **values)
-    return CampaignDetail(**service.engine.describe(campaign))
+    return CampaignDetail(**service.campaigns.describe(campaign))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.engine import LARGEST_BATCH
+from budgetbandits.service.decisions import LARGEST_BATCH
 from budgetbandits.terms import Terms
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"

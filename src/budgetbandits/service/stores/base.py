@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
+from budgetbandits.errors import NotFound
 from budgetbandits.service.ledger import Account, Hold
 
 T = TypeVar("T")
@@ -196,9 +197,9 @@ class Transaction(ABC):
 class Store(ABC):
     """A place that keeps what was written."""
 
-    leisure: Callable[[], None] | None = None
-    """Called when nobody seems to be asking, between transactions, by a store that knows such moments: what the next
-    request will need can be made ready."""
+    on_idle: Callable[[], None] | None = None
+    """Called between transactions when no request is waiting, by a store that knows such moments: what the next
+    request will need can be prepared."""
 
     @abstractmethod
     def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
@@ -229,6 +230,16 @@ class Store(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def found(transaction: Transaction, campaign: str) -> Campaign:
+    """A campaign by its id or its name."""
+    row = transaction.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
+    if row is None and campaign.isprintable():
+        row = transaction.campaign_named(campaign)
+    if row is None:
+        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
+    return row
 
 
 def all_events(transaction: Transaction, campaign: str) -> Iterator[Event]:

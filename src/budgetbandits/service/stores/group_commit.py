@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.service.stores.sql import WritingTransaction
+from budgetbandits.service.stores.row_cache import WritingTransaction
 
 GROUP = 64
 """At most this many pieces of work share a commit."""

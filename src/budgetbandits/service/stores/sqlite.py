@@ -21,7 +21,8 @@ from typing import Any
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, give
-from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
+from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
+from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
@@ -96,9 +97,9 @@ class SQLiteStore(Store):
 
     def _look_around(self) -> None:
         self._alone = not self._waiting
-        if self._alone and self.leisure is not None and self._writer.at_it.acquire(blocking=False):
+        if self._alone and self.on_idle is not None and self._writer.at_it.acquire(blocking=False):
             try:
-                self.leisure()
+                self.on_idle()
             finally:
                 self._writer.at_it.release()
 
@@ -198,7 +199,7 @@ class _Writer(GroupWriter):
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
-        self._at_hand = AtHand()
+        self._cache = RowCache()
         """For as long as nobody else writes to the file."""
         super().__init__("store-writer")
 
@@ -220,17 +221,17 @@ class _Writer(GroupWriter):
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:  # another connection has written
             self._version = version
-            self._at_hand.clear()
+            self._cache.clear()
         return True
 
     def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._at_hand)
+        return _Writing(self._connection, self._cache)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
     def undo(self) -> None:
-        self._at_hand.clear()
+        self._cache.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -274,6 +275,6 @@ class _Transaction(SqlTransaction):
 
 
 class _Writing(WritingTransaction, _Transaction):
-    def __init__(self, connection: sqlite3.Connection, at_hand: AtHand) -> None:
-        WritingTransaction.__init__(self, at_hand)
+    def __init__(self, connection: sqlite3.Connection, cache: RowCache) -> None:
+        WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)
