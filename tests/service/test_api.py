@@ -370,6 +370,15 @@ def test_ids_that_are_none(service):
     assert service("DELETE", "/v1/campaigns").status_code == 405
 
 
+def test_a_worker_route_with_another_method(service, campaign):
+    """Workers' routes are not FastAPI's, and refuse as its routes do."""
+    answer = service("GET", f"{campaign}/decisions")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.headers["content-type"] == "application/problem+json"
+    route = 'route="/v1/campaigns/{campaign}/decisions"'
+    assert f'budgetbandits_requests_total{{{route},status="405"}} 1.0' in service("GET", "/metrics").text
+
+
 def test_bodies_that_are_too_large(service, campaign):
     answer = service("POST", f"{campaign}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")

@@ -388,7 +388,7 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
 
 @pytest.mark.parametrize("name", ["bts", "thompson", "ucb1", "epsilon-first"])
 def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
-    """Decisions and feedback in any order, arms that come and go, money for some arms only; a moment of leisure after
+    """Decisions and feedback in any order, arms that come and go, money for some arms only; an idle moment after
     each step. The audit repeats every choice from the events alone."""
     store = MemoryStore()
     ahead, made = [], []

@@ -116,7 +116,7 @@ class Campaigns:
         return self._store.read(lambda tx: [summary(row) for row in tx.campaigns()])
 
     def totals(self, campaign: str) -> dict[str, Total]:
-        """What each arm has cost and brought, by name; every decision is looked at, so this takes its time."""
+        """What each arm has cost and brought, by name. Slow: every decision is read."""
 
         def work(tx: Transaction) -> dict[str, Total]:
             row = found(tx, campaign)

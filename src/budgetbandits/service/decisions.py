@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Booked:
-    """What is in the books of a decision after it was told."""
+    """What the books say of a decision after feedback."""
 
     decision: str
     overrun: float
@@ -98,13 +98,13 @@ class Decisions:
     def decide_many(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
     ) -> list[Answer]:
-        """So many decisions at once, all of them or none."""
+        """As many decisions as ``count`` says, all of them or none."""
         return self._store.write(self.deciding(campaign, key, context, count), campaign)
 
     def deciding(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
     ) -> Work[list[Answer]]:
-        """One decision, or with a ``count`` so many under one key."""
+        """One decision; with a ``count``, that many under one key."""
         if not (isinstance(key, str) and 0 < len(key) <= 200):
             raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
         if count is not None and not 1 <= count <= LARGEST_BATCH:
@@ -252,22 +252,22 @@ class Decisions:
         return work
 
     def expire_due(self) -> dict[str, int]:
-        """Resolve the holds whose time is over; how many, by campaign. One's trouble does not stop the others."""
+        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
         now = self._clock()
         due: dict[str, list[str]] = {}
         for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
             due.setdefault(made.campaign, []).append(made.id)
         expired: dict[str, int] = {}
-        trouble = None
+        failure = None
         for campaign, decisions in due.items():
             work = partial(_expire, campaign=campaign, decisions=decisions, now=now)
             try:
                 name, expired_here = self._store.write(work, campaign)
                 expired[name] = expired_here
             except Exception as error:
-                trouble = error
-        if trouble is not None:
-            raise trouble
+                failure = error
+        if failure is not None:
+            raise failure
         return expired
 
 
@@ -286,7 +286,7 @@ def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:
-    """Whether something is told that was not known; a different number for what is known is a conflict."""
+    """Whether this is new; another number for what is known is a conflict."""
     if told is None or told == known:
         return False
     if known is not None:

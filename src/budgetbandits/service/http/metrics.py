@@ -46,7 +46,7 @@ class Metrics(Collector):
         yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
         yield _count("expired_holds", "Holds that nobody told of in time.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
-        for reason, count in list(self.refusals.items()):  # lists, for others go on counting
+        for reason, count in list(self.refusals.items()):  # a list, because others go on counting
             refusals.add_metric([reason], count)
         yield refusals
         requests = _count("requests", "Requests, by route and status.", labels=["route", "status"])

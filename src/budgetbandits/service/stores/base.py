@@ -39,7 +39,7 @@ class Campaign:
     """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
 
     def with_money(self, account: Account) -> Campaign:
-        """The same with another account; `dataclasses.replace` takes seven times as long."""
+        """This campaign with another account; `dataclasses.replace` takes seven times as long."""
         return Campaign(
             self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned, self.version
         )  # fmt: skip
@@ -80,7 +80,7 @@ class Decision:
     reward: float | None = None
 
     def told(self, hold: Hold, cost: int | None, reward: float | None) -> Decision:
-        """The same with what is known of it now."""
+        """This decision with what is known of it now."""
         return Decision(
             self.id, self.campaign, self.arm, hold, self.key, self.payload, self.created_at, self.expires_at,
             cost, reward,
@@ -210,11 +210,11 @@ class Store(ABC):
         """
 
     def write(self, work: Callable[[Transaction], T], about: str = "") -> T:
-        """The same, waiting for it."""
+        """`submit`, and wait for its answer."""
         return self.submit(work, about).result()
 
     async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
-        """The same, for an event loop; all calls from one loop."""
+        """`submit` for an event loop; all calls come from one loop."""
         return await asyncio.wrap_future(self.submit(work, about))
 
     @abstractmethod
@@ -223,7 +223,7 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what was accepted and let go of the database."""
+        """Finish what was accepted and close the database."""
 
     def __enter__(self) -> Self:
         return self
