@@ -431,7 +431,7 @@ def test_a_decision_at_hand_is_the_one_in_the_database(opener):
 
 
 def test_a_writer_keeps_a_number_of_decisions_at_hand(opener, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.stores.sql.AT_HAND", 3)
+    monkeypatch.setattr("budgetbandits.service.stores.row_cache.LARGEST", 3)
     made = [replace(MADE, id=f"d{n}", key=f"k{n}") for n in range(8)]
     with opener() as store:
         store.write(lambda tx: (tx.add_campaign(ONE), [tx.add_decision(each) for each in made], None)[-1])

@@ -13,8 +13,8 @@ import pytest
 
 from budgetbandits.errors import NotAllowed, NotFound
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, drop_key, make_key
-from budgetbandits.service.http.operator_routes import create_app
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 from servers import admin_key, free_port, serving
@@ -368,6 +368,15 @@ def test_ids_that_are_none(service):
     assert service("GET", f"/v1/campaigns/{'0' * 32}").status_code == 404
     assert service("GET", "/v1/nothing").status_code == 404
     assert service("DELETE", "/v1/campaigns").status_code == 405
+
+
+def test_a_worker_route_with_another_method(service, campaign):
+    """Workers' routes are not FastAPI's, and refuse as its routes do."""
+    answer = service("GET", f"{campaign}/decisions")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.headers["content-type"] == "application/problem+json"
+    route = 'route="/v1/campaigns/{campaign}/decisions"'
+    assert f'budgetbandits_requests_total{{{route},status="405"}} 1.0' in service("GET", "/metrics").text
 
 
 def test_bodies_that_are_too_large(service, campaign):

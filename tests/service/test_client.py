@@ -8,7 +8,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits import client as module
+from budgetbandits import calls as module
 from budgetbandits.client import AsyncClient, Client
 from budgetbandits.errors import (
     AlreadyResolved,
@@ -24,8 +24,8 @@ from budgetbandits.errors import (
     Unreachable,
 )
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.http.operator_routes import create_app
 from memory_store import MemoryStore
 
 ARMS = {"search": 1.0, "mail": 0.5}

@@ -19,10 +19,11 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.mind import Mind
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 
@@ -227,9 +228,9 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
     engines = [Engine(store, clock), Engine(store, clock)]
     campaign = engines[0].create("many", "bts", budget=300.0, arms={f"arm {n}": 1.0 for n in range(300)})
     reads = []
-    read = Mind.remembered.__func__
+    read = CampaignLearner.remembered.__func__
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Mind, "remembered", classmethod(lambda *given: reads.append(1) or read(*given)))
+        patch.setattr(CampaignLearner, "remembered", classmethod(lambda *given: reads.append(1) or read(*given)))
         for number in range(150):
             answer = engines[number // 3 % 2].decide(campaign, str(number))
             engines[number % 2].feedback(answer.decision, reward=float(number % 2), cost=0.5)
@@ -256,7 +257,7 @@ def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
 def test_a_mind_in_the_middle_of_a_change_is_nobodys(engine, campaign, monkeypatch):
     """A transaction that ends between learning and writing: what was learnt must not pass for what was known."""
     answer = engine.decide(campaign, "one")
-    monkeypatch.setattr(Engine, "_remember", lambda *_: 1 / 0)
+    monkeypatch.setattr(Change, "_write", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         engine.feedback(answer.decision, reward=1.0, cost=0.1)
     monkeypatch.undo()
@@ -388,12 +389,14 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
 
 @pytest.mark.parametrize("name", ["bts", "thompson", "ucb1", "epsilon-first"])
 def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
-    """Decisions and feedback in any order, arms that come and go, money for some arms only; a moment of leisure after
+    """Decisions and feedback in any order, arms that come and go, money for some arms only; an idle moment after
     each step. The audit repeats every choice from the events alone."""
     store = MemoryStore()
     ahead, made = [], []
-    think = Mind.think_ahead
-    monkeypatch.setattr(Mind, "think_ahead", lambda mind: (think(mind), ahead.append(mind._ahead))[0])
+    think = CampaignLearner.think_ahead
+    monkeypatch.setattr(
+        CampaignLearner, "think_ahead", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
+    )
     engine = Engine(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})
     rng, open_ones = np.random.default_rng(2), []
@@ -413,7 +416,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
             engine.retire_arm(campaign, "a" if number == 100 else "arm 50")
         if number % 60 == 30:
             engine = Engine(store)
-        store.leisure()
+        store.on_idle()
     assert verify(store, campaign) == []
     used = {each[1] for each in ahead if each is not None} & set(made)
     assert (len(used) > 20) == (name in ("bts", "thompson"))

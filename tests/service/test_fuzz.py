@@ -7,16 +7,16 @@ import schemathesis
 from schemathesis.specs.openapi import checks
 
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.http.operator_routes import create_app
 from memory_store import MemoryStore
 
 store = MemoryStore()
 engine = Engine(store)
-door = create_app(engine, store)
+app = create_app(engine, store)
 key = make_key(store, ["admin"], 0.0)
 numbers = itertools.count()
-schema = schemathesis.openapi.from_asgi("/openapi.json", door)
+schema = schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
 def target():

@@ -11,7 +11,8 @@ import pytest
 
 from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Booked, Engine, Outcome
+from budgetbandits.service.decisions import Booked, Outcome
+from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import day_of
 from memory_store import MemoryStore
 from stores import STORES

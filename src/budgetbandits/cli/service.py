@@ -7,12 +7,14 @@ no key.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 import typer
@@ -22,12 +24,13 @@ from rich.markup import escape
 from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.audit import verify
-from budgetbandits.service.campaigns import HOLD_SECONDS, MONEY, Total
+from budgetbandits.service.campaigns import MONEY, Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
+from budgetbandits.terms import Terms
 
 Address = Annotated[
     str,
@@ -57,33 +60,36 @@ def serve_command(
 # --- campaign --------------------------------------------------------------------------------------------------------
 
 
+def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each of a campaign's terms instead of its ``**terms``."""
+    given = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "terms"]
+    for term in fields(Terms):
+        kind = str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]
+        option = Annotated[kind, typer.Option(help=term.metadata["help"])]  # type: ignore[valid-type]
+        given.append(given[-1].replace(name=term.name, default=term.default, annotation=option))
+    command.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in given}
+    return command
+
+
 @campaign_app.command("create")
+@_with_terms
 def create_command(
     name: Annotated[str, typer.Argument(help="A name that no other campaign has.")],
     budget: Annotated[float, typer.Option(help="What may be spent in all.")],
     arm: Annotated[list[str], typer.Option(help="NAME=CAP, the most that one pull can cost; twice or more.")],
     policy: Annotated[str, typer.Option(help="Any policy of 'budgetbandits policies'.")] = "bts",
-    reward_max: Annotated[float, typer.Option(help="The largest reward there can be.")] = 1.0,
-    hold_seconds: Annotated[float, typer.Option(help="How long a decision may go untold.")] = HOLD_SECONDS,
-    on_expire: Annotated[str, typer.Option(help="What a hold that nobody told of becomes: charge or release.")] = (
-        "charge"
-    ),
-    daily_cap: Annotated[float | None, typer.Option(help="What a day's (UTC) decisions may cost.")] = None,
-    pace_seconds: Annotated[float | None, typer.Option(help="Spread the budget evenly over so many seconds.")] = None,
     cost_floor: Annotated[float | None, typer.Option(help="For policies that must know a least mean cost.")] = None,
     cost: Annotated[list[str] | None, typer.Option(help="NAME=COST, for policies that must know all costs.")] = None,
     store: Address = DATABASE,
+    **terms: Any,
 ) -> None:
     """Open a campaign."""
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
-        engine.create(
-            name, policy, budget, _arms(arm), reward_max=reward_max, hold_seconds=hold_seconds,
-            on_expire=cast(Literal["charge", "release"], on_expire), daily_cap=daily_cap,
-            pace_seconds=pace_seconds, known=known,
-        )  # fmt: skip
+        engine.create(name, policy, budget, _arms(arm), known=known, **terms)
         _show(engine, name)
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
-from budgetbandits.service.campaigns import found, limits_of
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.mind import Mind
-from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Store, T, Transaction, all_events
+from budgetbandits.service.settings import limits_of, terms_of
+from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Store, T, Transaction, all_events, found
 
 
 def verify(store: Store, campaign: str) -> list[str]:
@@ -34,14 +34,13 @@ def _verify(tx: Transaction, campaign: str) -> list[str]:
         made = tx.decision(id)
         if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
             wrong.append(f"decision {id}: the row says {made}, the events {hold}")
-    learner = replay.mind.learner
+    learner = replay.learner
     for arm in arms:
-        learned, active = learner.of_arm(arm.number), learner.state.active[arm.number]
-        if arm.learned != learned or arm.active != active:
+        learned = learner.of_arm(arm.number)
+        if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
-    single = row.learned["single"]
-    if single != learner.of_all():
-        wrong.append(f"the campaign's row says {single}, its events {learner.of_all()}")
+    if row.learned["single"] != learner.of_all():
+        wrong.append(f"the campaign's row says {row.learned['single']}, its events {learner.of_all()}")
     return wrong
 
 
@@ -53,7 +52,7 @@ class _Replay:
     arms: list[ArmRow]
     events: list[Event]
     account: Account
-    mind: Mind
+    learner: CampaignLearner
     holds: dict[str, Hold] = field(default_factory=dict)
     cost: dict[str, int] = field(default_factory=dict)
     reward: dict[str, float] = field(default_factory=dict)
@@ -63,8 +62,10 @@ class _Replay:
         added = {event.arm for event in events if event.kind == "arm added"}
         first = [arm for arm in arms if arm.number not in added]
         policy = parse_policy(row.policy)
-        mind = Mind.new(policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings)
-        return cls(row, arms, events, Account(0), mind)
+        learner = CampaignLearner.new(
+            policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings
+        )
+        return cls(row, arms, events, Account(0), learner)
 
     def run(self) -> list[str]:
         handlers: dict[str, Callable[[Event], None]] = {
@@ -91,21 +92,21 @@ class _Replay:
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
-        self.mind.hear_budget(self.account.budget, self.row.settings)
+        self.learner.hear_budget(self.account.budget, self.row.settings)
 
     def _arm_added(self, event: Event) -> None:
-        self.mind.add(self.arms[_known(event.arm)].name, _known(event.amount))
+        self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
 
     def _arm_retired(self, event: Event) -> None:
-        self.mind.learner.retire(_known(event.arm))
+        self.learner.retire(_known(event.arm))
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
 
     def _decided(self, event: Event) -> None:
         id = _known(event.decision)
-        fitting = self.mind.fitting(self.account.left)
-        arm = None if fitting is None else self.mind.choose(id, fitting)
+        fitting = self.learner.fitting(self.account.left)
+        arm = None if fitting is None else self.learner.choose(id, fitting)
         assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
         amount, limits = _known(event.amount), limits_of(self.row)
         self.account, self.holds[id] = ledger.place(self.account, amount, event.at, limits)
@@ -128,12 +129,12 @@ class _Replay:
         self.account, self.holds[id] = ledger.void(self.account, self.holds[id])
 
     def _expired(self, event: Event) -> None:
-        id, charge = _known(event.decision), self.row.settings["on_expire"] == "charge"
+        id, charge = _known(event.decision), terms_of(self.row).on_expire == "charge"
         self.account, self.holds[id] = ledger.expire(self.account, self.holds[id], charge)
 
     def _learn(self, id: str, arm: int) -> None:
         if id in self.cost and id in self.reward:
-            self.mind.learn(id, arm, self.reward[id], self.cost[id], self.row.settings)
+            self.learner.learn(id, arm, self.reward[id], self.cost[id], self.row.settings)
 
 
 def _known(value: T | None) -> T:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from budgetbandits.choosing import best_kind
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, NotFound, StoreError, UnknownArm
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
-from budgetbandits.service.ledger import Account, Limits, Status, to_micros, to_units
-from budgetbandits.service.mind import Mind, tags
-from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.settings import settings_of, terms_of
+from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
+from budgetbandits.terms import Terms
 
-HOLD_SECONDS = 3600.0
 MONEY = ("budget", "spent", "held", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
 
@@ -40,10 +42,10 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, learners: Learners, clock: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._learners = learners
         self._clock = clock
-        self._minds: dict[str, Mind] = {}
 
     def create(
         self,
@@ -52,18 +54,13 @@ class Campaigns:
         budget: float,
         arms: Mapping[str, float],
         *,
-        reward_max: float = 1.0,
-        hold_seconds: float = HOLD_SECONDS,
-        on_expire: Literal["charge", "release"] = "charge",
-        daily_cap: float | None = None,
-        pace_seconds: float | None = None,
         known: Mapping[str, Any] | None = None,
+        **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
-        ``daily_cap`` bounds what the decisions of one day (UTC) may cost; ``pace_seconds`` spreads the budget evenly
-        over so many seconds from now. ``known`` is for policies that must know something: cost_floor, or costs by arm,
-        in the user's unit.
+        ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
+        arm, in the user's unit.
         """
         check_name("name", name)
         if ID.fullmatch(name):
@@ -74,32 +71,18 @@ class Campaigns:
         amount = to_micros(budget, "budget")
         if amount < min(caps):
             raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
-        if on_expire not in ("charge", "release"):
-            raise BadParameter(f"on_expire is {on_expire!r:.40}; use charge or release")
-        rule = parse_policy(policy)
-        settings: dict[str, Any] = {
-            "reward_max": _positive("reward_max", reward_max),
-            "hold_seconds": _positive("hold_seconds", hold_seconds),
-            "on_expire": on_expire,
-            "cost_max": max(caps),
-            "known": _scaled(known or {}, list(arms), amount, max(caps)),
-            "chooser": best_kind(rule, len(arms), repeatable=True),
-        }
-        if daily_cap is not None:
-            settings["daily_cap"] = to_micros(daily_cap, "daily_cap")
-            if settings["daily_cap"] < max(caps):
-                raise BadParameter(f"daily_cap is {daily_cap:g}, less than the dearest arm may cost; raise it")
-        if pace_seconds is not None:
-            settings["pace_seconds"] = _positive("pace_seconds", pace_seconds)
-        mind = Mind.new(rule, list(arms), caps, settings)
-        campaign = mind.of_campaign(
+        given, rule = Terms(**terms).checked(), parse_policy(policy)
+        scaled = _scaled(known or {}, list(arms), amount, max(caps))
+        settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
+        learner = CampaignLearner.new(rule, list(arms), caps, settings)
+        campaign = learner.of_campaign(
             Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
         )  # fmt: skip
 
         def work(tx: Transaction) -> None:
             _check_free(tx, name)
             tx.add_campaign(campaign)
-            tx.save_arms([mind.row(campaign, arm) for arm in range(len(arms))])
+            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
 
         try:
@@ -135,7 +118,7 @@ class Campaigns:
         return self._store.read(lambda tx: [summary(row) for row in tx.campaigns()])
 
     def totals(self, campaign: str) -> dict[str, Total]:
-        """What each arm has cost and brought, by name; every decision is looked at, so this takes its time."""
+        """What each arm has cost and brought, by name. Slow: every decision is read."""
 
         def work(tx: Transaction) -> dict[str, Total]:
             row = found(tx, campaign)
@@ -150,11 +133,9 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind = self._mind(tx, row)
-            row = replace(row, account=ledger.top_up(row.account, micros))
-            self._set_aside(row)
-            mind.hear_budget(row.account.budget, row.settings)
-            self._changed(tx, row, mind)
+            row = row.with_money(ledger.top_up(row.account, micros))
+            with self._learners.changing(tx, row) as change:
+                change.learner.hear_budget(row.account.budget, row.settings)
             tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
 
         self._store.write(work)
@@ -175,18 +156,18 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind, most = self._mind(tx, row), row.settings["cost_max"]
-            if name in mind.names:
+            learner, most = self._learners.of(tx, row), row.settings["cost_max"]
+            if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
             if cap > most:
                 raise BadParameter(
                     f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
                 )
-            if "costs" in mind.state.known:
+            if "costs" in learner.state.known:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
-            self._set_aside(row)
-            arm = mind.add(name, cap)
-            self._changed(tx, row, mind, [arm])
+            with self._learners.changing(tx, row) as change:
+                arm = change.learner.add(name, cap)
+                change.arms = [arm]
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
         self._store.write(work)
@@ -196,39 +177,18 @@ class Campaigns:
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
-            mind = self._mind(tx, row)
-            if name not in mind.names:
-                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(mind.names[:8])}")
-            arm, active = mind.names.index(name), mind.state.active
+            learner = self._learners.of(tx, row)
+            if name not in learner.names:
+                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
+            arm, active = learner.names.index(name), learner.state.active
             if active[arm] and active.sum() == 1:
                 raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
-            self._set_aside(row)
-            mind.learner.retire(arm)
-            self._changed(tx, row, mind, [arm])
+            with self._learners.changing(tx, row) as change:
+                change.learner.retire(arm)
+                change.arms = [arm]
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
         self._store.write(work)
-
-    def _mind(self, tx: Transaction, row: Campaign) -> Mind:
-        """The campaign's mind as of this transaction: the one at hand, if need be with what others have changed."""
-        mind, known = self._minds.get(row.id), tags(row)
-        if mind is None or mind.tag not in known:
-            mind = self._minds[row.id] = Mind.remembered(row, tx.arms(row.id))
-        elif mind.tag != known[0]:
-            mind.catch_up(row, tx.arms(row.id, since=mind.version))
-        return mind
-
-    def _set_aside(self, row: Campaign) -> None:
-        """Before its mind is changed: until the change has its tag, nobody may take it for the mind before."""
-        self._minds.pop(row.id, None)
-
-    def _changed(self, tx: Transaction, row: Campaign, mind: Mind, arms: Sequence[int] = ()) -> Campaign:
-        """Write a campaign whose mind has changed, and these of its arms; its mind may be used again."""
-        row = mind.of_campaign(row)
-        tx.save_arms([mind.row(row, arm) for arm in arms])
-        tx.save_campaign(row)
-        self._minds[row.id] = mind
-        return row
 
 
 def open_campaign(tx: Transaction, campaign: str) -> Campaign:
@@ -239,34 +199,12 @@ def open_campaign(tx: Transaction, campaign: str) -> Campaign:
     return row
 
 
-def found(tx: Transaction, campaign: str) -> Campaign:
-    """A campaign by its id or its name."""
-    row = tx.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
-    if row is None and campaign.isprintable():
-        row = tx.campaign_named(campaign)
-    if row is None:
-        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
-    return row
-
-
-def limits_of(row: Campaign) -> Limits:
-    """How fast a campaign may spend."""
-    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
-    if daily_cap is None and pace_seconds is None:
-        return ledger.NO_LIMITS
-    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
-
-
 def summary(row: Campaign) -> dict[str, Any]:
     """A campaign's money, in the user's unit, and its terms."""
-    account, settings = row.account, row.settings
-    daily_cap = settings.get("daily_cap")
-    amounts = {name: to_units(getattr(account, name)) for name in MONEY}
+    amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
-        "id": row.id, "name": row.name, "policy": row.policy, "status": account.status, **amounts,
-        "reward_max": settings["reward_max"], "hold_seconds": settings["hold_seconds"],
-        "on_expire": settings["on_expire"], "daily_cap": None if daily_cap is None else to_units(daily_cap),
-        "pace_seconds": settings.get("pace_seconds"), "created_at": row.created_at,
+        "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
+        **vars(terms_of(row)), "created_at": row.created_at,
     }  # fmt: skip
 
 
@@ -288,12 +226,6 @@ def _cap(arm: str, cap: float) -> int:
     if micros == 0:
         raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
     return micros
-
-
-def _positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number")
-    return float(value)
 
 
 def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:

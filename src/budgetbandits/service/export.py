@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, StoreError
-from budgetbandits.service.campaigns import found
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import Store, Transaction, all_decisions, all_events
+from budgetbandits.service.stores.base import Store, Transaction, all_decisions, all_events, found
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
-from budgetbandits.service.campaigns import found
-from budgetbandits.service.stores.base import Key, Store, Transaction
+from budgetbandits.service.stores.base import Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
 
@@ -40,7 +39,7 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
 
 
 def drop_key(store: Store, prefix: str) -> None:
-    """Make a key worthless."""
+    """Delete a key."""
 
     def work(tx: Transaction) -> None:
         if tx.key(prefix) is None:
@@ -65,7 +64,7 @@ class KeyRing:
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
-        """By their whole text, which was found right: to find that out again would take a digest at every request."""
+        """By their whole text, which was checked once: checking it takes a digest, too long for every request."""
 
     def knows(self, text: str) -> bool:
         """Whether `check` of this text need not read the store."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, get_args
 
@@ -16,10 +16,6 @@ from budgetbandits.service.campaigns import MONEY, Campaigns
 from budgetbandits.service.ledger import Status
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 class Metrics(Collector):
@@ -50,7 +46,7 @@ class Metrics(Collector):
         yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
         yield _count("expired_holds", "Holds that nobody told of in time.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
-        for reason, count in list(self.refusals.items()):  # lists, for others go on counting
+        for reason, count in list(self.refusals.items()):  # a list, because others go on counting
             refusals.add_metric([reason], count)
         yield refusals
         requests = _count("requests", "Requests, by route and status.", labels=["route", "status"])

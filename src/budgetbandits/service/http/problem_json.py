@@ -6,9 +6,10 @@ import json
 import math
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from budgetbandits.errors import (
     AlreadyResolved,
@@ -66,46 +67,42 @@ def describe(error: BudgetBanditsError) -> dict[str, Any]:
 
 
 def problem(status: int, kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """An answer that says what is wrong."""
     return _response(_fields(status, kind, detail), headers)
 
 
-def of_error(error: BudgetBanditsError) -> Response:
-    headers = {}
-    if isinstance(error, HoldRefused) and error.retry_after is not None:
-        headers["Retry-After"] = str(math.ceil(error.retry_after))
-    if isinstance(error, NotAllowed) and not error.known:
-        headers["WWW-Authenticate"] = "Bearer"
-    return _response(describe(error), headers)
-
-
-def of_invalid(error: RequestValidationError) -> Response:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return problem(422, "invalid", f"{where}: {first['msg']}"[:500])
-
-
-def of_mistake() -> Response:
+def answer(error: Exception) -> Response:
+    """What is answered to a request that ended in this error."""
+    if isinstance(error, BudgetBanditsError):
+        return _response(describe(error), _headers(error))
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return problem(422, "invalid", f"{where}: {first['msg']}"[:500])
+    if isinstance(error, HTTPException):  # no such path, or not with this method
+        return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+    if isinstance(error, ClientDisconnect):
+        return problem(400, "disconnected", "the body did not come")  # which nobody will read
     return problem(500, "internal", "this is a mistake of the service; it is in its log")
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Every error of the application as a problem."""
+async def _handle(_: Request, error: Exception) -> Response:
+    return answer(error)
 
-    @app.exception_handler(BudgetBanditsError)
-    async def ours(_: Request, error: BudgetBanditsError) -> Response:
-        return of_error(error)
 
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return of_invalid(error)
+EXPECTED = (BudgetBanditsError, RequestValidationError, HTTPException, ClientDisconnect)
+"""Errors that are the caller's; all others are mistakes of ours, and logged."""
 
-    @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> Response:
-        return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, Exception], _handle)
+"""For FastAPI."""
 
-    @app.exception_handler(Exception)
-    async def unexpected(_: Request, error: Exception) -> Response:
-        return of_mistake()
+
+def _headers(error: BudgetBanditsError) -> dict[str, str]:
+    if isinstance(error, HoldRefused) and error.retry_after is not None:
+        return {"Retry-After": str(math.ceil(error.retry_after))}
+    if isinstance(error, NotAllowed) and not error.known:
+        return {"WWW-Authenticate": "Bearer"}
+    return {}
 
 
 def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:

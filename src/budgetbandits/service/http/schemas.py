@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any, get_args, get_type_hints
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.campaigns import HOLD_SECONDS
-from budgetbandits.service.engine import LARGEST_BATCH
+from budgetbandits.service.decisions import LARGEST_BATCH
+from budgetbandits.terms import Terms
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
-Seconds = Annotated[FiniteFloat, Field(gt=0.0, le=1e9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTABLE)]
 CampaignPath = Annotated[
     str, Path(min_length=1, max_length=200, pattern=PRINTABLE, description="A campaign's name or id.")
@@ -23,16 +24,35 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class NewCampaign(Body):
+def _sent(term: Any) -> tuple[Any, Any]:
+    """A term as it may be sent: its type with its bounds, and its default."""
+    kind, notes = get_type_hints(Terms)[term.name], term.metadata
+    if float not in (kind, *get_args(kind)):
+        return kind, term.default
+    least = {"ge": 0.0} if notes["money"] else {"gt": 0.0}
+    number = Annotated[FiniteFloat, Field(**least, le=notes["largest"])]
+    return (number | None if term.default is None else number), term.default
+
+
+def _shown(term: Any) -> tuple[Any, Any]:
+    """A term as it is answered: always there, and without the bounds, which are for HTTP alone."""
+    return (str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]), ...
+
+
+def _with_terms(name: str, base: type[BaseModel], kind: Callable[[Any], tuple[Any, Any]]) -> Any:
+    """The model ``base`` with the terms of a campaign besides."""
+    terms: dict[str, Any] = {each.name: kind(each) for each in fields(Terms)}
+    return create_model(name, __base__=base, **terms)
+
+
+SentTerms = _with_terms("SentTerms", Body, _sent)
+
+
+class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
     name: Name
     policy: Annotated[str, Field(max_length=200)] = "bts"
     budget: Money
     arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)]
-    reward_max: Annotated[FiniteFloat, Field(gt=0.0, le=1e12)] = 1.0
-    hold_seconds: Seconds = HOLD_SECONDS
-    on_expire: Literal["charge", "release"] = "charge"
-    daily_cap: Money | None = None
-    pace_seconds: Seconds | None = None
     cost_floor: Money | None = None
     costs: dict[Name, Money] | None = None
 
@@ -93,7 +113,7 @@ class ToldMany(BaseModel):
     results: list[ToldItem]
 
 
-class CampaignView(BaseModel):
+class CampaignMoney(BaseModel):
     id: str
     name: str
     policy: str
@@ -103,11 +123,12 @@ class CampaignView(BaseModel):
     held: float
     left: float
     overrun: float
-    reward_max: float
-    hold_seconds: float
-    on_expire: str
-    daily_cap: float | None
-    pace_seconds: float | None
+
+
+ShownTerms = _with_terms("ShownTerms", CampaignMoney, _shown)
+
+
+class CampaignView(ShownTerms):  # type: ignore[misc, valid-type]
     created_at: float
 
 

@@ -16,9 +16,9 @@ import uvicorn
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.operator_routes import create_app
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
 
@@ -52,7 +52,7 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         sweeper.start()
         app = create_app(engine, store, metrics)
         gc.collect()
-        gc.freeze()  # what is here by now stays: nobody need look through it again and again
+        gc.freeze()  # all this stays until the end: the collector need not look through it again
         log.info("serving", host=host, port=port)
         try:
             config = uvicorn.Config(
@@ -80,7 +80,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def write_logs() -> None:
-    """One line for each thing of note, on stderr: JSON, or plain words where a person is looking."""
+    """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
     person = sys.stderr.isatty()
     shared: list[Any] = [
         structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
@@ -94,7 +94,7 @@ def write_logs() -> None:
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
-    # what the libraries below us say goes the same way
+    # the libraries' own log entries go the same way
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
     root = logging.getLogger()

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
+from budgetbandits.errors import NotFound
 from budgetbandits.service.ledger import Account, Hold
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class Campaign:
     """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
 
     def with_money(self, account: Account) -> Campaign:
-        """The same with another account; `dataclasses.replace` takes seven times as long."""
+        """This campaign with another account; `dataclasses.replace` takes seven times as long."""
         return Campaign(
             self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned, self.version
         )  # fmt: skip
@@ -79,7 +80,7 @@ class Decision:
     reward: float | None = None
 
     def told(self, hold: Hold, cost: int | None, reward: float | None) -> Decision:
-        """The same with what is known of it now."""
+        """This decision with what is known of it now."""
         return Decision(
             self.id, self.campaign, self.arm, hold, self.key, self.payload, self.created_at, self.expires_at,
             cost, reward,
@@ -196,9 +197,9 @@ class Transaction(ABC):
 class Store(ABC):
     """A place that keeps what was written."""
 
-    leisure: Callable[[], None] | None = None
-    """Called when nobody seems to be asking, between transactions, by a store that knows such moments: what the next
-    request will need can be made ready."""
+    on_idle: Callable[[], None] | None = None
+    """Called between transactions when no request is waiting, by a store that knows such moments: what the next
+    request will need can be prepared."""
 
     @abstractmethod
     def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
@@ -209,11 +210,11 @@ class Store(ABC):
         """
 
     def write(self, work: Callable[[Transaction], T], about: str = "") -> T:
-        """The same, waiting for it."""
+        """`submit`, and wait for its answer."""
         return self.submit(work, about).result()
 
     async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
-        """The same, for an event loop; all calls from one loop."""
+        """`submit` for an event loop; all calls come from one loop."""
         return await asyncio.wrap_future(self.submit(work, about))
 
     @abstractmethod
@@ -222,13 +223,23 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what was accepted and let go of the database."""
+        """Finish what was accepted and close the database."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def found(transaction: Transaction, campaign: str) -> Campaign:
+    """A campaign by its id or its name."""
+    row = transaction.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
+    if row is None and campaign.isprintable():
+        row = transaction.campaign_named(campaign)
+    if row is None:
+        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
+    return row
 
 
 def all_events(transaction: Transaction, campaign: str) -> Iterator[Event]:

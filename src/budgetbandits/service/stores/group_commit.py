@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.service.stores.sql import WritingTransaction
+from budgetbandits.service.stores.row_cache import WritingTransaction
 
 GROUP = 64
 """At most this many pieces of work share a commit."""
@@ -38,8 +38,8 @@ class GroupWriter(ABC):
 
     def __init__(self, name: str) -> None:
         self._work: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
-        self.at_it = threading.Lock()
-        """Held while a transaction is open, by whichever thread is at it."""
+        self.busy = threading.Lock()
+        """Held while a transaction is open, by the thread that runs it."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -75,7 +75,7 @@ class GroupWriter(ABC):
                 more = piece is not None
                 if piece is not None:
                     group.append(piece)
-            with self.at_it:
+            with self.busy:
                 answers = self.run(group)
             give(answers)
             if not more:

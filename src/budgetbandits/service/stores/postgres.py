@@ -22,7 +22,8 @@ from psycopg_pool import ConnectionPool
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GroupWriter, one_line
-from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
+from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
+from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 READERS = 10
 WRITERS = 4
@@ -91,16 +92,16 @@ class _Writer(GroupWriter):
     def __init__(self, url: str, number: int) -> None:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
-        self._at_hand = AtHand()
+        self._cache = RowCache()
         super().__init__(f"store-writer-{number}")
 
     def begin(self) -> None:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._url, connect_timeout=int(PATIENCE))
-        self._at_hand.clear()  # what is read is locked until the end of the transaction, and no longer
+        self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
 
     def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._at_hand)
+        return _Writing(self._connection, self._cache)
 
     def commit(self) -> None:
         assert self._connection is not None
@@ -135,8 +136,8 @@ class _Transaction(SqlTransaction):
 class _Writing(WritingTransaction, _Transaction):
     LOCK = " FOR UPDATE"
 
-    def __init__(self, connection: psycopg.Connection[Any], at_hand: AtHand) -> None:
-        WritingTransaction.__init__(self, at_hand)
+    def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
+        WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)
 
 

@@ -42,9 +42,6 @@ _SAVE_ARM = (
 )
 _ADD_EVENT = f"INSERT INTO event ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
-AT_HAND = 10_000
-"""Decisions that a writer keeps at hand until they are told."""
-
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
     """(number, statements) of every migration in order."""
@@ -121,6 +118,9 @@ class SqlTransaction(Transaction):
 
     def save_money(self, campaign: Campaign) -> None:
         self._change(_SAVE_MONEY, (*_money(campaign.account), campaign.id))
+
+    def _save_status(self, campaign: Campaign) -> None:
+        self._change(_SAVE_STATUS, (campaign.account.status, campaign.id))
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
         rows = self._do(f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
@@ -216,73 +216,6 @@ class SqlTransaction(Transaction):
             (campaign, after, limit),
         )
         return [Event(*row) for row in rows]
-
-
-class AtHand:
-    """Rows as they are in the database, for as long as nobody else can change them."""
-
-    def __init__(self) -> None:
-        self.campaigns: dict[str, Campaign] = {}
-        """By id and by name: a name does not look like an id."""
-        self.decisions: dict[str, Decision] = {}
-        """Those that nobody has told of yet, which is what will be asked for."""
-
-    def clear(self) -> None:
-        self.campaigns.clear()
-        self.decisions.clear()
-
-
-class WritingTransaction(SqlTransaction):
-    """Keeps at hand what nobody else can change."""
-
-    def __init__(self, at_hand: AtHand) -> None:
-        self._campaigns, self._decisions = at_hand.campaigns, at_hand.decisions
-
-    def campaign(self, id: str) -> Campaign | None:
-        return self._campaigns.get(id) or self._keep(super().campaign(id))
-
-    def campaign_named(self, name: str) -> Campaign | None:
-        return self._campaigns.get(name) or self._keep(super().campaign_named(name))
-
-    def save_campaign(self, campaign: Campaign) -> None:
-        before = self._drop(campaign)
-        super().save_campaign(campaign)
-        self._save_status(campaign, before)
-        self._keep(campaign)
-
-    def save_money(self, campaign: Campaign) -> None:
-        before = self._drop(campaign)
-        super().save_money(campaign)
-        self._save_status(campaign, before)
-        self._keep(campaign)
-
-    def _save_status(self, campaign: Campaign, before: Campaign | None) -> None:
-        """Only a new one: SQLite takes longer to check that it is one of four than to write all the money."""
-        status = campaign.account.status
-        if before is None or status != before.account.status:
-            self._change(_SAVE_STATUS, (status, campaign.id))
-
-    def decision(self, id: str) -> Decision | None:
-        return self._decisions.get(id) or super().decision(id)
-
-    def add_decision(self, decision: Decision) -> None:
-        super().add_decision(decision)
-        if len(self._decisions) >= AT_HAND:
-            del self._decisions[next(iter(self._decisions))]  # the oldest
-        self._decisions[decision.id] = decision
-
-    def save_decision(self, decision: Decision) -> None:
-        self._decisions.pop(decision.id, None)
-        super().save_decision(decision)
-
-    def _keep(self, campaign: Campaign | None) -> Campaign | None:
-        if campaign is not None:
-            self._campaigns[campaign.id] = self._campaigns[campaign.name] = campaign
-        return campaign
-
-    def _drop(self, campaign: Campaign) -> Campaign | None:
-        self._campaigns.pop(campaign.name, None)
-        return self._campaigns.pop(campaign.id, None)
 
 
 def _text(values: dict[str, Any]) -> str:

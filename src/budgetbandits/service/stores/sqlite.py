@@ -21,7 +21,8 @@ from typing import Any
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, give
-from budgetbandits.service.stores.sql import AtHand, SqlTransaction, WritingTransaction, check_version, migrations
+from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
+from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""
@@ -55,7 +56,7 @@ class SQLiteStore(Store):
         self._closed = False
         self._waiting: list[Piece] = []
         self._alone = True
-        """Whether nobody else seems to be asking: then nobody is waited for."""
+        """Whether no other request seems to be under way: then none is waited for."""
         connection = self._connect()
         try:
             _migrate(connection)
@@ -86,7 +87,7 @@ class SQLiteStore(Store):
         if self._alone:
             self._alone = False  # whoever comes before the loop's next round is not, and waits for others
             # in two rounds: what came in during the commit has been read by then
-            loop.call_soon(loop.call_soon, self._look_around)
+            loop.call_soon(loop.call_soon, self._check_idle)
             return await self._perform_at_once(work)
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((work, future))
@@ -94,13 +95,13 @@ class SQLiteStore(Store):
             loop.call_soon(loop.call_soon, loop.call_soon, self._run_waiting)
         return await future
 
-    def _look_around(self) -> None:
+    def _check_idle(self) -> None:
         self._alone = not self._waiting
-        if self._alone and self.leisure is not None and self._writer.at_it.acquire(blocking=False):
+        if self._alone and self.on_idle is not None and self._writer.busy.acquire(blocking=False):
             try:
-                self.leisure()
+                self.on_idle()
             finally:
-                self._writer.at_it.release()
+                self._writer.busy.release()
 
     async def _perform_at_once(self, work: Callable[[Transaction], T]) -> T:
         try:
@@ -133,7 +134,7 @@ class SQLiteStore(Store):
     def _run_at_once(self, group: Sequence[Piece]) -> Answers | None:
         """None, and nothing has happened, if that would keep the loop waiting."""
         writer = self._writer
-        if not writer.at_it.acquire(blocking=False):
+        if not writer.busy.acquire(blocking=False):
             return None
         try:
             return writer.run_begun(group) if writer.begin_at_once() else None
@@ -141,7 +142,7 @@ class SQLiteStore(Store):
             writer.undo()
             raise
         finally:
-            writer.at_it.release()
+            writer.busy.release()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         connection = getattr(self._readers, "connection", None)
@@ -162,7 +163,7 @@ class SQLiteStore(Store):
                 return
             self._closed = True
         self._writer.stop()
-        with self._writer.at_it:
+        with self._writer.busy:
             pass  # an event loop may be in the middle of a transaction
         for connection in self._connections:
             connection.close()
@@ -198,7 +199,7 @@ class _Writer(GroupWriter):
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
-        self._at_hand = AtHand()
+        self._cache = RowCache()
         """For as long as nobody else writes to the file."""
         super().__init__("store-writer")
 
@@ -220,17 +221,17 @@ class _Writer(GroupWriter):
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:  # another connection has written
             self._version = version
-            self._at_hand.clear()
+            self._cache.clear()
         return True
 
     def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._at_hand)
+        return _Writing(self._connection, self._cache)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
     def undo(self) -> None:
-        self._at_hand.clear()
+        self._cache.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -274,6 +275,6 @@ class _Transaction(SqlTransaction):
 
 
 class _Writing(WritingTransaction, _Transaction):
-    def __init__(self, connection: sqlite3.Connection, at_hand: AtHand) -> None:
-        WritingTransaction.__init__(self, at_hand)
+    def __init__(self, connection: sqlite3.Connection, cache: RowCache) -> None:
+        WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)

@@ -1,4 +1,4 @@
-"""What a campaign's policy knows, between the rows of a store and the policy's own state.
+"""What a campaign has learned, between the rows of a store and the policy's own state.
 
 A policy's state has arrays that run over the arms and a few single values. The arms' parts are kept with the arms, the
 rest with the campaign, so that learning from one pull writes one row however many arms there are.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -56,10 +56,10 @@ class Draws:
 
 
 @dataclass
-class Mind:
+class CampaignLearner:
     """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
-    learner: Learner
+    _learner: Learner
     names: list[str]
     caps: NDArray[np.int64]
     draws: Draws
@@ -72,22 +72,36 @@ class Mind:
 
     @property
     def state(self) -> State:
-        return self.learner.state
+        return self._learner.state
+
+    def of_arm(self, arm: int) -> dict[str, Any]:
+        """What was learned about one arm."""
+        return self._learner.of_arm(arm)
+
+    def of_all(self) -> dict[str, Any]:
+        """What was learned and is not any one arm's."""
+        return self._learner.of_all()
+
+    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
+        """The arms that a choice has changed since the state had these values."""
+        return self._learner.changed_since(before)
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
     @classmethod
-    def new(cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]) -> Mind:
+    def new(
+        cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
+    ) -> CampaignLearner:
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"])
         return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws())
 
     @classmethod
-    def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> Mind:
+    def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
         """From the rows that `of_campaign` and `row` made."""
         caps = [arm.cost_cap for arm in arms]
-        mind = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
-        mind._take(row, arms)
-        return mind
+        learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        learner._take(row, arms)
+        return learner
 
     def catch_up(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
         """Go on to where others have brought the campaign, which changed these arms."""
@@ -97,19 +111,19 @@ class Mind:
         self._take(row, arms)
 
     def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+        self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
         self.hear_budget(row.account.budget, row.settings)
         self.tag, self.version = tags(row)[0], row.version
 
     def of_campaign(self, row: Campaign) -> Campaign:
         """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
         self.tag, self.version = os.urandom(6).hex(), row.version + 1
-        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self.learner.of_all()}
+        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self._learner.of_all()}
         return row.with_learned(learned, self.version)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self.learner.of_arm(arm), campaign.version, active)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, self._learner.of_arm(arm), campaign.version, active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -118,7 +132,11 @@ class Mind:
         self.names.append(name)
         self.caps = np.append(self.caps, cap)
         self.most = max(self.most, cap)
-        return self.learner.add()
+        return self._learner.add()
+
+    def retire(self, arm: int) -> None:
+        """Never choose this arm again."""
+        self._learner.retire(arm)
 
     def fitting(self, left: int) -> NDArray[np.bool_] | None:
         """Which arms are active and have a cost cap that fits what is left; None if there is none."""
@@ -140,21 +158,22 @@ class Mind:
 
         Only for a policy whose choices leave no trace in its state.
         """
-        if self.learner.kind == "plain" and isinstance(self.learner.policy, SamplingPolicy):
+        if self._learner.kind == "plain" and isinstance(self._learner.policy, SamplingPolicy):
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
         """The arm to pull among these; None if the policy stops."""
-        return self.learner.choose(self.draws.generator(decision, "choose"), fitting)
+        return self._learner.choose(self.draws.generator(decision, "choose"), fitting)
 
     def learn(self, decision: str, arm: int, reward: float, cost: int, settings: dict[str, Any]) -> None:
         """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be."""
         share, price = reward / settings["reward_max"], min(cost / settings["cost_max"], 1.0)
-        self.learner.learn(arm, share, price, self.draws.generator(decision, "learn"))
+        self._learner.learn(arm, share, price, self.draws.generator(decision, "learn"))
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
-        self.learner.new_budget(budget / settings["cost_max"])
+        """The budget is this from now on, in micros."""
+        self._learner.new_budget(budget / settings["cost_max"])
 
 
 def tags(row: Campaign) -> list[str]:

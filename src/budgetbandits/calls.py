@@ -1,0 +1,255 @@
+"""What a client of the service sends and how it reads the answers, without sending anything itself.
+
+Both clients in `client` use it: the calls, the errors by their names, and when a call is sent again.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from budgetbandits import errors
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetBanditsError,
+    HoldRefused,
+    NotAllowed,
+    NotFound,
+    ServiceError,
+    Unreachable,
+)
+from budgetbandits.terms import Terms
+
+TRIES = 6
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between tries, doubled each time and then shortened at random, so that many clients do not come together."""
+
+AGAIN = {502, 503, 504}
+"""Statuses of a proxy, or of a store that cannot write now."""
+
+T = TypeVar("T")
+Context = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class ArmInfo:
+    name: str
+    cost_cap: float
+    active: bool
+    pulls: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignInfo(Terms):
+    """A campaign's money, in the user's unit, and its terms."""
+
+    id: str
+    name: str
+    policy: str
+    status: str
+    budget: float
+    spent: float
+    held: float
+    left: float
+    overrun: float
+    created_at: float
+    arms: tuple[ArmInfo, ...] = ()
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
+        """From an answer; what a newer service says beyond this is left out."""
+        arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
+        return cls(**_known(cls, {**values, "arms": arms}))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of one outcome in a batch: ``problem`` is None if it was taken."""
+
+    decision: str
+    overrun: float
+    problem: BudgetBanditsError | None = None
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, whether it may be sent twice, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+
+
+# --- the calls -------------------------------------------------------------------------------------------------------
+
+
+def decide(campaign: str, key: str | None, context: Context) -> Call[tuple[Any, ...]]:
+    body = {"context": _context(context)}
+    return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
+
+
+def decide_many(campaign: str, count: int, key: str | None, context: Context) -> Call[list[tuple[Any, ...]]]:
+    body: dict[str, Any] = {"context": _context(context), "count": count}
+    return Call(
+        "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
+        body, _keyed(key),
+    )  # fmt: skip
+
+
+def feedback(campaign: str, decision: str, reward: float | None, cost: float | None) -> Call[float]:
+    path = path_of(campaign, f"decisions/{quote(decision, safe='')}/feedback")
+    body = _finite({"reward": reward, "cost": cost})
+    return Call("POST", path, lambda answer: float(answer["overrun"]), body)
+
+
+def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[Told]]:
+    body = {"outcomes": [_finite(outcome) for outcome in outcomes]}
+    return Call("POST", path_of(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
+
+
+def void(campaign: str, decision: str) -> Call[None]:
+    return Call("POST", path_of(campaign, f"decisions/{quote(decision, safe='')}/void"), lambda _: None)
+
+
+def show(campaign: str) -> Call[CampaignInfo]:
+    return Call("GET", path_of(campaign), CampaignInfo.read)
+
+
+def path_of(campaign: str, *rest: str) -> str:
+    return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+
+
+def _context(context: Context) -> dict[str, Any]:
+    if context is not None and not isinstance(context, Mapping):
+        raise BadParameter(f"context is {context!r:.60}; pass a dictionary")
+    return dict(context or {})
+
+
+def address(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise BadParameter(f"the service's address is {url!r:.60}; it begins with http:// or https://")
+    return url
+
+
+def _keyed(key: str | None) -> dict[str, str]:
+    """A header with this key, or with one of our own."""
+    key = uuid.uuid4().hex if key is None else key
+    if not (0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()):
+        raise BadParameter(f"key is {key!r:.60}; use 1 to 200 printable ASCII characters, no space at either end")
+    return {"Idempotency-Key": key}
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadParameter(f"{name} is {value}; pass a finite number")
+    return dict(values)
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: values[each.name] for each in fields(kind) if each.name in values}
+
+
+def headers(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _read_decision(answer: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(answer[name] for name in ("decision", "campaign", "arm", "hold", "expires_at"))
+
+
+def _read_told(answer: Mapping[str, Any]) -> Told:
+    problem = answer["problem"]
+    return Told(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
+
+
+# --- retries and errors ----------------------------------------------------------------------------------------------
+
+
+class Tries:
+    """When to send a call again, and when to give up; both clients ask after each try."""
+
+    def __init__(self, call: Call[Any], wait: float) -> None:
+        self._call = call
+        self._end = time.monotonic() + wait
+        self._pauses = _pauses(call)
+
+    def after(self, answer: httpx.Response) -> float | None:
+        """Seconds until the next try; None if this is the answer."""
+        if answer.status_code in AGAIN:
+            return next(self._pauses, None)
+        refused = None if answer.is_success else error_of(answer)
+        if not isinstance(refused, HoldRefused) or refused.retry_after is None:
+            return None
+        if time.monotonic() + refused.retry_after > self._end:
+            return None
+        self._pauses = _pauses(self._call)
+        return refused.retry_after
+
+    def after_failure(self, error: httpx.TransportError) -> float:
+        """Seconds until the next try; raises if that was the last, or the request must not be sent twice."""
+        pause = next(self._pauses, None)
+        if pause is None:
+            sent = "" if self._call.repeatable else "; it may have arrived, so look before you send it again"
+            raise Unreachable(f"no answer from the service: {error or type(error).__name__}{sent}") from error
+        return pause
+
+
+def _pauses(call: Call[Any]) -> Iterator[float]:
+    """The pauses between the tries of a call."""
+    for number in range(TRIES - 1 if call.repeatable else 0):
+        yield min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) * (0.5 + random.random() / 2)
+
+
+def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
+    if http.is_closed:
+        raise Unreachable("this client is closed; make a new one, or ask inside its 'with' block")
+
+
+def result(call: Call[T], answer: httpx.Response) -> T:
+    if not answer.is_success:
+        raise error_of(answer)
+    try:
+        return call.read(answer.json())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _stranger(answer) from None
+
+
+def error_of(answer: httpx.Response) -> BudgetBanditsError:
+    try:
+        after = answer.headers.get("retry-after")
+        return _named(answer.json(), None if after is None else float(after))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _stranger(answer)
+
+
+def _stranger(answer: httpx.Response) -> ServiceError:
+    return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
+
+
+def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
+    """The error that the service raised, by its name."""
+    title, detail, status = problem["title"], problem["detail"], problem["status"]
+    kind = getattr(errors, title, None)
+    if isinstance(kind, type) and issubclass(kind, BudgetBanditsError) and kind not in (HoldRefused, NotAllowed):
+        return kind(detail)
+    if status in (401, 403):
+        return NotAllowed(detail, known=status == 403)
+    if status == 404:
+        return NotFound(detail)
+    if status == 422:
+        return BadParameter(detail)
+    if status in (402, 409):
+        return HoldRefused(title, detail, retry_after)
+    return ServiceError(f"{title}: {detail}")

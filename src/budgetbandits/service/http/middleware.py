@@ -1,0 +1,66 @@
+"""What every request passes before its route: bodies that are too large stay outside, the rest is counted."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.problem_json import problem
+
+LARGEST_BODY = 1_000_000
+
+log = structlog.get_logger("budgetbandits")
+
+
+class CountRequests:
+    """Counts every request with its status and its time, and logs the errors that nobody expected."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note)
+        except Exception as error:
+            log_failure(scope, error)
+            raise
+        finally:
+            route = getattr(scope.get("route"), "path", "") or "none"  # FastAPI is mounted at ""
+            self._metrics.seen(route, status, time.perf_counter() - begun)
+
+
+class LimitBodies:
+    """Refuses bodies that are too large, or that do not say how large they are."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        for name, value in scope["headers"] if scope["type"] == "http" else ():
+            if name == b"transfer-encoding":  # whatever the length says, the body may be longer
+                app = problem(411, "length required", "send Content-Length with the body")
+                break
+            if name == b"content-length" and (not value.isdigit() or int(value) > LARGEST_BODY):
+                app = problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
+        await app(scope, receive, send)
+
+
+def log_failure(scope: Scope, error: Exception) -> None:
+    """A mistake of ours, with where it happened."""
+    log.error("request failed", path=scope["path"], error=repr(error), exc_info=error)

@@ -1,0 +1,94 @@
+"""What is kept in memory of campaigns between transactions: their learners, and their terms.
+
+A learner in memory stands for one committed state of its campaign: the one whose tag it has. Whoever changes a learner
+must keep others from taking it for the state before, write what has changed, and give it the tag of the new state. If
+the transaction fails halfway, the learner is read anew from the store. `Learners.changing` and `choosing` see to all of
+that; nothing else changes a learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.settings import terms_of
+from budgetbandits.service.stores.base import Campaign, Transaction
+from budgetbandits.terms import Terms
+
+
+class Learners:
+    """The learners of the campaigns of one store, in one process."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, CampaignLearner] = {}
+        self._terms: dict[str, Terms] = {}
+
+    def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
+        """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
+        learner = self.kept.get(row.id)
+        if learner is None or learner.tag not in row.learned["tags"]:
+            learner = self.kept[row.id] = CampaignLearner.remembered(row, tx.arms(row.id))
+        elif learner.tag != row.learned["tags"][0]:
+            learner.catch_up(row, tx.arms(row.id, since=learner.version))
+        return learner
+
+    def changing(self, tx: Transaction, row: Campaign) -> Change:
+        """Change the learner in a ``with`` block; at its end the campaign and the changed arms are written."""
+        return Change(self, tx, row)
+
+    def choosing(self, tx: Transaction, row: Campaign) -> Change:
+        """Let the learner choose in a ``with`` block. Most choices leave no trace; then only the money is written."""
+        return _Choice(self, tx, row)
+
+    def terms(self, row: Campaign) -> Terms:
+        """The terms of a campaign, read once."""
+        terms = self._terms.get(row.id)
+        if terms is None:
+            terms = self._terms[row.id] = terms_of(row)
+        return terms
+
+
+class Change:
+    """A change that is under way. A class, because contextlib's way is felt at every decision.
+
+    learner  what changes
+    row      the campaign as it will be written: set it if its money changes too
+    arms     the arms of which something has changed
+    """
+
+    def __init__(self, learners: Learners, tx: Transaction, row: Campaign) -> None:
+        self.learner = learners.of(tx, row)
+        self.row = row
+        self.arms: Sequence[int] = ()
+        self._kept = learners.kept
+        self._tx = tx
+
+    def __enter__(self) -> Self:
+        self._kept.pop(self.row.id, None)  # nobody may take it for what it was before
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._write()
+            self._kept[self.row.id] = self.learner
+
+    def _write(self) -> None:
+        self.row = self.learner.of_campaign(self.row)
+        self._tx.save_arms([self.learner.row(self.row, arm) for arm in self.arms])
+        self._tx.save_campaign(self.row)
+
+
+class _Choice(Change):
+    """A change that a choice makes, if it makes any."""
+
+    def __enter__(self) -> Self:
+        self._before: dict[str, Any] = dict(vars(self.learner.state))
+        return super().__enter__()
+
+    def _write(self) -> None:
+        self.arms = self.learner.changed_since(self._before)
+        if self.arms or self.learner.of_all() != self.row.learned["single"]:
+            super()._write()
+        else:
+            self._tx.save_money(self.row)

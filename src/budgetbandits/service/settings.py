@@ -1,0 +1,51 @@
+"""What the row of a campaign keeps of its terms: money in micros, and what follows from its arms and its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from budgetbandits.choosing import Kind
+from budgetbandits.errors import BadParameter
+from budgetbandits.service import ledger
+from budgetbandits.service.ledger import Limits, to_micros, to_units
+from budgetbandits.service.stores.base import Campaign
+from budgetbandits.terms import Terms
+
+
+def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: Kind) -> dict[str, Any]:
+    """The settings of a new campaign: its terms, and what follows; a limit that there is not has no entry."""
+    always: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for term in fields(Terms):
+        value = getattr(terms, term.name)
+        if term.metadata["money"] and value is not None:
+            value = to_micros(value, term.name)
+        elif isinstance(value, int):
+            value = float(value)
+        if term.default is not None:
+            always[term.name] = value
+        elif value is not None:
+            limits[term.name] = value
+    if limits.get("daily_cap", cost_max) < cost_max:
+        raise BadParameter(f"daily_cap is {terms.daily_cap:g}, less than the dearest arm may cost; raise it")
+    return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
+
+
+def terms_of(row: Campaign) -> Terms:
+    """The terms that a campaign was created with."""
+    given: dict[str, Any] = {}
+    for term in fields(Terms):
+        if term.name in row.settings:
+            value = row.settings[term.name]
+            given[term.name] = to_units(value) if term.metadata["money"] else value
+    return Terms(**given)
+
+
+def limits_of(row: Campaign) -> Limits:
+    """How fast a campaign may spend."""
+    daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
+    if daily_cap is None and pace_seconds is None:
+        return ledger.NO_LIMITS
+    return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])

@@ -1,0 +1,38 @@
+"""A campaign's terms are listed once, and every way into the service knows all of them."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from budgetbandits.cli import service
+from budgetbandits.client import CampaignInfo
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.schemas import CampaignView, NewCampaign
+from budgetbandits.terms import Terms
+from memory_store import MemoryStore
+
+MANUAL = Path(__file__).parents[2] / "docs/service.md"
+
+
+@pytest.mark.parametrize("term", [each.name for each in fields(Terms)])
+def test_every_term_is_known_everywhere(term):
+    assert term in NewCampaign.model_fields
+    assert term in CampaignView.model_fields
+    assert term in {each.name for each in fields(CampaignInfo)}
+    wide = CliRunner().invoke(service.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
+    assert f"--{term.replace('_', '-')}" in wide.output
+    assert f"`{term}`" in MANUAL.read_text()
+
+
+def test_terms_come_back_as_they_were_given():
+    given = Terms(2, 60, "release", 1.5, 1000)
+    engine = Engine(MemoryStore())
+    engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, **vars(given))
+    assert vars(given).items() <= engine.describe("ads").items()
+
+
+def test_a_term_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="colour"):
+        Engine(MemoryStore()).create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, colour="red")
