@@ -15,6 +15,9 @@ from budgetbandits.errors import BadParameter
 
 OnExpire = Literal["charge", "release"]
 
+MONEY = ("budget", "spent", "held", "left", "overrun")
+"""What is said of a campaign's money, wherever it is."""
+
 
 def _term(default: Any, help: str, largest: float = math.inf, money: bool = False) -> Any:
     """A field with what the command line says of it, the largest number that HTTP takes, and whether it is money."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 import typer
@@ -23,14 +23,11 @@ from rich.markup import escape
 
 from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.audit import verify
-from budgetbandits.service.campaigns import MONEY, Total
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.export import export
-from budgetbandits.service.http.auth import drop_key, make_key
-from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import Store
-from budgetbandits.terms import Terms
+from budgetbandits.terms import MONEY, Terms
+
+if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
+    from budgetbandits.service.engine import Engine
+    from budgetbandits.service.stores.base import Store
 
 Address = Annotated[
     str,
@@ -170,6 +167,8 @@ def export_command(
     store: Address = DATABASE,
 ) -> None:
     """Write all decisions, or all events, to a file."""
+    from budgetbandits.service.export import export
+
     if table not in ("decisions", "events"):
         raise BadParameter(f"table is {table!r}; use decisions or events")
     with _opened(store) as (_, opened):
@@ -180,6 +179,8 @@ def export_command(
 @campaign_app.command("verify")
 def verify_command(campaign: Name, store: Address = DATABASE) -> None:
     """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
+    from budgetbandits.service.audit import verify
+
     with _opened(store) as (_, opened):
         differences = verify(opened, campaign)
     for difference in differences:
@@ -200,6 +201,8 @@ def create_key_command(
     store: Address = DATABASE,
 ) -> None:
     """Make a key and show it this once."""
+    from budgetbandits.service.http.auth import make_key
+
     with _opened(store) as (_, opened):
         print(make_key(opened, scope, time.time(), campaign))
 
@@ -224,6 +227,8 @@ def drop_key_command(
     prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")], store: Address = DATABASE
 ) -> None:
     """Make a key worthless; servers notice within five seconds."""
+    from budgetbandits.service.http.auth import drop_key
+
     with _opened(store) as (_, opened):
         drop_key(opened, prefix)
     print(f"bb_{prefix}_… is dropped")
@@ -234,6 +239,9 @@ def drop_key_command(
 
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[tuple[Engine, Store]]:
+    from budgetbandits.service.engine import Engine
+    from budgetbandits.service.stores import open_store
+
     with open_store(address, must_exist=True) as store:
         yield Engine(store), store
 
@@ -262,6 +270,8 @@ def _arm(text: str) -> tuple[str, float]:
 
 
 def _show(engine: Engine, campaign: str) -> None:
+    from budgetbandits.service.campaigns import Total
+
     row, totals = engine.describe(campaign), engine.totals(campaign)
     console = Console()
     console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {_when(row['created_at'])}")

@@ -22,10 +22,7 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.settings import settings_of, terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
-from budgetbandits.terms import Terms
-
-MONEY = ("budget", "spent", "held", "left", "overrun")
-"""What is said of a campaign's money, wherever it is."""
+from budgetbandits.terms import MONEY, Terms
 
 ID = re.compile(r"[0-9a-f]{32}")
 

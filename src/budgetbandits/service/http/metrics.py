@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from budgetbandits.service.campaigns import MONEY, Campaigns
+from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.ledger import Status
+from budgetbandits.terms import MONEY
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
