@@ -26,11 +26,16 @@ POSTERIORS = {
 
 
 @njit
+def four(counts):
+    return float(counts[0]), float(counts[1]), float(counts[2]), float(counts[3])
+
+
+@njit
 def sketches(stream, table, counts, later, size):
     """Constants taken at `counts`, then brought up to `later`, as after pulls too few for new spreads."""
     constants = pointer_to(table)
-    hot_arms.keep_constants(constants, pointer_to(counts), 0)
-    hot_arms.keep_constants(constants, pointer_to(later), 0)
+    hot_arms.keep_constants(constants, 0, four(counts))
+    hot_arms.keep_constants(constants, 0, four(later))
     out = np.empty((size, 3))
     for place in range(size):
         ratio, margin, z = hot_arms.sketch_hot(stream, constants, 0)
@@ -43,7 +48,7 @@ def sketches(stream, table, counts, later, size):
 @njit
 def across(stream, table, counts, size, inside):
     constants = pointer_to(table)
-    hot_arms.keep_constants(constants, pointer_to(counts), 0)
+    hot_arms.keep_constants(constants, 0, four(counts))
     out = np.empty((size, 4))
     for place in range(size):
         out[place] = hot_arms.draw_across(stream, constants, 0, inside)
@@ -109,7 +114,7 @@ def test_few_pulls_are_not_sketched():
 
     @njit
     def keep(table, counts):
-        hot_arms.keep_constants(pointer_to(table), pointer_to(counts), 0)
+        hot_arms.keep_constants(pointer_to(table), 0, four(counts))
 
     for counts in ([40, 900, 900, 900], [101, 101, 101, 101]):
         keep(table, np.array(counts))

@@ -33,7 +33,7 @@ ROUNDING = 1e-12  # of the arithmetic of a sketch, far above it
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def keep_constants(constants, posterior, slot):
+def keep_constants(constants, slot, counts):
     """Bring a hot arm's constants up to date.
 
     Any spread from 1/sqrt(9 centre) upwards gives the exact law, only with more rejections (draws.gamma_prepared uses
@@ -43,7 +43,7 @@ def keep_constants(constants, posterior, slot):
     row = COLUMNS * slot
     fresh = True
     for part in range(4):
-        centre = posterior[4 * slot + part] - 1.0 / 3.0
+        centre = counts[part] - 1.0 / 3.0
         spread = constants[row + SPREAD + part]
         constants[row + CENTRE + part] = centre
         fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= STALE

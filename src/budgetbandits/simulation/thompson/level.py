@@ -157,7 +157,7 @@ def keeps_ratio(game, slot, ratio):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def keep_hot_constants(game, slot):
-    keep_constants(float_pointer(game.constants_at), whole_pointer(game.posterior_at), slot)
+    keep_constants(float_pointer(game.constants_at), slot, counts_of(game, slot))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
