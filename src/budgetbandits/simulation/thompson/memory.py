@@ -55,8 +55,8 @@ GAME = np.dtype(
     + [(name, np.int64) for name in COUNTERS]
 )
 
-FINISHED, SETTLED = -1, -2
-"""What settling ends with; a number from 0 on is an arm that needs outcomes."""
+SETTLED = -2
+"""What settling ends with, unless the game is FINISHED or an arm needs outcomes."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -14,6 +14,7 @@ from numba import njit
 
 from budgetbandits.simulation.compiled.draws import exponential, geometric_from_rate, uniform, waiting_rate
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.thompson.alarms import first_ringing, widen
 from budgetbandits.simulation.thompson.contests import (
     apply_level,
@@ -31,7 +32,6 @@ from budgetbandits.simulation.thompson.contests import (
 from budgetbandits.simulation.thompson.envelope import SLOPE, draw_best_unpulled, draw_shortfall, log_shortfall
 from budgetbandits.simulation.thompson.hot_arms import can_sketch, draw_hot, resolve_hot, sketch_hot
 from budgetbandits.simulation.thompson.memory import (
-    FINISHED,
     SETTLED,
     arm_of,
     counts_of,
@@ -94,7 +94,7 @@ def play(games):
         if game.in_blocks:
             advance_block(game)
         elif not (may_be_near_tie(game) and advance_near_tie(game)) and open_round(game) == FINISHED:
-            return np.int64(FINISHED)
+            return FINISHED
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
