@@ -16,7 +16,7 @@ FEW_VALUES = 8
 """Up to so many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def reward_law(game, arm):
     first = 8 * whole_pointer(game.reward_first_at)[arm]
     return (
@@ -26,7 +26,7 @@ def reward_law(game, arm):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def cost_law(game, arm):
     first = 8 * whole_pointer(game.cost_first_at)[arm]
     return (
@@ -36,7 +36,7 @@ def cost_law(game, arm):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def one_value(stream, law):
     """One draw; the last value takes whatever rounding leaves."""
     values, chances, atoms = law
@@ -86,7 +86,7 @@ def block_sum(stream, law, count):
     return total, squares
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def outcome(game, arm):
     """(reward, cost) of one pull."""
     reward = one_value(game.stream_at, reward_law(game, arm))

@@ -14,6 +14,9 @@ FINISHED = np.int64(-1)
 GOING_ON = np.int64(-2)
 """Nothing to report: the engine plays on. Only between compiled functions."""
 
+GIVEN_UP = np.int64(-5)
+"""What was begun has not been done, and the engine goes on in another way. Only between compiled functions."""
+
 ROUND_LIMIT = np.int64(-3)
 """The game needs more rounds than it may take."""
 

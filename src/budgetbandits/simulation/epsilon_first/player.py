@@ -48,6 +48,7 @@ class EpsilonFirstGames:
         self._rewards = padded(self._tables.reward_value, self._tables.reward_chance, self._tables.reward_atoms)
         self._costs = padded(self._tables.cost_value, self._tables.cost_chance, self._tables.cost_atoms)
         self._record = self._new_record()
+        self._start = self._record.fields()
 
     def _new_record(self) -> Record:
         tables, record = self._tables, Record(GAME)
@@ -56,7 +57,6 @@ class EpsilonFirstGames:
         record.set(reward_scale=tables.reward_scale, cost_scale=tables.cost_scale)
         record.point_to(stream=np.zeros(4, dtype=np.uint64), pulls=np.zeros(arms, dtype=np.int64))
         record.point_to(rewards=np.zeros(arms), costs=np.zeros(arms), **tables.arrays)
-        record.begin_like_this()
         return record
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
@@ -77,7 +77,7 @@ class EpsilonFirstGames:
     def _play_compiled(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
         tables, record = self._tables, self._record
         exploration = self._policy.epsilon * budget * tables.cost_scale
-        record.restart()
+        record.restart(self._start)
         record.set(budget=budget * tables.cost_scale, exploration=exploration, max_rounds=max_rounds)
         record.arrays["stream"][:] = new_stream(seed.generate_state(4, np.uint64))
         for name in ("pulls", "rewards", "costs"):
