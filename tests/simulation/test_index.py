@@ -211,27 +211,26 @@ def test_arms_alike_are_treated_alike(name: str) -> None:
 
 
 @njit
-def newcomer_chosen(rule, floats, wholes, number, amount, table, tree, stream):
+def newcomer_chosen(games):
     """Three arms of one state; one is given away; a fourth joins: is it the next to be given away?"""
-    book = memory.open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    for arm in range(4):
-        book.pulls[arm] = 1
-        book.free[arm] = arm
-    number[memory.FREES] = 4
+    game = games[0]
     for arm in range(3):
-        group, _ = groups.join(book, rule, arm)
-    groups.give(book, rule, group)
-    groups.join(book, rule, 3)
-    return groups.give(book, rule, group) == 3
+        group, _ = groups.join(game, arm)
+    groups.give(game, group)
+    groups.join(game, 3)
+    return groups.give(game, group) == 3
 
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
-    own = memory.Memory(4)
-    rule = memory.Rule(memory.CONSTANT, 0.0, 0.0, 0.0, 1.0, 1.0, 1e-9, True, True, True, False)
+    own = memory.Memory(arms=4, budgets=1, chunk=1)
+    own.set(frees=4, cost_matters=True)
+    start = own.fields()
     chosen = 0
     for run in range(20_000):
-        own.clear(np.random.SeedSequence(run).generate_state(4, np.uint64))
-        chosen += newcomer_chosen(rule, own.floats, own.wholes, own.number, own.amount, own.table, own.tree, own.stream)
+        own.clear(start, np.random.SeedSequence(run).generate_state(4, np.uint64))
+        own.arrays["pulls"][:] = 1
+        own.arrays["free"][:] = range(4)
+        chosen += newcomer_chosen(own.game)
     assert stats.binomtest(chosen, 20_000, 1.0 / 3.0).pvalue > FALSE_ALARM
 
 
@@ -349,11 +348,11 @@ def test_many_arms_and_large_budgets() -> None:
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 200_000.0
     assert pulls.sum() == rounds
-    assert games.evaluations < 40 * rounds
+    assert games.counters["evaluations"] < 40 * rounds
     games = Games(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [1e8])
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 1e8
-    assert games.evaluations < rounds / 50
+    assert games.counters["evaluations"] < rounds / 50
 
 
 def test_a_second_process_takes_everything_from_the_cache() -> None:

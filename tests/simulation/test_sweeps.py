@@ -17,10 +17,10 @@ from budgetbandits.laws import Fixed, Independent, Lattice
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Arm, Problem, family
+from budgetbandits.simulation.compiled.status import GOING_ON
 from budgetbandits.simulation.index.aim import remember
-from budgetbandits.simulation.index.memory import GOING_ON, ROUNDS, open_desk, open_ends, open_world
-from budgetbandits.simulation.index.plain_loop import first_pulls
 from budgetbandits.simulation.index.player import Games
+from budgetbandits.simulation.index.pulling import first_pulls
 from budgetbandits.simulation.index.sweeps import sweep
 from budgetbandits.simulation.index.tapes import lengthen
 from budgetbandits.simulation.reference import Game
@@ -39,13 +39,13 @@ class TapedGames(Games):
 
     def __init__(self, recorded: Problem, policy: Policy, budgets: list[float]) -> None:
         super().__init__(Problem.bernoulli(recorded.reward_means, recorded.cost_means), policy, budgets)
-        clear, length = self._memory.clear, self._buffer.shape[1]
+        clear, tapes = self._memory.clear, self._memory.arrays["buffer"]
 
-        def clear_and_write(words: np.ndarray) -> None:
-            clear(words)
+        def clear_and_write(start: np.ndarray, words: np.ndarray) -> None:
+            clear(start, words)
             for arm, hidden in enumerate(rewound(recorded).arms):
-                self._buffer[arm] = np.stack(hidden.law.sample(np.random.default_rng(), length), axis=1)
-            self._memory.row("filled")[:] = length
+                tapes[arm] = np.stack(hidden.law.sample(np.random.default_rng(), tapes.shape[1]), axis=1)
+            self._memory.arrays["filled"][:] = tapes.shape[1]
 
         self._memory.clear = clear_and_write  # type: ignore[method-assign]
 
@@ -67,7 +67,7 @@ def test_sweeps_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     expected = play_naively(rewound(problem), policy, budgets, 0)
     games = TapedGames(problem, policy, budgets)
     assert same(expected, games.play(np.random.SeedSequence(0)))
-    assert games.swept > 0.3 * expected[-1][2]
+    assert games.counters["swept"] > 0.3 * expected[-1][2]
 
 
 def test_sweeps_that_are_taken_back_leave_no_trace() -> None:
@@ -80,23 +80,18 @@ def test_sweeps_that_are_taken_back_leave_no_trace() -> None:
         expected = play_naively(rewound(problem), policy, budgets, 0)
         games = TapedGames(problem, policy, budgets)
         assert same(expected, games.play(np.random.SeedSequence(0)))
-        taken_back += games.taken_back
+        taken_back += games.counters["taken_back"]
     assert taken_back >= 20
 
 
 @njit
-def sweep_to(
-    index, rule, limits, budgets, floats, wholes, number, amount, table, tree, stream,
-    rv, rc, cv, cc, buffer, out_pulls, out_reward, out_spend, out_rounds, levels, patience,
-):  # fmt: skip
-    """The first pulls and a sweep to each level: (how they ended, the rounds then)."""
-    book = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = open_world(rv, rc, cv, cc, buffer)
-    ends, out = open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
-    first_pulls(book, rule, world, ends, out)
+def sweep_to(games, index, levels, patience):
+    """The first pulls and a sweep to each level: whether all of them ended well."""
+    game = games[0]
+    first_pulls(game)
     for level in levels:
-        remember(book)
-        status, _ = sweep(index, rule, book, world, level, patience, 1 << 40, 1 << 40)
+        remember(game)
+        status, _ = sweep(game, index, level, patience, 1 << 40, 1 << 40)
         if status != GOING_ON:
             return False
     return True
@@ -109,34 +104,29 @@ def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float,
     policy = parse_policy(name)
     problem = recorded_problem(9, seed=3, low=0.4, high=0.5)
     games = TapedGames(problem, policy, [1e6])
-    memory, tables, index = games._memory, games._tables, games._index
+    memory, index = games._memory, games._index
+    tapes = memory.arrays["buffer"]
     for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):
-        memory.clear(np.ones(4, dtype=np.uint64))
-        rule, _own, _price = games._rule_for(1e6)
-        out = np.zeros((1, 9), dtype=np.int64), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)
-        assert sweep_to(
-            index, rule, (1e-9, 1e-9, 1 << 60), np.array([1e6]), memory.floats, memory.wholes, memory.number,
-            memory.amount, memory.table, memory.tree, memory.stream, tables.reward_value, tables.reward_chance,
-            tables.cost_value, tables.cost_chance, games._buffer, *out, np.array(levels), patience,
-        )  # fmt: skip
-        rounds = int(memory.number[ROUNDS])
+        games._begin([1e6], np.ones(4, dtype=np.uint64), 1 << 60)
+        assert sweep_to(memory.game, index, np.array(levels), patience)
+        rounds = memory.whole("rounds")
         assert rounds > 50
         pulls = np.ones(9, dtype=np.int64)
-        sums = games._buffer[:, 0].copy()
+        sums = tapes[:, 0].copy()
+        extras = memory.game[["first", "second", "third"]][0].tolist()
         while pulls.sum() < rounds:
-            extras = (rule.first, rule.second, rule.third)
             values = [index(*(sums[a] / pulls[a]), float(pulls[a]), float(pulls.sum()), *extras) for a in range(9)]
             best = int(np.argmax(values))
-            sums[best] += games._buffer[best, pulls[best]]
+            sums[best] += tapes[best, pulls[best]]
             pulls[best] += 1
-        assert pulls.tolist() == memory.row("pulls").tolist()
+        assert pulls.tolist() == memory.arrays["pulls"].tolist()
 
 
 def test_a_limit_of_rounds_is_kept_in_sweeps() -> None:
     games = Games(Problem.bernoulli([0.5] * 4, [0.5] * 4), parse_policy("ucb1"), [5000.0])
     with pytest.raises(RoundLimit, match="has played 3,000 rounds"):
         games.play(np.random.SeedSequence(0), max_rounds=3000)
-    assert games.swept > 1000
+    assert games.counters["swept"] > 1000
 
 
 ALIKE = Independent(Lattice([0.0, 0.25, 1.0], [1, 1, 2]), Lattice([0.5, 1.0], [1, 1]))
@@ -157,28 +147,23 @@ def test_sweeps_have_the_distribution_of_the_plain_loop(which: str, name: str) -
     first = sample(swept, 500, seed=11)
     second = sample(Games(problem, policy, budgets, lazy=False), 500, seed=12)
     assert smallest_p(first, second) > FALSE_ALARM
-    assert swept.swept > 0
+    assert swept.counters["swept"] > 0
 
 
 @njit
-def fill_tape(floats, wholes, number, amount, table, tree, stream, rv, rc, cv, cc, buffer, arm, times):
-    book = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = open_world(rv, rc, cv, cc, buffer)
+def fill_tape(games, arm, times):
     for _ in range(times):
-        lengthen(book, world, arm, 64)
+        lengthen(games[0], arm, 64)
 
 
 @pytest.mark.parametrize("which", ["zero-one", "lattice", "fixed costs"])
 def test_tapes_have_the_law_of_the_arm(which: str) -> None:
     games = Games(TIED[which], parse_policy("kube"), [1.0])
     memory, tables = games._memory, games._tables
-    memory.clear(np.random.SeedSequence(5).generate_state(4, np.uint64))
-    fill_tape(
-        memory.floats, memory.wholes, memory.number, memory.amount, memory.table, memory.tree, memory.stream,
-        tables.reward_value, tables.reward_chance, tables.cost_value, tables.cost_chance, games._buffer, 1, 900,
-    )  # fmt: skip
-    tape = games._buffer[1, : 900 * 64]
-    assert memory.row("filled")[1] == len(tape)
+    games._begin([1.0], np.random.SeedSequence(5).generate_state(4, np.uint64), 1 << 60)
+    fill_tape(memory.game, 1, 900)
+    tape = memory.arrays["buffer"][1, : 900 * 64]
+    assert memory.arrays["filled"][1] == len(tape)
     law = TIED[which].arms[1].law
     assert isinstance(law, Independent)
     seen, expected = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,11 @@ from budgetbandits.problem import Arm, Problem
 FINEST = 1_000_000
 """The finest lattice whose steps are counted: sums stay exact up to 2^53 steps, a budget of nine billion."""
 
+LAWS = (
+    "reward_value", "reward_chance", "reward_first", "reward_atoms", "reward_floor",
+    "cost_value", "cost_chance", "cost_first", "cost_atoms", "cost_top",
+)  # fmt: skip
+"""The arrays of `Tables`, which the record of a game points to."""
 
 ZERO_ONE = np.array([0.0, 1.0])
 
@@ -41,6 +47,10 @@ class Tables:
     @property
     def buffered(self) -> bool:
         return bool((self.cost_atoms == 0).any())
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in LAWS}
 
 
 def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:

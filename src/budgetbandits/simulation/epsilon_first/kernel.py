@@ -11,77 +11,92 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import uniform
-from budgetbandits.simulation.compiled.pointers import pointer_to
-from budgetbandits.simulation.index.tapes import atom, block_sum
+from budgetbandits.simulation.compiled.finite_laws import outcome, outcomes
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import FINISHED, ROUND_LIMIT
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def explore_then_exploit(
-    stream, budget, exploration, tolerance, reward_scale, cost_scale, reward_value, reward_chance, reward_first,
-    reward_atoms, cost_value, cost_chance, cost_first, cost_atoms, cost_top, pulls, reward, cost, max_rounds,
-):  # fmt: skip
-    """(total reward, spent) in units; fills pulls, reward and cost of the arms (zero at first).
+def play(games):
+    """Play a game to its end, or until it has taken too many rounds.
 
-    Breaks off after max_rounds. The exploration must leave enough for any pull:
-    budget - exploration > dearest pull + tolerance.
+    The exploration must leave enough for any pull: budget - exploration > dearest pull + tolerance.
     """
-    arms = pulls.shape[0]
-    values, chances = pointer_to(reward_value), pointer_to(reward_chance)
-    prices, price_chances = pointer_to(cost_value), pointer_to(cost_chance)
-    spent = 0.0
-    total = 0.0
-    dearest = cost_top.sum()
-    rounds = np.int64(0)
-    while spent < exploration and rounds <= max_rounds:
-        turns = np.int64((exploration - spent) / dearest - 1e-9)
-        for arm in range(arms):
+    game = games[0]
+    explore(game)
+    exploit(game, best_ratio(game))
+    return ROUND_LIMIT if game.rounds > game.max_rounds else FINISHED
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def explore(game):
+    """Pull the arms in turn until the money for it is spent."""
+    tops = float_pointer(game.cost_top_at)
+    dearest = 0.0  # the most that a turn can cost
+    for arm in range(game.arms):
+        dearest += tops[arm]
+    while game.spent < game.exploration and game.rounds <= game.max_rounds:
+        turns = np.int64((game.exploration - game.spent) / dearest - 1e-9)
+        for arm in range(game.arms):
             if turns >= 1:
-                earned, _ = block_sum(stream, turns, values, chances, reward_first[arm], reward_atoms[arm])
-                paid, _ = block_sum(stream, turns, prices, price_chances, cost_first[arm], cost_atoms[arm])
-                pulls[arm] += turns
+                reward, _, cost = outcomes(game, arm, turns)
+                book(game, arm, turns, reward, cost)
+            elif game.spent < game.exploration:
+                reward, cost = outcome(game, arm)
+                book(game, arm, np.int64(1), reward, cost)
             else:
-                if spent >= exploration:
-                    break
-                earned = values[atom(stream, chances, reward_first[arm], reward_atoms[arm])]
-                paid = prices[atom(stream, price_chances, cost_first[arm], cost_atoms[arm])]
-                pulls[arm] += 1
-            rounds += max(turns, 1)
-            reward[arm] += earned
-            cost[arm] += paid
-            total += earned
-            spent += paid
+                break
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def book(game, arm, count, reward, cost):
+    """Enter pulls that do not end the game."""
+    game.rounds += count
+    game.reward += reward
+    game.spent += cost
+    whole_pointer(game.pulls_at)[arm] += count
+    float_pointer(game.rewards_at)[arm] += reward
+    float_pointer(game.costs_at)[arm] += cost
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_ratio(game):
+    """The arm with the highest ratio of reward to cost so far, ties broken uniformly."""
+    pulls, rewards, costs = whole_pointer(game.pulls_at), float_pointer(game.rewards_at), float_pointer(game.costs_at)
     best = -np.inf
     chosen = 0
     ties = 0
-    for arm in range(arms):
+    for arm in range(game.arms):
         ratio = -np.inf
         if pulls[arm] > 0:
-            ratio = (reward[arm] / reward_scale) / (cost[arm] / cost_scale) if cost[arm] > 0.0 else np.inf
+            ratio = (rewards[arm] / game.reward_scale) / (costs[arm] / game.cost_scale) if costs[arm] > 0.0 else np.inf
         if ratio > best:
             best = ratio
             chosen = arm
             ties = 1
         elif ratio == best:
             ties += 1
-            if uniform(stream) * ties < 1.0:
+            if uniform(game.stream_at) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
                 chosen = arm
-    top = cost_top[chosen]
-    while rounds <= max_rounds:
-        count = np.int64((budget - spent - tolerance) / top) - 1
-        rounds += max(count, 1)
+    return chosen
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exploit(game, arm):
+    """Pull one arm until the budget is spent."""
+    top = float_pointer(game.cost_top_at)[arm]
+    while game.rounds <= game.max_rounds:
+        count = np.int64((game.budget - game.spent - game.tolerance) / top) - 1
         if count >= 2:
-            earned, _ = block_sum(stream, count, values, chances, reward_first[chosen], reward_atoms[chosen])
-            paid, _ = block_sum(stream, count, prices, price_chances, cost_first[chosen], cost_atoms[chosen])
-            pulls[chosen] += count
-        else:
-            earned = values[atom(stream, chances, reward_first[chosen], reward_atoms[chosen])]
-            paid = prices[atom(stream, price_chances, cost_first[chosen], cost_atoms[chosen])]
-            pulls[chosen] += 1
-            if spent + paid >= budget - tolerance:
-                if spent + paid <= budget + tolerance:
-                    total += earned
-                    spent += paid
-                return total, spent
-        total += earned
-        spent += paid
-    return total, spent
+            reward, _, cost = outcomes(game, arm, count)
+            book(game, arm, count, reward, cost)
+            continue
+        reward, cost = outcome(game, arm)
+        after = game.spent + cost
+        if after > game.budget + game.tolerance:
+            game.rounds += 1  # the pull that overdraws earns nothing and is not paid for
+            whole_pointer(game.pulls_at)[arm] += 1
+            return
+        book(game, arm, np.int64(1), reward, cost)
+        if after >= game.budget - game.tolerance:
+            return

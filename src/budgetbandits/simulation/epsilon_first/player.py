@@ -1,6 +1,6 @@
 """ε-first and ε-first-greedy in a few draws: exact in distribution, no engine needed.
 
-ε-first on finite laws is compiled (`exploring`). Here are the rest: ε-first-greedy, laws without atoms, and games of
+ε-first on finite laws is compiled (`kernel`). Here are the rest: ε-first-greedy, laws without atoms, and games of
 tiny budgets, which are played pull by pull.
 
 Exploration pulls the arms in turn while less than εB is spent, which is looked at before every pull. So many whole
@@ -24,7 +24,10 @@ from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
-from budgetbandits.simulation.epsilon_first.kernel import explore_then_exploit
+from budgetbandits.simulation.compiled.records import Record
+from budgetbandits.simulation.compiled.status import ROUND_LIMIT
+from budgetbandits.simulation.epsilon_first.kernel import play
+from budgetbandits.simulation.epsilon_first.memory import GAME
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
 
 STRETCH = 64
@@ -44,6 +47,17 @@ class EpsilonFirstGames:
         self._tables = Tables(problem)
         self._rewards = padded(self._tables.reward_value, self._tables.reward_chance, self._tables.reward_atoms)
         self._costs = padded(self._tables.cost_value, self._tables.cost_chance, self._tables.cost_atoms)
+        self._record = self._new_record()
+        self._start = self._record.fields()
+
+    def _new_record(self) -> Record:
+        tables, record = self._tables, Record(GAME)
+        arms = len(tables.arms)
+        record.set(arms=arms, tolerance=TOLERANCE * tables.cost_scale)
+        record.set(reward_scale=tables.reward_scale, cost_scale=tables.cost_scale)
+        record.point_to(stream=np.zeros(4, dtype=np.uint64), pulls=np.zeros(arms, dtype=np.int64))
+        record.point_to(rewards=np.zeros(arms), costs=np.zeros(arms), **tables.arrays)
+        return record
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a game for each budget, because the policy must know it."""
@@ -58,18 +72,21 @@ class EpsilonFirstGames:
         rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
         if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
             return _Game(self, budget, np.random.default_rng(seed), max_rounds).play()
-        arms = len(tables.arms)
-        pulls = np.zeros(arms, dtype=np.int64)
-        stream = new_stream(seed.generate_state(4, np.uint64))
-        reward, spent = explore_then_exploit(
-            stream.ctypes.data, budget * tables.cost_scale, self._policy.epsilon * budget * tables.cost_scale,
-            tolerance, float(tables.reward_scale), float(tables.cost_scale), tables.reward_value, tables.reward_chance,
-            tables.reward_first, tables.reward_atoms, tables.cost_value, tables.cost_chance, tables.cost_first,
-            tables.cost_atoms, tables.cost_top, pulls, np.zeros(arms), np.zeros(arms), max_rounds,
-        )  # fmt: skip
-        rounds = int(pulls.sum())
-        check_rounds(self._policy.spec, rounds, max_rounds)
-        return reward / tables.reward_scale, spent / tables.cost_scale, rounds, pulls
+        return self._play_compiled(budget, seed, max_rounds)
+
+    def _play_compiled(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
+        tables, record = self._tables, self._record
+        exploration = self._policy.epsilon * budget * tables.cost_scale
+        record.restart(self._start)
+        record.set(budget=budget * tables.cost_scale, exploration=exploration, max_rounds=max_rounds)
+        record.arrays["stream"][:] = new_stream(seed.generate_state(4, np.uint64))
+        for name in ("pulls", "rewards", "costs"):
+            record.arrays[name][:] = 0
+        if play(record.game) == ROUND_LIMIT:
+            raise too_many_rounds(self._policy.spec, max_rounds)
+        reward, spent, rounds = (record.game[name][0] for name in ("reward", "spent", "rounds"))
+        pulls = record.arrays["pulls"].copy()
+        return float(reward) / tables.reward_scale, float(spent) / tables.cost_scale, int(rounds), pulls
 
     def sums(self, rng: np.random.Generator, arms: NDArray[np.int64], pulls: NDArray[np.int64]) -> tuple[Array, Array]:
         """Total reward and cost of so many pulls of each of these arms with finite laws, in units."""
@@ -99,9 +116,8 @@ class EpsilonFirstGames:
         return rewards, costs
 
 
-def check_rounds(policy: str, rounds: int, max_rounds: int) -> None:
-    if rounds > max_rounds:
-        raise RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
+def too_many_rounds(policy: str, max_rounds: int) -> RoundLimit:
+    return RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
 
 
 class _Game:
@@ -263,7 +279,8 @@ class _Game:
         self._check(0)
 
     def _check(self, coming: int) -> None:
-        check_rounds(self._games._policy.spec, int(self._pulls.sum()) + coming, self._max_rounds)
+        if int(self._pulls.sum()) + coming > self._max_rounds:
+            raise too_many_rounds(self._games._policy.spec, self._max_rounds)
 
     def _stretch(self, arm: int, price: float, size: int = STRETCH) -> None:
         """Pull an arm until the game ends, less than its price is left, or the stretch is through."""

@@ -10,27 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.index.election import now
-from budgetbandits.simulation.index.memory import (
-    CHECKPOINT,
-    EVALUATIONS,
-    FIRST_PATIENCE,
-    GIVEN_UP,
-    GOING_ON,
-    LAZY_PRICE,
-    LEADER,
-    PATIENCE,
-    POOL_SIZE,
-    REWARD_BEFORE,
-    REWARD_SUM,
-    ROUNDS,
-    ROUNDS_BEFORE,
-    SHARE,
-    SPENT,
-    SPENT_BEFORE,
-    SWEPT,
-    TAKEN_BACK,
-)
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import GIVEN_UP, GOING_ON
+from budgetbandits.simulation.index.memory import FIRST_PATIENCE, pulls_of
+from budgetbandits.simulation.index.scores import now
 from budgetbandits.simulation.index.sweeps import read, sweep
 
 LARGEST_SWEEP = 1 << 13
@@ -52,157 +35,158 @@ SOLE = 2048
 """Where the arms pulled in a sweep are pulled more often than this on average, blocks of the leader are faster."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def remember(desk):
+@njit(cache=True, nogil=True, error_model="numpy")
+def remember(game):
     """Note the state of the game, so that a sweep can be taken back."""
-    desk.number[ROUNDS_BEFORE] = desk.number[ROUNDS]
-    desk.amount[REWARD_BEFORE] = desk.amount[REWARD_SUM]
-    desk.amount[SPENT_BEFORE] = desk.amount[SPENT]
-    for arm in range(desk.arms):
-        desk.pulls_before[arm] = desk.pulls[arm]
-        desk.used_before[arm] = desk.used[arm]
-        desk.reward_before[arm] = desk.reward[arm]
-        desk.square_before[arm] = desk.square[arm]
-        desk.cost_before[arm] = desk.cost[arm]
+    game.rounds_before, game.reward_before, game.spent_before = game.rounds, game.reward, game.spent
+    copy_words(game.pulls_at, game.pulls_before_at, game.arms)
+    copy_words(game.used_at, game.used_before_at, game.arms)
+    copy_words(game.rewards_at, game.rewards_before_at, game.arms)
+    copy_words(game.squares_at, game.squares_before_at, game.arms)
+    copy_words(game.costs_at, game.costs_before_at, game.arms)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_back(desk):
+def take_back(game):
     """As if nothing had been pulled since; what was read stands on the tapes and will be read again."""
-    desk.number[ROUNDS] = desk.number[ROUNDS_BEFORE]
-    desk.amount[REWARD_SUM] = desk.amount[REWARD_BEFORE]
-    desk.amount[SPENT] = desk.amount[SPENT_BEFORE]
-    for arm in range(desk.arms):
-        desk.pulls[arm] = desk.pulls_before[arm]
-        desk.used[arm] = desk.used_before[arm]
-        desk.reward[arm] = desk.reward_before[arm]
-        desk.square[arm] = desk.square_before[arm]
-        desk.cost[arm] = desk.cost_before[arm]
+    game.rounds, game.reward, game.spent = game.rounds_before, game.reward_before, game.spent_before
+    copy_words(game.pulls_before_at, game.pulls_at, game.arms)
+    copy_words(game.used_before_at, game.used_at, game.arms)
+    copy_words(game.rewards_before_at, game.rewards_at, game.arms)
+    copy_words(game.squares_before_at, game.squares_at, game.arms)
+    copy_words(game.costs_before_at, game.costs_at, game.arms)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def arms_pulled(desk):
+@njit(cache=True, nogil=True, error_model="numpy")
+def copy_words(source, target, count):
+    """Copy numbers of eight bytes from one address to another."""
+    there, here = whole_pointer(source), whole_pointer(target)
+    for place in range(count):
+        here[place] = there[place]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def arms_pulled(game):
     """How many arms have been pulled since `remember`."""
+    before = whole_pointer(game.pulls_before_at)
     pulled = 0
-    for arm in range(desk.arms):
-        pulled += desk.pulls[arm] > desk.pulls_before[arm]
+    for arm in range(game.arms):
+        pulled += pulls_of(game, arm) > before[arm]
     return pulled
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def highest(index, rule, desk):
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def highest(game, index):
     """An arm with the highest index."""
     leader = 0
     top = -np.inf
-    for arm in range(desk.arms):
-        value = now(index, rule, desk, arm)
+    for arm in range(game.arms):
+        value = now(game, index, arm)
         if value > top:
             leader, top = arm, value
     return leader
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sure_rounds(desk, ends):
+def sure_rounds(game):
     """So many pulls of any arms neither end a game nor make an arm unaffordable, whatever they cost."""
     dearest = 0.0
     price = 0.0
-    for arm in range(desk.arms):
-        dearest = max(dearest, desk.cost_top[arm])
-        price = max(price, desk.price[arm])
-    room = ends.budgets[desk.number[CHECKPOINT]] - ends.tolerance - desk.amount[SPENT] - price
-    return min(np.int64(max(room / dearest - 1.0, 0.0)), ends.max_rounds - desk.number[ROUNDS] - 1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def worth_a_sweep(desk, rule, ends):
-    """Whether sweeps are allowed and there is room for one; arms whose index is infinite are better drawn by lot."""
-    if not rule.sweeps or desk.number[POOL_SIZE] > 0:
-        return False
-    return sure_rounds(desk, ends) >= max(LEAST_ROOM, desk.arms >> 1)
+    for arm in range(game.arms):
+        dearest = max(dearest, float_pointer(game.cost_top_at)[arm])
+        price = max(price, float_pointer(game.price_at)[arm])
+    room = float_pointer(game.budget_at)[game.checkpoint] - game.tolerance - game.spent - price
+    return min(np.int64(max(room / dearest - 1.0, 0.0)), game.max_rounds - game.rounds - 1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fathom(index, rule, desk, world, arm, count):
+def worth_a_sweep(game):
+    """Whether sweeps are allowed and there is room for one; arms whose index is infinite are better drawn by lot."""
+    if not game.sweeps or game.pool_size > 0:
+        return False
+    return sure_rounds(game) >= max(LEAST_ROOM, game.arms >> 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fathom(game, index, arm, count):
     """How low the arm's index comes in its next ``count`` pulls, seen from a few of them."""
-    lowest = now(index, rule, desk, arm)
+    lowest = now(game, index, arm)
     step = max(np.int64(1), count >> 3)
     for _ in range(count // step):
-        read(desk, world, arm, step, np.inf, np.inf)
-        lowest = min(lowest, now(index, rule, desk, arm))
+        read(game, arm, step, np.inf, np.inf)
+        lowest = min(lowest, now(game, index, arm))
     return lowest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def aim(index, rule, desk, world, leader, depth, deepest):
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def aim(game, index, leader, depth, deepest):
     """What the indices of the leader and of the arm pulled most both come to in about ``depth`` pulls each.
 
     If the leader would not come down at all, more pulls are tried, but not more than ``deepest``.
     """
     most = leader
-    for arm in range(desk.arms):
-        if desk.pulls[arm] > desk.pulls[most]:
+    for arm in range(game.arms):
+        if pulls_of(game, arm) > pulls_of(game, most):
             most = arm
-    top = now(index, rule, desk, leader)
+    top = now(game, index, leader)
     while True:
-        lowest = fathom(index, rule, desk, world, leader, depth)
+        lowest = fathom(game, index, leader, depth)
         if most != leader:
-            lowest = max(lowest, fathom(index, rule, desk, world, most, depth))
-        take_back(desk)
+            lowest = max(lowest, fathom(game, index, most, depth))
+        take_back(game)
         if lowest < top or depth == deepest:
             return lowest
         depth = min(4 * depth, deepest)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def just_above(rule, value):
+@njit(cache=True, nogil=True, error_model="numpy")
+def just_above(game, value):
     """A level that an index of this value lies below, whatever rounding does."""
-    return value + 4.0 * rule.slack * (1.0 + abs(value))
+    return value + 4.0 * game.slack * (1.0 + abs(value))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_once(index, rule, desk, world, leader, room):
+def sweep_once(game, index, leader, room):
     """A sweep to a level that suits: GOING_ON, or GIVEN_UP if nothing happened."""
-    number, amount = desk.number, desk.amount
-    top = now(index, rule, desk, leader)
+    top = now(game, index, leader)
     if not top < np.inf:
         return GIVEN_UP
-    last = number[ROUNDS] + room
-    target = min(room >> 1, np.int64(max(LARGEST_SWEEP, 4 * desk.arms)))
-    deepest = min(target, world.chunk)
-    depth = max(np.int64(1), np.int64(amount[SHARE] * float(deepest)))
-    remember(desk)
-    level = just_above(rule, aim(index, rule, desk, world, leader, depth, deepest))
+    last = game.rounds + room
+    target = min(room >> 1, np.int64(max(LARGEST_SWEEP, 4 * game.arms)))
+    deepest = min(target, game.chunk)
+    depth = max(np.int64(1), np.int64(game.share * float(deepest)))
+    remember(game)
+    level = just_above(game, aim(game, index, leader, depth, deepest))
     for _ in range(TRIES):
         if not level < top:
             break
-        status, lowest = sweep(index, rule, desk, world, level, target, last, 4 * depth + (target >> 3))
+        status, lowest = sweep(game, index, level, target, last, 4 * depth + (target >> 3))
         if status == GOING_ON:
-            played = float(number[ROUNDS] - number[ROUNDS_BEFORE])
-            amount[SHARE] = min(amount[SHARE] * min(max(float(target) / max(played, 1.0), 0.5), 2.0), 1.0)
+            played = float(game.rounds - game.rounds_before)
+            game.share = min(game.share * min(max(float(target) / max(played, 1.0), 0.5), 2.0), 1.0)
             return GOING_ON
-        take_back(desk)
-        number[TAKEN_BACK] += 1
-        amount[SHARE] *= 0.7
+        take_back(game)
+        game.taken_back += 1
+        game.share *= 0.7
         # the arm that would not come down to the level did come down to this
-        level = just_above(rule, lowest)
+        level = just_above(game, lowest)
     return GIVEN_UP
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep_on(index, rule, desk, world, ends):
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def sweep_on(game, index):
     """One sweep after the other while they need fewer evaluations a round than the lazy engine did."""
-    number, amount = desk.number, desk.amount
-    began, evaluated = number[ROUNDS], number[EVALUATIONS]
-    leader = highest(index, rule, desk)
+    began, evaluated = game.rounds, game.evaluations
+    leader = highest(game, index)
     status = GOING_ON
     pays = True
-    while status == GOING_ON and pays and worth_a_sweep(desk, rule, ends):
-        status = sweep_once(index, rule, desk, world, leader, sure_rounds(desk, ends))
-        leader = number[LEADER]
-        lazily = DEARER * amount[LAZY_PRICE] * float(number[ROUNDS] - began)
-        stake = float(STAKE * desk.arms) if status == GOING_ON else 0.0
-        pays = float(number[EVALUATIONS] - evaluated) < lazily + stake
-        if status == GOING_ON and number[ROUNDS] - number[ROUNDS_BEFORE] > SOLE * arms_pulled(desk):
+    while status == GOING_ON and pays and worth_a_sweep(game):
+        status = sweep_once(game, index, leader, sure_rounds(game))
+        leader = game.leader
+        lazily = DEARER * game.lazy_price * float(game.rounds - began)
+        stake = float(STAKE * game.arms) if status == GOING_ON else 0.0
+        pays = float(game.evaluations - evaluated) < lazily + stake
+        if status == GOING_ON and game.rounds - game.rounds_before > SOLE * arms_pulled(game):
             break
-    number[SWEPT] += number[ROUNDS] - began
-    number[PATIENCE] = max(FIRST_PATIENCE, desk.arms) if pays else min(2 * number[PATIENCE], 1 << 30)
+    game.swept += game.rounds - began
+    game.patience = max(FIRST_PATIENCE, game.arms) if pays else min(2 * game.patience, 1 << 30)

@@ -1,8 +1,8 @@
 """Who has the highest index, without evaluating the arms that cannot have it.
 
 The leader is the arm pulled last; all others stand in groups of equal state, each with a bound on its index that holds
-for some rounds (`groups`). While the leader's index lies above the largest bound, nobody else is looked at; otherwise
-the heap of bounds is walked as far as it matters.
+for some rounds. While the leader's index lies above the largest bound, nobody else is looked at; otherwise the heap of
+bounds is walked as far as it matters.
 """
 
 from __future__ import annotations
@@ -11,259 +11,185 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import uniform
-from budgetbandits.simulation.index.groups import bound, dissolve, give, join, pour, wished_horizon
-from budgetbandits.simulation.index.memory import (
-    EVALUATIONS,
-    FLOOR,
-    FLOOR_HIGH,
-    FLOOR_LOW,
-    FLOOR_SEEN,
-    FRACTION,
-    FREES,
-    GROUPS,
-    LEADER,
-    POOL_SIZE,
-    PRICE_PAID,
-    ROUNDS,
-    SINCE,
-    TURN,
-    WASTE,
-    WINDOW,
-)
-from budgetbandits.simulation.index.pulling import can_pay, score
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def now(index, rule, desk, arm):
-    """The arm's index in this round."""
-    desk.number[EVALUATIONS] += 1
-    return score(index, rule, desk, arm, desk.number[ROUNDS], desk.amount[FLOOR])
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def stays_infinite(index, rule, desk, arm):
-    """Whether an index that is infinite now is so until the arm is pulled, as long as the floor keeps its window."""
-    if rule.kind != FLOOR_SEEN:
-        return True
-    desk.number[EVALUATIONS] += 1
-    return score(index, rule, desk, arm, desk.number[ROUNDS], desk.amount[FLOOR_HIGH]) == np.inf
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def renew(index, rule, desk, group, value, level, wish, new):
-    """File a bound for a group whose index now is ``value``."""
-    rounds = desk.number[ROUNDS]
-    if rule.kind == FLOOR_SEEN:
-        # bounds must hold for every floor in the window: so must the value they are compared with
-        desk.number[EVALUATIONS] += 1
-        value = score(index, rule, desk, desk.root[group], rounds, desk.amount[FLOOR_LOW])
-    bound(index, rule, desk, group, value, level, rounds, wish, new)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def shelve(index, rule, desk, arm, value, level):
-    """Put an arm that leads no longer among the others; ``value`` is its index now."""
-    if value == np.inf and stays_infinite(index, rule, desk, arm):
-        desk.pool[desk.number[POOL_SIZE]] = arm
-        desk.number[POOL_SIZE] += 1
-        return
-    group, new = join(desk, rule, arm)
-    if new:
-        wish = wished_horizon(desk, arm, level - value, desk.number[ROUNDS])
-        renew(index, rule, desk, group, value, level, wish, True)
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import GOING_ON, NOT_A_NUMBER
+from budgetbandits.simulation.index.bounds import expiry_of, renew, stays_infinite, wished_horizon
+from budgetbandits.simulation.index.groups import dissolve, give, join, pour, take_from_pool
+from budgetbandits.simulation.index.heaps import by_bound
+from budgetbandits.simulation.index.memory import FLOOR_SEEN, PULLING, can_pay, pulls_of, root_of
+from budgetbandits.simulation.index.pulling import stop
+from budgetbandits.simulation.index.scores import now
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gather(index, rule, desk, ends):
-    """All arms that have been pulled into groups, and a bound for each; nobody leads. An arm whose index is NaN or −∞, else -1."""
-    for slot in range(desk.slots):
-        desk.table[slot] = -1
-    for arm in range(desk.arms):
-        desk.free[arm] = desk.arms - 1 - arm
-    desk.number[LEADER] = -1
-    desk.number[POOL_SIZE] = 0
-    desk.number[FREES] = desk.arms
-    desk.number[GROUPS] = 0
+def gather(game, index):
+    """All arms that have been pulled into groups, and a bound for each; nobody leads."""
+    table, free = whole_pointer(game.table_at), whole_pointer(game.free_at)
+    candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
+    for slot in range(game.slots):
+        table[slot] = -1
+    for arm in range(game.arms):
+        free[arm] = game.arms - 1 - arm
+    game.leader = -1
+    game.pool_size = 0
+    game.frees = game.arms
+    game.groups = 0
     level = -np.inf
     found = 0
-    for arm in range(desk.arms):
-        if desk.pulls[arm] > 0:
-            group, new = join(desk, rule, arm)
+    for arm in range(game.arms):
+        if pulls_of(game, arm) > 0:
+            group, new = join(game, arm)
             if new:
-                desk.value[group] = now(index, rule, desk, arm)
-                if not desk.value[group] > -np.inf:
-                    if can_pay(desk, ends, arm):
-                        return arm
-                    desk.value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
-                level = max(level, desk.value[group])
-                desk.candidate[found] = group
+                value[group] = now(game, index, arm)
+                if not value[group] > -np.inf:
+                    if can_pay(game, arm):
+                        game.leader = arm
+                        return NOT_A_NUMBER
+                    value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
+                level = max(level, value[group])
+                candidate[found] = group
                 found += 1
     for spot in range(found):
-        group = desk.candidate[spot]
-        renew(index, rule, desk, group, desk.value[group], level, max(np.int64(16), desk.number[ROUNDS] >> 3), True)
-    return -1
+        group = candidate[spot]
+        renew(game, index, group, value[group], level, max(np.int64(16), game.rounds >> 3))
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def elect(game, index, lead):
+    """Make the arm with the highest index the leader, ties broken uniformly; ``lead`` is the present leader's index."""
+    best, found = look_around(game, index, lead)
+    if found < 0:
+        return NOT_A_NUMBER
+    leader = game.leader
+    if best == -np.inf and leader < 0:
+        # what is left cannot be paid for, and will not be: the budget only shrinks
+        return stop(game)
+    kept = sort_out(game, index, found, best)
+    game.leader, gone = draw_winner(game, kept, best, leader >= 0 and lead == best)
+    tighten(game, index, kept, best, gone)
+    if leader >= 0 and game.leader != leader:
+        shelve(game, index, leader, lead, best)
+    game.stage = PULLING
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def look_around(game, index, lead):
+    """Walk the heap from its root as far as bounds reach the best index found: (that index, how many groups were seen).
+
+    They are the candidates; the value of those that cannot be paid is −∞. Less than 0 groups if an index is NaN or −∞:
+    its arm is then the leader.
+    """
+    order, _, key = by_bound(game)
+    stack, candidate = whole_pointer(game.stack_at), whole_pointer(game.candidate_at)
+    value, bound = float_pointer(game.value_at), float_pointer(game.bound_at)
+    # where rounds do not matter a bound is the index itself, until the arm is pulled
+    exact = not game.rounds_matter and game.kind != FLOOR_SEEN
+    best = np.inf if game.pool_size > 0 else lead
+    found = 0
+    stack[0] = 0
+    depth = min(game.groups, 1)
+    while depth > 0:
+        depth -= 1
+        spot = stack[depth]
+        highest = -key[spot]
+        if not highest + game.slack * (1.0 + abs(highest)) >= best:
+            continue
+        group = order[spot]
+        arm = root_of(game, group)
+        value[group] = -np.inf
+        if can_pay(game, arm):
+            value[group] = bound[group] if exact else now(game, index, arm)
+            if not value[group] > -np.inf:
+                game.leader = arm
+                return best, -1
+            best = max(best, value[group])
+        candidate[found] = group
+        found += 1
+        for below in range(2 * spot + 1, min(2 * spot + 3, game.groups)):
+            stack[depth] = below
+            depth += 1
+    game.waste += max(found - 1, 0)
+    return best, found
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def sort_out(game, index, found, best):
+    """Dissolve the candidates that cannot be paid, pour those that stay infinite into the pool; how many are left."""
+    candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
+    kept = 0
+    for spot in range(found):
+        group = candidate[spot]
+        if value[group] == -np.inf:
+            dissolve(game, group)
+        elif value[group] == np.inf and stays_infinite(game, index, root_of(game, group)):
+            pour(game, group)
+        else:
+            candidate[kept] = group
+            kept += 1
+            if value[group] != best:
+                game.fraction = max(0.015625, game.fraction * 0.98)
+    return kept
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def draw_winner(game, kept, best, leads):
+    """(one of the arms with the best index, the group that it left empty or -1); ``leads``: the leader is one of them."""
+    candidate, value, size = whole_pointer(game.candidate_at), float_pointer(game.value_at), whole_pointer(game.size_at)
+    weight = np.int64(leads)
+    if best == np.inf:
+        weight += game.pool_size
+    for spot in range(kept):
+        if value[candidate[spot]] == best:
+            weight += size[candidate[spot]]
+    ticket = np.int64(0)
+    if weight > 1:
+        ticket = min(np.int64(uniform(game.stream_at) * weight), weight - 1)
+    if leads:
+        if ticket == 0:
+            return game.leader, np.int64(-1)
+        ticket -= 1
+    for spot in range(kept):
+        group = candidate[spot]
+        if value[group] == best:
+            if ticket < size[group]:
+                gone = group if size[group] == 1 else np.int64(-1)
+                return give(game, group), gone
+            ticket -= size[group]
+    return take_from_pool(game, ticket), np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def tighten(game, index, kept, best, gone):
+    """Renew the bounds that were met too early."""
+    candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
+    bound = float_pointer(game.bound_at)
+    for spot in range(kept):
+        group = candidate[spot]
+        # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
+        loose = game.rounds_matter if game.kind != FLOOR_SEEN else bound[group] == np.inf
+        if group == gone or not loose:
+            continue
+        gap = best - value[group]
+        rise = bound[group] - value[group]
+        wish = wished_horizon(game, root_of(game, group), gap)
+        if best == np.inf:
+            # only an infinite bound brought it here: it has to end before the index becomes infinite
+            wish = (np.int64(expiry_of(game, group)) - game.rounds) >> 1
+        elif 0.0 < rise < np.inf:
+            length = expiry_of(game, group) - float(game.rounds)
+            wish = np.int64(min(game.fraction * gap / rise * length, 1e15))
+        renew(game, index, group, value[group], best, wish)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def reopen(index, rule, desk, level):
-    """The floor has left its window: choose a new one and renew every bound."""
-    number, amount = desk.number, desk.amount
-    groups, pool = number[GROUPS], number[POOL_SIZE]
-    # a wide window makes for loose bounds, a narrow one is soon left: move its width whichever way made rounds cheaper
-    price = float(number[WASTE] + 3 * (groups + pool)) / float(max(number[ROUNDS] - number[SINCE], 1))
-    if price > amount[PRICE_PAID]:
-        amount[TURN] = 1.0 / amount[TURN]
-    amount[PRICE_PAID] = price
-    amount[WINDOW] = min(max(amount[WINDOW] * amount[TURN], 1e-7), 0.25)
-    number[WASTE] = 0
-    number[SINCE] = number[ROUNDS]
-    amount[FLOOR_LOW] = amount[FLOOR] * (1.0 - amount[WINDOW])
-    amount[FLOOR_HIGH] = amount[FLOOR] * (1.0 + amount[WINDOW])
-    for spot in range(groups):
-        desk.candidate[spot] = desk.bound_order[spot]
-    for spot in range(groups):
-        group = desk.candidate[spot]
-        arm = desk.root[group]
-        value = now(index, rule, desk, arm)
-        if value == np.inf and stays_infinite(index, rule, desk, arm):
-            pour(desk, rule, group)
-        else:
-            wish = max(np.int64(16), number[ROUNDS] >> 6)
-            renew(index, rule, desk, group, value, level, wish, False)
-    kept = 0
-    newcomers = number[POOL_SIZE] - pool
-    for spot in range(pool):
-        arm = desk.pool[spot]
-        if score(index, rule, desk, arm, number[ROUNDS], amount[FLOOR_HIGH]) == np.inf:
-            desk.pool[kept] = arm
-            kept += 1
-        else:
-            desk.stack[spot - kept] = arm
-    for spot in range(newcomers):
-        desk.pool[kept + spot] = desk.pool[pool + spot]
-    number[POOL_SIZE] = kept + newcomers
-    for spot in range(pool - kept):
-        arm = desk.stack[spot]
-        shelve(index, rule, desk, arm, now(index, rule, desk, arm), level)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def renew_expired(index, rule, desk, level):
-    """Give every group whose bound ends now a new one."""
-    rounds = float(desk.number[ROUNDS])
-    while desk.number[GROUPS] > 0 and desk.expiry_key[0] <= rounds:
-        group = desk.expiry_order[0]
-        # a bound is the index in the round of its expiry: no need to evaluate it again
-        value = desk.bound[group]
-        wish = wished_horizon(desk, desk.root[group], level - value, desk.number[ROUNDS])
-        if rule.kind == FLOOR_SEEN:
-            wish = max(np.int64(16), desk.number[ROUNDS] >> 6)
-        bound(index, rule, desk, group, value, level, desk.number[ROUNDS], wish, False)
-        desk.amount[FRACTION] = min(0.5, desk.amount[FRACTION] * 1.02)
-        desk.number[WASTE] += 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def elect(index, rule, desk, ends, leader, lead):
-    """The arm with the highest index now, ties broken uniformly; -1 if there is none, -2 - arm if one's is NaN or −∞.
-
-    ``lead`` is the leader's index. The heap is walked from its root as far as bounds reach the best index found.
-    """
-    number = desk.number
-    best = lead
-    if number[POOL_SIZE] > 0:
-        best = np.inf
-    found = 0
-    depth = 0
-    if number[GROUPS] > 0:
-        desk.stack[0] = 0
-        depth = 1
-    while depth > 0:
-        depth -= 1
-        spot = desk.stack[depth]
-        highest = -desk.bound_key[spot]
-        if highest + rule.slack * (1.0 + abs(highest)) >= best:
-            group = desk.bound_order[spot]
-            desk.value[group] = -np.inf
-            if can_pay(desk, ends, desk.root[group]):
-                # where rounds do not matter a bound is the index itself, until the arm is pulled
-                exact = not rule.rounds_matter and rule.kind != FLOOR_SEEN
-                desk.value[group] = desk.bound[group] if exact else now(index, rule, desk, desk.root[group])
-                if not desk.value[group] > -np.inf:
-                    return -2 - desk.root[group]
-                best = max(best, desk.value[group])
-            desk.candidate[found] = group
-            found += 1
-            below = 2 * spot + 1
-            if below < number[GROUPS]:
-                desk.stack[depth] = below
-                depth += 1
-            if below + 1 < number[GROUPS]:
-                desk.stack[depth] = below + 1
-                depth += 1
-    number[WASTE] += max(found - 1, 0)
-    if best == -np.inf and leader < 0:
-        # what is left cannot be paid for, and will not be: the budget only shrinks
-        return -1
-    kept = 0
-    weight = np.int64(0)
-    for spot in range(found):
-        group = desk.candidate[spot]
-        value = desk.value[group]
-        if value == -np.inf:
-            dissolve(desk, rule, group)
-        elif value == np.inf and stays_infinite(index, rule, desk, desk.root[group]):
-            pour(desk, rule, group)
-        else:
-            desk.candidate[kept] = group
-            kept += 1
-            if value == best:
-                weight += desk.size[group]
-    if best == np.inf:
-        weight += number[POOL_SIZE]
-    if leader >= 0 and lead == best:
-        weight += 1
-    ticket = np.int64(0)
-    if weight > 1:
-        ticket = min(np.int64(uniform(desk.stream) * weight), weight - 1)
-    chosen = -1
-    if leader >= 0 and lead == best:
-        if ticket == 0:
-            chosen = leader
-        ticket -= 1
-    source = -1
-    for spot in range(kept):
-        group = desk.candidate[spot]
-        if desk.value[group] == best:
-            if 0 <= ticket < desk.size[group] and chosen < 0:
-                source = group
-            ticket -= desk.size[group]
-        else:
-            desk.amount[FRACTION] = max(0.015625, desk.amount[FRACTION] * 0.98)
-    if chosen < 0 and source < 0:
-        chosen = desk.pool[ticket]
-        number[POOL_SIZE] -= 1
-        desk.pool[ticket] = desk.pool[number[POOL_SIZE]]
-    gone = -1
-    if source >= 0:
-        if desk.size[source] == 1:
-            gone = source
-        chosen = give(desk, rule, source)
-    for spot in range(kept):
-        group = desk.candidate[spot]
-        # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
-        loose = rule.rounds_matter if rule.kind != FLOOR_SEEN else desk.bound[group] == np.inf
-        if group != gone and loose:
-            gap = best - desk.value[group]
-            rise = desk.bound[group] - desk.value[group]
-            wish = wished_horizon(desk, desk.root[group], gap, number[ROUNDS])
-            if best == np.inf:
-                # only an infinite bound brought it here: it has to end before the index becomes infinite
-                wish = (np.int64(desk.expiry_key[desk.expiry_place[group]]) - number[ROUNDS]) >> 1
-            elif 0.0 < rise < np.inf:
-                length = desk.expiry_key[desk.expiry_place[group]] - float(number[ROUNDS])
-                wish = np.int64(min(desk.amount[FRACTION] * gap / rise * length, 1e15))
-            renew(index, rule, desk, group, desk.value[group], best, wish, False)
-    if leader >= 0 and chosen != leader:
-        shelve(index, rule, desk, leader, lead, best)
-    return chosen
+def shelve(game, index, arm, value, level):
+    """Put an arm that leads no longer among the others; ``value`` is its index now, ``level`` the best one."""
+    if value == np.inf and stays_infinite(game, index, arm):
+        whole_pointer(game.pool_at)[game.pool_size] = arm
+        game.pool_size += 1
+        return
+    group, new = join(game, arm)
+    if new:
+        renew(game, index, group, value, level, wished_horizon(game, arm, level - value))

@@ -6,7 +6,8 @@ chosen is uniform: every arm has a luck, and the luckiest goes. Given that the a
 stayed are independent uniforms below m, so an arm that joins draws its luck below m too, and all are exchangeable
 again. Luck is kept as a logarithm, where "uniform below m" is m minus an exponential.
 
-A group stands in two heaps: by its bound, an index it cannot exceed before it expires, and by that round of expiry.
+A group stands in two heaps: by its bound, an index it cannot exceed before it expires (`bounds`), and by that round of
+expiry. A table by states (hashed, with linear probing) finds the group that an arm belongs to.
 """
 
 from __future__ import annotations
@@ -15,190 +16,141 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import exponential
-from budgetbandits.simulation.index.heaps import drop, meld, rekey, rise
-from budgetbandits.simulation.index.memory import (
-    EVALUATIONS,
-    FLOOR_LOW,
-    FLOOR_SEEN,
-    FRACTION,
-    FREES,
-    GROUPS,
-    OWN,
-    POOL_SIZE,
-    VARIANCE,
-)
-from budgetbandits.simulation.index.pulling import score
-
-LONGEST = 1 << 50
-"""The longest a bound may hold: rounds beyond it are not exact in float64."""
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.index.heaps import NOWHERE, by_bound, by_expiry, drop, meld
+from budgetbandits.simulation.index.memory import OWN, VARIANCE, root_of
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def same_state(desk, rule, arm, other):
+@njit(cache=True, nogil=True, error_model="numpy")
+def same_state(game, arm, other):
     """Whether two arms have the same index, now and until one of them is pulled, and the same price."""
-    if desk.pulls[arm] != desk.pulls[other] or desk.reward[arm] != desk.reward[other]:
+    pulls, rewards = whole_pointer(game.pulls_at), float_pointer(game.rewards_at)
+    if pulls[arm] != pulls[other] or rewards[arm] != rewards[other]:
         return False
-    if rule.cost_matters and desk.cost[arm] != desk.cost[other]:
+    costs, squares = float_pointer(game.costs_at), float_pointer(game.squares_at)
+    if game.cost_matters and costs[arm] != costs[other]:
         return False
-    if rule.kind == VARIANCE and desk.square[arm] != desk.square[other]:
+    if game.kind == VARIANCE and squares[arm] != squares[other]:
         return False
-    if rule.kind == OWN and desk.own[arm] != desk.own[other]:
+    own, price = float_pointer(game.own_at), float_pointer(game.price_at)
+    if game.kind == OWN and own[arm] != own[other]:
         return False
-    return desk.price[arm] == desk.price[other]
+    return price[arm] == price[other]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def slot_of_state(desk, rule, arm):
+@njit(cache=True, nogil=True, error_model="numpy")
+def slot_of_state(game, arm):
     """Where in the table a group in the arm's state would be looked for first."""
-    mixed = np.uint64(desk.pulls[arm]) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.uint64(np.int64(desk.reward[arm] * 4096.0)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    if rule.cost_matters:
-        mixed += np.uint64(np.int64(desk.cost[arm] * 4096.0)) * np.uint64(0x165667B19E3779F9)
-    if rule.kind == OWN:
-        mixed += np.uint64(np.int64(desk.own[arm] * 1e9)) * np.uint64(0x27D4EB2F165667C5)
+    mixed = np.uint64(whole_pointer(game.pulls_at)[arm]) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= np.uint64(np.int64(float_pointer(game.rewards_at)[arm] * 4096.0)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    if game.cost_matters:
+        mixed += np.uint64(np.int64(float_pointer(game.costs_at)[arm] * 4096.0)) * np.uint64(0x165667B19E3779F9)
+    if game.kind == OWN:
+        mixed += np.uint64(np.int64(float_pointer(game.own_at)[arm] * 1e9)) * np.uint64(0x27D4EB2F165667C5)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(32)
-    return np.int64(mixed & np.uint64(desk.slots - 1))
+    return np.int64(mixed & np.uint64(game.slots - 1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def join(desk, rule, arm):
-    """Put the arm into the group of its state; (group, whether it is new and therefore not yet in the heaps)."""
-    slot = slot_of_state(desk, rule, arm)
-    group = desk.table[slot]
-    while group >= 0 and not same_state(desk, rule, arm, desk.root[group]):
-        slot = (slot + 1) & (desk.slots - 1)
-        group = desk.table[slot]
-    desk.left[arm] = -1
-    desk.right[arm] = -1
+@njit(cache=True, nogil=True, error_model="numpy")
+def join(game, arm):
+    """Put the arm into the group of its state; (group, whether it is new and has no bound yet)."""
+    table, root, size = whole_pointer(game.table_at), whole_pointer(game.root_at), whole_pointer(game.size_at)
+    luck, cap = float_pointer(game.luck_at), float_pointer(game.cap_at)
+    slot = slot_of_state(game, arm)
+    group = table[slot]
+    while group >= 0 and not same_state(game, arm, root[group]):
+        slot = (slot + 1) & (game.slots - 1)
+        group = table[slot]
+    whole_pointer(game.left_at)[arm] = -1
+    whole_pointer(game.right_at)[arm] = -1
     if group >= 0:
-        desk.luck[arm] = desk.cap[group] - exponential(desk.stream)
-        desk.root[group] = meld(desk.left, desk.right, desk.luck, desk.root[group], arm)
-        desk.size[group] += 1
+        luck[arm] = cap[group] - exponential(game.stream_at)
+        root[group] = meld(game, root[group], arm)
+        size[group] += 1
         return group, False
-    desk.number[FREES] -= 1
-    group = desk.free[desk.number[FREES]]
-    desk.table[slot] = group
-    desk.luck[arm] = -exponential(desk.stream)
-    desk.cap[group] = 0.0
-    desk.root[group] = arm
-    desk.size[group] = 1
+    game.frees -= 1
+    group = whole_pointer(game.free_at)[game.frees]
+    table[slot] = group
+    luck[arm] = -exponential(game.stream_at)
+    cap[group] = 0.0
+    root[group] = arm
+    size[group] = 1
+    whole_pointer(game.bound_place_at)[group] = NOWHERE
     return group, True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def dissolve(desk, rule, group):
+@njit(cache=True, nogil=True, error_model="numpy")
+def dissolve(game, group):
     """Take a group off the table and out of the heaps; its arms have not been pulled since they joined."""
-    slot = slot_of_state(desk, rule, desk.root[group])
-    while desk.table[slot] != group:
-        slot = (slot + 1) & (desk.slots - 1)
-    # shift back what probing had pushed past this slot, so that no marks of the deleted are needed
+    take_off_table(game, group)
+    drop(by_bound(game), game.groups, group)
+    drop(by_expiry(game), game.groups, group)
+    game.groups -= 1
+    whole_pointer(game.free_at)[game.frees] = group
+    game.frees += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_off_table(game, group):
+    """Empty a group's slot, and shift back what probing had pushed past it: no marks of the deleted are needed."""
+    table, mask = whole_pointer(game.table_at), game.slots - 1
+    slot = slot_of_state(game, root_of(game, group))
+    while table[slot] != group:
+        slot = (slot + 1) & mask
     hole = slot
     while True:
-        slot = (slot + 1) & (desk.slots - 1)
-        moved = desk.table[slot]
+        slot = (slot + 1) & mask
+        moved = table[slot]
         if moved < 0:
             break
-        home = slot_of_state(desk, rule, desk.root[moved])
-        if ((slot - home) & (desk.slots - 1)) >= ((slot - hole) & (desk.slots - 1)):
-            desk.table[hole] = moved
+        home = slot_of_state(game, root_of(game, moved))
+        if ((slot - home) & mask) >= ((slot - hole) & mask):
+            table[hole] = moved
             hole = slot
-    desk.table[hole] = -1
-    size = desk.number[GROUPS]
-    drop(desk.bound_order, desk.bound_place, desk.bound_key, size, group)
-    drop(desk.expiry_order, desk.expiry_place, desk.expiry_key, size, group)
-    desk.number[GROUPS] = size - 1
-    desk.free[desk.number[FREES]] = group
-    desk.number[FREES] += 1
+    table[hole] = -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def give(desk, rule, group):
+@njit(cache=True, nogil=True, error_model="numpy")
+def give(game, group):
     """The luckiest arm of a group leaves it; a group without arms is dissolved."""
-    arm = desk.root[group]
-    if desk.size[group] == 1:
-        dissolve(desk, rule, group)
+    root, size = whole_pointer(game.root_at), whole_pointer(game.size_at)
+    arm = root[group]
+    if size[group] == 1:
+        dissolve(game, group)
         return arm
-    desk.cap[group] = desk.luck[arm]
-    desk.root[group] = meld(desk.left, desk.right, desk.luck, desk.left[arm], desk.right[arm])
-    desk.size[group] -= 1
+    float_pointer(game.cap_at)[group] = float_pointer(game.luck_at)[arm]
+    root[group] = meld(game, whole_pointer(game.left_at)[arm], whole_pointer(game.right_at)[arm])
+    size[group] -= 1
     return arm
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pour(desk, rule, group):
+def pour(game, group):
     """All arms of a group go to the pool of arms whose index stays infinite until they are pulled."""
-    spot = desk.number[POOL_SIZE]
+    pool, left, right = whole_pointer(game.pool_at), whole_pointer(game.left_at), whole_pointer(game.right_at)
+    spot = game.pool_size
     end = spot + 1
-    desk.pool[spot] = desk.root[group]
+    pool[spot] = root_of(game, group)
     while spot < end:
-        arm = desk.pool[spot]
-        if desk.left[arm] >= 0:
-            desk.pool[end] = desk.left[arm]
+        arm = pool[spot]
+        if left[arm] >= 0:
+            pool[end] = left[arm]
             end += 1
-        if desk.right[arm] >= 0:
-            desk.pool[end] = desk.right[arm]
+        if right[arm] >= 0:
+            pool[end] = right[arm]
             end += 1
         spot += 1
-    desk.number[POOL_SIZE] = end
-    dissolve(desk, rule, group)
+    game.pool_size = end
+    dissolve(game, group)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def bound(index, rule, desk, group, value, level, rounds, wish, new):
-    """Bound a group's index from now on: choose how long the bound is to hold, and file it.
-
-    ``value`` is its index now, ``level`` the best index now. A bound that uses up a small fraction of the gap between
-    them is seldom met too early; one that holds long is seldom renewed.
-    """
-    gap = level - value
-    horizon = min(max(np.int64(1), np.int64(wish)), LONGEST)
-    if not rule.rounds_matter:
-        horizon = np.int64(LONGEST)
-    elif not gap > 0.0 and rule.kind != FLOOR_SEEN:
-        horizon = np.int64(1)
-    allowed = desk.amount[FRACTION] * gap
-    arm = desk.root[group]
-    floor = desk.amount[FLOOR_LOW]
-    growth = 0.0
-    highest = value
-    while rule.rounds_matter or rule.kind == FLOOR_SEEN:
-        desk.number[EVALUATIONS] += 1
-        highest = max(score(index, rule, desk, arm, rounds + horizon, floor), value)
-        if not highest < np.inf:
-            highest = np.inf  # also where there is no number: then the arm is looked at
-        growth = highest - value
-        if horizon <= 1 or not rule.rounds_matter or (highest < level and growth <= allowed):
-            break
-        if rule.kind == FLOOR_SEEN and (highest < np.inf or value == np.inf):
-            break
-        shorter = horizon >> 3
-        if growth < np.inf and allowed < np.inf:
-            shorter = np.int64(0.9 * float(horizon) * allowed / growth)
-        horizon = max(np.int64(1), min(shorter, horizon >> 1))
-    if growth < np.inf:
-        desk.rate[arm] = growth / float(horizon)
-    desk.bound[group] = highest
-    expiry = float(rounds + horizon)
-    size = desk.number[GROUPS]
-    if new:
-        rise(desk.bound_order, desk.bound_place, desk.bound_key, size, group, -highest)
-        rise(desk.expiry_order, desk.expiry_place, desk.expiry_key, size, group, expiry)
-        desk.number[GROUPS] = size + 1
-    else:
-        rekey(desk.bound_order, desk.bound_place, desk.bound_key, size, group, -highest)
-        rekey(desk.expiry_order, desk.expiry_place, desk.expiry_key, size, group, expiry)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def wished_horizon(desk, arm, gap, rounds):
-    """How long a new bound should hold, going by how fast the arm's index rose lately."""
-    if not gap > 0.0:
-        return np.int64(1)
-    longest = max(np.int64(16), rounds)
-    if desk.rate[arm] > 0.0:
-        wish = desk.amount[FRACTION] * gap / desk.rate[arm]
-        if wish < float(longest):
-            return np.int64(wish)
-    return longest
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def take_from_pool(game, place):
+    """The arm at that place of the pool leaves it."""
+    pool = whole_pointer(game.pool_at)
+    arm = pool[place]
+    game.pool_size -= 1
+    pool[place] = pool[game.pool_size]
+    return arm

@@ -1,16 +1,35 @@
 """Two heaps over plain arrays: an indexed binary heap (smallest key first) and a skew heap of arms by luck.
 
-The binary heap keeps its keys in heap order, beside the items, so that a comparison touches one array.
+A binary heap is (order, place, key): the items in heap order, where each item stands, and the keys, in heap order too,
+so that a comparison touches one array.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+
+NOWHERE = -1
+"""Where an item stands that has not been put into a heap."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def by_bound(game):
+    """The heap of groups, highest bound first: its keys are the bounds with their signs turned."""
+    return whole_pointer(game.bound_order_at), whole_pointer(game.bound_place_at), float_pointer(game.bound_key_at)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def by_expiry(game):
+    """The heap of groups, the bound that ends soonest first."""
+    return whole_pointer(game.expiry_order_at), whole_pointer(game.expiry_place_at), float_pointer(game.expiry_key_at)
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rise(order, place, key, spot, item, value):
+def rise(heap, spot, item, value):
     """Put the item where it belongs on the way from ``spot`` to the root."""
+    order, place, key = heap
     while spot > 0:
         above = (spot - 1) >> 1
         if key[above] <= value:
@@ -25,8 +44,9 @@ def rise(order, place, key, spot, item, value):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sink(order, place, key, size, spot, item, value):
+def sink(heap, size, spot, item, value):
     """Put the item where it belongs on the way from ``spot`` to the leaves."""
+    order, place, key = heap
     while True:
         below = 2 * spot + 1
         if below >= size:
@@ -45,32 +65,35 @@ def sink(order, place, key, size, spot, item, value):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rekey(order, place, key, size, item, value):
+def rekey(heap, size, item, value):
     """Give an item of the heap another key."""
+    _, place, key = heap
     spot = place[item]
     if value < key[spot]:
-        rise(order, place, key, spot, item, value)
+        rise(heap, spot, item, value)
     else:
-        sink(order, place, key, size, spot, item, value)
+        sink(heap, size, spot, item, value)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def drop(order, place, key, size, item):
+def drop(heap, size, item):
     """Take an item out; the heap then holds ``size - 1``."""
+    order, place, key = heap
     spot = place[item]
     last = size - 1
     if spot != last:
         moved = order[last]
         value = key[last]
         if value < key[spot]:
-            rise(order, place, key, spot, moved, value)
+            rise(heap, spot, moved, value)
         else:
-            sink(order, place, key, last, spot, moved, value)
+            sink(heap, last, spot, moved, value)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def meld(left, right, luck, first, second):
+def meld(game, first, second):
     """Merge two skew heaps, luckiest arm on top; -1 is the empty heap. Returns the root."""
+    left, right, luck = whole_pointer(game.left_at), whole_pointer(game.right_at), float_pointer(game.luck_at)
     if first < 0:
         return second
     if second < 0:

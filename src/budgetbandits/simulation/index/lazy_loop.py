@@ -8,124 +8,107 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.compiled.status import GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.aim import sweep_on, worth_a_sweep
 from budgetbandits.simulation.index.blocks import region, roam
-from budgetbandits.simulation.index.election import elect, gather, now, renew_expired, reopen
-from budgetbandits.simulation.index.memory import (
-    CHOOSING,
-    COUNTED_FROM,
-    EVALUATED_BEFORE,
-    EVALUATIONS,
-    FLOOR,
-    FLOOR_HIGH,
-    FLOOR_LOW,
-    FLOOR_SEEN,
-    GOING_ON,
-    GROUPS,
-    LAZY_PRICE,
-    LEADER,
-    NOT_A_NUMBER,
-    OPENING,
-    PATIENCE,
-    POOL_SIZE,
-    PULLING,
-    ROUND_LIMIT,
-    ROUNDS,
-    STAGE,
-    WASTE,
-    open_desk,
-    open_ends,
-    open_world,
-)
-from budgetbandits.simulation.index.plain_loop import first_pulls
-from budgetbandits.simulation.index.pulling import can_pay, pull, stop
+from budgetbandits.simulation.index.bounds import renew_expired
+from budgetbandits.simulation.index.election import elect, gather
+from budgetbandits.simulation.index.floor_window import has_left, reopen
+from budgetbandits.simulation.index.memory import FLOOR_SEEN, OPENING, PULLING, can_pay, highest_bound
+from budgetbandits.simulation.index.pulling import first_pulls, pull_leader
+from budgetbandits.simulation.index.scores import now
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def laborious(desk):
+@njit(cache=True, nogil=True, error_model="numpy")
+def play_lazily(games, index):
+    """Play until every budget's game has ended or an arm needs outcomes; resumable. Returns a `status`."""
+    game = games[0]
+    status = GOING_ON
+    if game.stage == OPENING:
+        status = first_pulls(game)
+        if status == GOING_ON:
+            game.floor_low = game.floor_high = game.floor
+            status = gather(game, index)
+    while status == GOING_ON:
+        if game.stage == PULLING:
+            status = pull_leader(game)
+        elif game.rounds >= game.max_rounds:
+            status = ROUND_LIMIT
+        elif laborious(game) and worth_a_sweep(game):
+            status = play_sweeps(game, index)
+        else:
+            status = choose(game, index)
+    return status
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def choose(game, index):
+    """Find who is to be pulled next; a leader that is safe for many rounds is pulled at once."""
+    if game.leader >= 0 and not can_pay(game, game.leader):
+        game.leader = -1
+    lead = -np.inf
+    if game.leader >= 0:
+        lead = now(game, index, game.leader)
+        if not lead > -np.inf:
+            return NOT_A_NUMBER
+    keep_bounds(game, index, lead)
+    rival = highest_rival(game)
+    if game.leader < 0 or not lead > rival:
+        return elect(game, index, lead)
+    if game.blocks:
+        count = region(game, index, lead, rival)
+        if count > 0:
+            return roam(game, count)
+    game.stage = PULLING
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def keep_bounds(game, index, lead):
+    """Renew the bounds that hold no longer; ``lead`` is the leader's index."""
+    level = lead
+    if game.leader < 0 and game.groups > 0:
+        level = highest_bound(game)
+    if game.pool_size > 0:
+        level = np.inf
+    if game.kind == FLOOR_SEEN and has_left(game):
+        reopen(game, index, level)
+    renew_expired(game, index, level)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def highest_rival(game):
+    """What no index but the leader's is above, whatever rounding does."""
+    if game.pool_size > 0:
+        return np.inf
+    if game.groups == 0:
+        return -np.inf
+    rival = highest_bound(game)
+    return rival + game.slack * (1.0 + abs(rival))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def laborious(game):
     """Whether the last rounds needed so many evaluations that sweeps are faster."""
-    number = desk.number
-    evaluations = number[EVALUATIONS] - number[EVALUATED_BEFORE]
-    if evaluations < number[PATIENCE]:
+    evaluations = game.evaluations - game.evaluated_before
+    if evaluations < game.patience:
         return False
-    rounds = number[ROUNDS] - number[COUNTED_FROM]
-    number[EVALUATED_BEFORE] = number[EVALUATIONS]
-    number[COUNTED_FROM] = number[ROUNDS]
-    desk.amount[LAZY_PRICE] = float(evaluations) / float(max(rounds, 1))
+    rounds = game.rounds - game.counted_from
+    count_from_here(game)
+    game.lazy_price = float(evaluations) / float(max(rounds, 1))
     return rounds < 8 * evaluations
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def play_lazily(
-    index, rule, limits, budgets, floats, wholes, number, amount, table, tree, stream,
-    reward_value, reward_chance, cost_value, cost_chance, buffer, out_pulls, out_reward, out_spend, out_rounds,
-):  # fmt: skip
-    """Play on until the game ends or an outcome is missing; ``limits`` are the last three fields of `Ends`."""
-    desk = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = open_world(reward_value, reward_chance, cost_value, cost_chance, buffer)
-    ends, out = open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
-    if number[STAGE] == OPENING:
-        status = first_pulls(desk, rule, world, ends, out)
-        if status != GOING_ON:
-            return status
-        amount[FLOOR_LOW] = amount[FLOOR]
-        amount[FLOOR_HIGH] = amount[FLOOR]
-        odd = gather(index, rule, desk, ends)
-        if odd >= 0:
-            number[LEADER] = odd
-            return NOT_A_NUMBER
-    while True:
-        leader = number[LEADER]
-        if number[STAGE] == CHOOSING:
-            if number[ROUNDS] >= ends.max_rounds:
-                return ROUND_LIMIT
-            if laborious(desk) and worth_a_sweep(desk, rule, ends):
-                sweep_on(index, rule, desk, world, ends)
-                odd = gather(index, rule, desk, ends)
-                if odd >= 0:
-                    number[LEADER] = odd
-                    return NOT_A_NUMBER
-                number[EVALUATED_BEFORE] = number[EVALUATIONS]
-                number[COUNTED_FROM] = number[ROUNDS]
-                continue
-            if leader >= 0 and not can_pay(desk, ends, leader):
-                leader = -1
-            lead = now(index, rule, desk, leader) if leader >= 0 else -np.inf
-            if leader >= 0 and not lead > -np.inf:
-                return NOT_A_NUMBER
-            level = lead
-            if leader < 0 and number[GROUPS] > 0:
-                level = -desk.bound_key[0]
-            if number[POOL_SIZE] > 0:
-                level = np.inf
-            if rule.kind == FLOOR_SEEN and (
-                not amount[FLOOR_LOW] <= amount[FLOOR] <= amount[FLOOR_HIGH]
-                or number[WASTE] > 16 * (number[GROUPS] + number[POOL_SIZE]) + 64
-            ):
-                reopen(index, rule, desk, level)
-            renew_expired(index, rule, desk, level)
-            rival = -np.inf
-            if number[GROUPS] > 0:
-                rival = -desk.bound_key[0]
-                rival += rule.slack * (1.0 + abs(rival))
-            if leader >= 0 and number[POOL_SIZE] == 0 and lead > rival:
-                if rule.blocks:
-                    count, shortfall, excess = region(index, rule, desk, ends, leader, lead, rival)
-                    if count > 0:
-                        status = roam(desk, rule, world, ends, out, leader, count, shortfall, excess)
-                        if status != GOING_ON:
-                            return status
-                        continue
-            else:
-                leader = elect(index, rule, desk, ends, leader, lead)
-                number[LEADER] = leader
-                if leader < -1:
-                    number[LEADER] = -2 - leader
-                    return NOT_A_NUMBER
-                if leader < 0:
-                    return stop(desk, rule, ends, out)
-            number[STAGE] = PULLING
-        status = pull(desk, rule, world, ends, out, leader)
-        if status != GOING_ON:
-            return status
-        number[STAGE] = CHOOSING
+def count_from_here(game):
+    game.evaluated_before = game.evaluations
+    game.counted_from = game.rounds
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def play_sweeps(game, index):
+    """Sweep as long as it pays, and sort the arms anew."""
+    sweep_on(game, index)
+    status = gather(game, index)
+    count_from_here(game)
+    return status

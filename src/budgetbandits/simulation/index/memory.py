@@ -1,170 +1,159 @@
-"""What one game keeps: the memory layout shared by the engines.
+"""One game of an index policy: its rule, where it stands, and where its arrays are.
 
-Everything lives in four arrays that Python allocates once and reuses for every run of a problem, so a game can stop
-(no outcomes left in a buffer) and go on. Compiled code sees them through a `Desk` of pointers.
+A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
+one address, so this costs nothing. Functions that evaluate the index take it, too, as ``index``. Arrays are held by
+their addresses (`pulls_at` is that of the pulls) and kept alive by a `Memory`, which serves all runs of a problem.
+
+Rewards and money are counted in the units of `laws.Tables`. All arms but the leader stand in groups (`groups`) or in
+the pool of arms whose index is infinite; a group has a number below that of the arms.
+
+A call costs a few nanoseconds, a round of many arms about a hundred. So what is called once in a round's path is
+inlined by Numba (``inline="always"``), which spares compiling it on its own; small functions with several callers are
+inlined by LLVM (``forceinline=True``); the rest is called. Loops that evaluate indices keep in variables what they look
+at in every step: nothing read from a record stays in a register across the call of an index.
 """
 
 from __future__ import annotations
-
-from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import new_stream
+from budgetbandits.simulation.compiled.laws import LAWS
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.records import Record
+from budgetbandits.simulation.reference import Game
 
-TALLIES = ("reward", "square", "cost", "luck", "rate")
-"""Rows of floats that begin a game at 0."""
-ARM_FLOATS = (
-    *TALLIES, "own", "price", "reward_floor", "cost_top", "reward_before", "square_before", "cost_before",
+STATE = (
+    "stage", "rounds", "leader", "opened", "checkpoint", "pool_size", "groups", "frees",
+    "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before",
 )  # fmt: skip
-GROUP_FLOATS = ("bound", "cap", "bound_key", "expiry_key", "value")
-FLOAT_ROWS = ARM_FLOATS + GROUP_FLOATS
+"""Whole numbers: the rounds played, the arm to be pulled, how many budgets have ended; the sizes of pool, groups and
+unused groups; and what was counted since when, to find out which way of playing is cheaper."""
 
+FLOAT_STATE = (
+    "reward", "spent", "floor", "floor_low", "floor_high", "window", "turn", "price_paid",
+    "fraction", "stride", "reach", "share", "lazy_price", "reward_before", "spent_before",
+)  # fmt: skip
+"""Sums so far; the smallest mean cost and the window in which bounds hold; lengths that adapt."""
+
+REGION = (
+    "shortfall", "excess", "short", "over", "mean_reward", "mean_cost", "per_shortfall", "per_excess",
+)  # fmt: skip
+"""The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
+
+RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps")
+EXTRAS = ("first", "second", "third")
+FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack")
+"""What is known of the index, its extra arguments, the units it is given means in, and its error of rounding."""
+
+SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds")
+SETTINGS = ("tolerance", "affordable")
+"""The slacks of the game and of the policy, in money."""
+
+SUMS = ("rewards", "squares", "costs", "luck", "rate")
+"""Rows of floats, one for each arm, that begin a game at 0."""
+FLOAT_ROWS = (
+    *SUMS, "own", "price", "rewards_before", "squares_before", "costs_before",
+    "bound", "cap", "bound_key", "expiry_key", "value",
+)  # fmt: skip
 COUNTS = ("pulls", "used", "filled")
 """Rows of whole numbers that begin a game at 0."""
 LINKS = ("left", "right")
 """Rows of whole numbers that begin a game at -1."""
-ARM_WHOLES = (
-    *COUNTS, *LINKS, "reward_first", "reward_atoms", "cost_first", "cost_atoms", "pulls_before", "used_before",
+WHOLE_ROWS = (
+    *COUNTS, *LINKS, "pulls_before", "used_before", "root", "size", "bound_order", "bound_place",
+    "expiry_order", "expiry_place", "free", "stack", "candidate", "pool",
 )  # fmt: skip
-GROUP_WHOLES = (
-    "root", "size", "bound_order", "bound_place", "expiry_order", "expiry_place",
-    "free", "stack", "candidate", "pool",
+ARRAYS = (
+    *FLOAT_ROWS, *WHOLE_ROWS, "table", "tree", "stream", "buffer",
+    "budget", "out_pulls", "out_reward", "out_spend", "out_rounds",
 )  # fmt: skip
-WHOLE_ROWS = ARM_WHOLES + GROUP_WHOLES
 
-NUMBERS = ("rounds", "leader", "stage", "opened", "checkpoint", "pool_size", "groups", "frees", "evaluations",
-           "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before", "swept", "taken_back")  # fmt: skip
-AMOUNTS = ("reward_sum", "spent", "fraction", "stride", "floor", "floor_low", "floor_high", "window",
-           "turn", "price_paid", "reach", "share", "reward_before", "spent_before", "lazy_price")  # fmt: skip
+COUNTERS = ("evaluations", "swept", "taken_back")
+"""What the engine did, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
 
-(ROUNDS, LEADER, STAGE, OPENED, CHECKPOINT, POOL_SIZE, GROUPS, FREES, EVALUATIONS, WASTE, SINCE,
- EVALUATED_BEFORE, COUNTED_FROM, PATIENCE, ROUNDS_BEFORE, SWEPT, TAKEN_BACK) = range(len(NUMBERS))  # fmt: skip
-(REWARD_SUM, SPENT, FRACTION, STRIDE, FLOOR, FLOOR_LOW, FLOOR_HIGH, WINDOW,
- TURN, PRICE_PAID, REACH, SHARE, REWARD_BEFORE, SPENT_BEFORE, LAZY_PRICE) = range(len(AMOUNTS))  # fmt: skip
-
-FIRST_PATIENCE = 48
-"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
+GAME = np.dtype(
+    [(name, np.int64) for name in (*STATE, *RULE, *SIZES)]
+    + [(name, np.float64) for name in (*FLOAT_STATE, *REGION, *FLOAT_RULE, *SETTINGS)]
+    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
+    + [(name, np.int64) for name in COUNTERS]
+)
 
 OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
-
-FINISHED, NEEDS_OUTCOMES, ROUND_LIMIT, NOT_A_NUMBER, GOING_ON, GIVEN_UP = 0, 1, 2, 3, 4, 5
-"""What a call of an engine ends with; GOING_ON and GIVEN_UP stay inside. With NOT_A_NUMBER (or −∞, which marks arms
-that cannot be paid) the arm stands where the leader does."""
-
-Desk = namedtuple(
-    "Desk", FLOAT_ROWS + WHOLE_ROWS + ("number", "amount", "table", "tree", "stream", "arms", "slots", "leaves")
-)
-Rule = namedtuple(
-    "Rule",
-    (
-        "kind",
-        "first",
-        "second",
-        "third",
-        "reward_unit",
-        "cost_unit",
-        "slack",
-        "rounds_matter",
-        "cost_matters",
-        "blocks",
-        "sweeps",
-    ),
-)
-Ends = namedtuple("Ends", ("budgets", "count", "tolerance", "affordable", "max_rounds"))
-"""Budgets in cost units; ``tolerance`` and ``affordable`` are the slacks of the game and of the policy."""
-World = namedtuple("World", ("reward_value", "reward_chance", "cost_value", "cost_chance", "buffer", "chunk"))
-Out = namedtuple("Out", ("pulls", "reward", "spend", "rounds"))
 
 CONSTANT, OWN, VARIANCE, FLOOR_SEEN = 0, 1, 2, 3
 """What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards, or
 the smallest mean cost of all arms."""
 
-
-@njit(cache=True, nogil=True)
-def open_desk(floats, wholes, number, amount, table, tree, stream):
-    """Pointers to every row."""
-    arms = floats.shape[1]
-    f = floats.ctypes.data
-    w = wholes.ctypes.data
-    step = 8 * arms
-    return Desk(
-        float_pointer(f), float_pointer(f + step), float_pointer(f + 2 * step), float_pointer(f + 3 * step),
-        float_pointer(f + 4 * step), float_pointer(f + 5 * step), float_pointer(f + 6 * step),
-        float_pointer(f + 7 * step), float_pointer(f + 8 * step), float_pointer(f + 9 * step),
-        float_pointer(f + 10 * step), float_pointer(f + 11 * step), float_pointer(f + 12 * step),
-        float_pointer(f + 13 * step), float_pointer(f + 14 * step), float_pointer(f + 15 * step),
-        float_pointer(f + 16 * step),
-        whole_pointer(w), whole_pointer(w + step), whole_pointer(w + 2 * step), whole_pointer(w + 3 * step),
-        whole_pointer(w + 4 * step), whole_pointer(w + 5 * step), whole_pointer(w + 6 * step),
-        whole_pointer(w + 7 * step), whole_pointer(w + 8 * step), whole_pointer(w + 9 * step),
-        whole_pointer(w + 10 * step), whole_pointer(w + 11 * step), whole_pointer(w + 12 * step),
-        whole_pointer(w + 13 * step), whole_pointer(w + 14 * step), whole_pointer(w + 15 * step),
-        whole_pointer(w + 16 * step), whole_pointer(w + 17 * step), whole_pointer(w + 18 * step),
-        whole_pointer(w + 19 * step), whole_pointer(w + 20 * step),
-        whole_pointer(number.ctypes.data), float_pointer(amount.ctypes.data), whole_pointer(table.ctypes.data),
-        float_pointer(tree.ctypes.data), stream, arms, table.shape[0], tree.shape[0] >> 1,
-    )  # fmt: skip
+FIRST_PATIENCE = 48
+"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
 
-@njit(cache=True, nogil=True)
-def open_world(reward_value, reward_chance, cost_value, cost_chance, buffer):
-    """Pointers to the arms' laws and to pre-drawn outcomes."""
-    return World(
-        float_pointer(reward_value.ctypes.data), float_pointer(reward_chance.ctypes.data),
-        float_pointer(cost_value.ctypes.data), float_pointer(cost_chance.ctypes.data),
-        float_pointer(buffer.ctypes.data), buffer.shape[1],
-    )  # fmt: skip
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def pulls_of(game, arm):
+    return whole_pointer(game.pulls_at)[arm]
 
 
-@njit(cache=True, nogil=True)
-def open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds):
-    """Pointers to where games end and where their results go."""
-    ends = Ends(float_pointer(budgets.ctypes.data), budgets.shape[0], limits[0], limits[1], limits[2])
-    out = Out(
-        whole_pointer(out_pulls.ctypes.data), float_pointer(out_reward.ctypes.data),
-        float_pointer(out_spend.ctypes.data), whole_pointer(out_rounds.ctypes.data),
-    )  # fmt: skip
-    return ends, out
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def root_of(game, group):
+    """The luckiest arm of a group, which stands for all of them."""
+    return whole_pointer(game.root_at)[group]
 
 
-class Memory:
-    """The arrays of one game, for ``arms`` arms; `clear` makes them fit for the next run."""
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def highest_bound(game):
+    """The highest bound of a group; there must be one."""
+    return -float_pointer(game.bound_key_at)[0]
 
-    def __init__(self, arms: int) -> None:
-        self.floats = np.zeros((len(FLOAT_ROWS), arms))
-        self.wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
-        self.number = np.zeros(len(NUMBERS), dtype=np.int64)
-        self.amount = np.zeros(len(AMOUNTS))
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def money_left(game):
+    """What an arm may cost to be affordable to the policy."""
+    return float_pointer(game.budget_at)[game.budgets - 1] - game.spent + game.affordable
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def can_pay(game, arm):
+    """Whether the policy thinks it can afford the arm."""
+    return float_pointer(game.price_at)[arm] <= money_left(game)
+
+
+class Memory(Record):
+    """The record of a game and its arrays, for so many arms and budgets and tapes of ``chunk`` outcomes."""
+
+    def __init__(self, arms: int, budgets: int, chunk: int) -> None:
+        super().__init__(GAME)
+        self._floats = np.zeros((len(FLOAT_ROWS), arms))
+        self._wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
+        self.point_to(**dict(zip(FLOAT_ROWS, self._floats, strict=True)))
+        self.point_to(**dict(zip(WHOLE_ROWS, self._wholes, strict=True)))
         # a table twice as long as there can be groups keeps probes short
-        self.table = np.full(max(4, 1 << (2 * arms - 1).bit_length()), -1, dtype=np.int64)
+        slots = max(4, 1 << (2 * arms - 1).bit_length())
         leaves = 1 << max(0, (arms - 1).bit_length())
-        self.tree = np.full(2 * leaves, np.inf)
-        self.stream = np.zeros(4, dtype=np.uint64)
+        self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
+        self.point_to(stream=np.zeros(4, dtype=np.uint64), buffer=np.zeros((arms, chunk, 2)))
+        self.point_to(budget=np.zeros(budgets), out_pulls=np.zeros((budgets, arms), dtype=np.int64))
+        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
+        self.point_to(out_rounds=np.zeros(budgets, dtype=np.int64))
+        self.set(
+            arms=arms, chunk=chunk, slots=slots, leaves=leaves, leader=-1, patience=max(FIRST_PATIENCE, arms),
+            fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
+        )  # fmt: skip
 
-    def row(self, name: str) -> np.ndarray:
-        if name in FLOAT_ROWS:
-            return self.floats[FLOAT_ROWS.index(name)]
-        return self.wholes[WHOLE_ROWS.index(name)]
+    def clear(self, start: np.ndarray, words: np.ndarray) -> None:
+        """Make everything ready for a game that starts with these fields and is seeded by these words."""
+        self.restart(start)
+        self._floats[: len(SUMS)] = 0.0
+        self._wholes[: len(COUNTS)] = 0
+        self._wholes[len(COUNTS) : len(COUNTS) + len(LINKS)] = -1
+        self.arrays["table"][:] = -1
+        self.arrays["tree"][:] = np.inf
+        self.arrays["stream"][:] = new_stream(words)
 
-    def clear(self, words: np.ndarray) -> None:
-        self.floats[: len(TALLIES)] = 0.0
-        self.wholes[: len(COUNTS)] = 0
-        self.wholes[len(COUNTS) : len(COUNTS) + len(LINKS)] = -1
-        self.number[:] = 0
-        self.number[LEADER] = -1
-        self.number[PATIENCE] = max(FIRST_PATIENCE, self.floats.shape[1])
-        self.amount[:] = 0.0
-        self.amount[FRACTION] = 0.25
-        self.amount[STRIDE] = 1.0
-        self.amount[WINDOW] = 1e-4
-        self.amount[TURN] = 2.0
-        self.amount[PRICE_PAID] = np.inf
-        self.amount[REACH] = 1.0
-        self.amount[SHARE] = 1.0 / self.floats.shape[1]
-        self.table[:] = -1
-        self.tree[:] = np.inf
-        self.stream[:] = new_stream(words)
+    def results(self, budgets: int) -> list[Game]:
+        """How the game stood at the end of each budget."""
+        out = [self.arrays[name][:budgets] for name in ("out_reward", "out_spend", "out_rounds")]
+        pulls = self.arrays["out_pulls"][:budgets].copy()
+        return list(zip(*(row.tolist() for row in out), pulls, strict=True))

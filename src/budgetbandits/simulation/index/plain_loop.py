@@ -9,94 +9,47 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import uniform
-from budgetbandits.simulation.index.memory import (
-    CHOOSING,
-    FINISHED,
-    FLOOR,
-    GOING_ON,
-    LEADER,
-    NEEDS_OUTCOMES,
-    NOT_A_NUMBER,
-    OPENED,
-    OPENING,
-    PULLING,
-    ROUND_LIMIT,
-    ROUNDS,
-    STAGE,
-    open_desk,
-    open_ends,
-    open_world,
-)
-from budgetbandits.simulation.index.pulling import can_pay, pull, score, stop
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.index.memory import CHOOSING, OPENING, PULLING, money_left
+from budgetbandits.simulation.index.pulling import first_pulls, pull_leader, stop
+from budgetbandits.simulation.index.scores import evaluate
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def first_pulls(desk, rule, world, ends, out):
-    """Every affordable arm once, in order."""
-    number = desk.number
-    while number[OPENED] < desk.arms:
-        arm = number[OPENED]
-        if number[ROUNDS] == ends.max_rounds:
-            return ROUND_LIMIT
-        if can_pay(desk, ends, arm):
-            status = pull(desk, rule, world, ends, out, arm)
-            if status == NEEDS_OUTCOMES:
-                number[LEADER] = arm
-                return status
-            if status == FINISHED:
-                return status
-        number[OPENED] += 1
-    number[LEADER] = -1
-    number[STAGE] = CHOOSING
-    return GOING_ON
+def play_plain(games, index):
+    """Play until every budget's game has ended or an arm needs outcomes; resumable. Returns a `status`."""
+    game = games[0]
+    status = first_pulls(game) if game.stage == OPENING else GOING_ON
+    while status == GOING_ON:
+        status = best_of_all(game, index) if game.stage == CHOOSING else pull_leader(game)
+    return status
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_of_all(index, rule, desk, ends):
-    """The arm with the highest index, ties broken uniformly; -1 when none can be afforded or all are −∞, -2 - arm if one is NaN."""
+def best_of_all(game, index):
+    """Make the arm with the highest index the leader, ties broken uniformly; the games end if none can be afforded."""
+    if game.rounds == game.max_rounds:
+        return ROUND_LIMIT
+    pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
     chosen = -1
     best = -np.inf
     ties = 0
-    for arm in range(desk.arms):
-        if desk.pulls[arm] == 0 or not can_pay(desk, ends, arm):
+    for arm in range(game.arms):
+        if pulls[arm] == 0 or not price[arm] <= money:
             continue
-        value = score(index, rule, desk, arm, desk.number[ROUNDS], desk.amount[FLOOR])
+        value = evaluate(game, index, arm, game.rounds, game.floor)
         if value != value:
-            return -2 - arm
+            game.leader = arm
+            return NOT_A_NUMBER
         if value > best:
             chosen, best, ties = arm, value, 1
         elif value == best and value > -np.inf:
             ties += 1
-            if uniform(desk.stream) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
+            if uniform(game.stream_at) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
                 chosen = arm
-    return chosen
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def play_plain(
-    index, rule, limits, budgets, floats, wholes, number, amount, table, tree, stream,
-    reward_value, reward_chance, cost_value, cost_chance, buffer, out_pulls, out_reward, out_spend, out_rounds,
-):  # fmt: skip
-    """Play on until the game ends or an outcome is missing; ``limits`` are the last three fields of `Ends`."""
-    desk = open_desk(floats, wholes, number, amount, table, tree, stream.ctypes.data)
-    world = open_world(reward_value, reward_chance, cost_value, cost_chance, buffer)
-    ends, out = open_ends(budgets, limits, out_pulls, out_reward, out_spend, out_rounds)
-    if number[STAGE] == OPENING:
-        status = first_pulls(desk, rule, world, ends, out)
-        if status != GOING_ON:
-            return status
-    while True:
-        if number[STAGE] == CHOOSING:
-            if number[ROUNDS] == ends.max_rounds:
-                return ROUND_LIMIT
-            number[LEADER] = best_of_all(index, rule, desk, ends)
-            if number[LEADER] < -1:
-                number[LEADER] = -2 - number[LEADER]
-                return NOT_A_NUMBER
-            if number[LEADER] < 0:
-                return stop(desk, rule, ends, out)
-            number[STAGE] = PULLING
-        status = pull(desk, rule, world, ends, out, number[LEADER])
-        if status != GOING_ON:
-            return status
-        number[STAGE] = CHOOSING
+    if chosen < 0:
+        return stop(game)
+    game.leader = chosen
+    game.stage = PULLING
+    return GOING_ON

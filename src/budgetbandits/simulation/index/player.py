@@ -7,8 +7,10 @@ own words, so runs may be played in any order, in any number of threads (one `Ga
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import NotANumber, RoundLimit
@@ -17,28 +19,13 @@ from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_num
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.laws import Tables
+from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
-from budgetbandits.simulation.index.memory import (
-    CHECKPOINT,
-    CONSTANT,
-    EVALUATIONS,
-    FLOOR_SEEN,
-    LEADER,
-    NEEDS_OUTCOMES,
-    NOT_A_NUMBER,
-    OWN,
-    ROUND_LIMIT,
-    ROUNDS,
-    SWEPT,
-    TAKEN_BACK,
-    VARIANCE,
-    Memory,
-    Rule,
-)
+from budgetbandits.simulation.index.memory import CONSTANT, COUNTERS, EXTRAS, FLOOR_SEEN, OWN, VARIANCE, Memory
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.probing import one_pull_each
-from budgetbandits.simulation.index.rules import EXTRAS, IndexRule, compiled, completed
+from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
 
@@ -56,6 +43,9 @@ LEAST_TAPE = 512
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+
+Start = tuple[NDArray[np.int64], float | Array, float | Array]
+"""The fields that a game at a budget starts with, and the arms' own numbers and prices."""
 
 
 def how_played(rule: IndexRule, arms: int) -> Engine:
@@ -101,13 +91,12 @@ class Games:
         self._rule = rule
         self._index = compiled(rule.index)
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
-        self._rules: dict[float, tuple[Rule, float | Array, float | Array]] = {}
+        self._starts: dict[float, Start] = {}
         self._tables = tables = Tables(problem)
-        self._memory = memory = Memory(len(problem))
-        for name in ("reward_first", "reward_atoms", "cost_first", "cost_atoms", "reward_floor", "cost_top"):
-            memory.row(name)[:] = getattr(tables, name)
-        self._own, self._price = memory.row("own"), memory.row("price")
-        self._buffer = np.zeros((len(problem), tape_length(len(problem), tables.buffered), 2))
+        self._memory = Memory(len(problem), len(budgets), tape_length(len(problem), tables.buffered))
+        self._memory.point_to(**tables.arrays)
+        self._memory.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
+        self._first = self._memory.fields()
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
         """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
@@ -116,94 +105,78 @@ class Games:
         return [self.game([budget], own_seed(seed, budget), max_rounds)[0] for budget in self._budgets]
 
     @property
-    def evaluations(self) -> int:
-        """How often the last game evaluated an index."""
-        return int(self._memory.number[EVALUATIONS])
-
-    @property
-    def swept(self) -> int:
-        """How many rounds of the last game were played in sweeps."""
-        return int(self._memory.number[SWEPT])
-
-    @property
-    def taken_back(self) -> int:
-        """How many sweeps of the last game were taken back."""
-        return int(self._memory.number[TAKEN_BACK])
+    def counters(self) -> dict[str, int]:
+        """What the engine did in the last game."""
+        return {name: self._memory.whole(name) for name in COUNTERS}
 
     def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
-        """One game to the largest of the rising budgets, and how it stood at the end of each."""
-        tables, memory = self._tables, self._memory
-        rule, self._own[:], self._price[:] = self._rule_for(budgets[-1])
-        memory.clear(seed.generate_state(4, np.uint64))
+        """One game to the largest of some of the rising budgets, and how it stood at the end of each."""
+        memory = self._memory
+        self._begin(budgets, seed.generate_state(4, np.uint64), max_rounds)
         world: np.random.Generator | None = None
-        places, arms = len(budgets), len(self._problem)
-        pulls = np.zeros((places, arms), dtype=np.int64)
-        reward, spend, rounds = np.zeros(places), np.zeros(places), np.zeros(places, dtype=np.int64)
-        limits = (TOLERANCE * tables.cost_scale, SLACK * tables.cost_scale, max_rounds)
-        ends = np.asarray(budgets) * tables.cost_scale
-        while True:
-            status = self._play(
-                self._index, rule, limits, ends,
-                memory.floats, memory.wholes, memory.number, memory.amount, memory.table, memory.tree, memory.stream,
-                tables.reward_value, tables.reward_chance, tables.cost_value, tables.cost_chance, self._buffer,
-                pulls, reward, spend, rounds,
-            )  # fmt: skip
-            if status != NEEDS_OUTCOMES:
-                break
+        while (status := self._play(memory.game, self._index)) >= 0:
             if world is None:
                 world = np.random.default_rng(seed.spawn(1)[0])
-            self._refill(int(memory.number[LEADER]), world)
+            self._refill(int(status), world)
         if status == NOT_A_NUMBER:
-            raise self._not_a_number(int(memory.number[LEADER]), budgets[-1])
+            raise self._not_a_number(memory.whole("leader"), budgets[-1])
         if status == ROUND_LIMIT:
             raise RoundLimit(
-                f"{self._policy.spec} has played {memory.number[ROUNDS]:,} rounds and part of a budget of "
-                f"{budgets[memory.number[CHECKPOINT]]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
+                f"{self._policy.spec} has played {memory.whole('rounds'):,} rounds and part of a budget of "
+                f"{budgets[memory.whole('checkpoint')]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
-        return [(float(reward[i]), float(spend[i]), int(rounds[i]), pulls[i]) for i in range(places)]
+        return memory.results(len(budgets))
 
-    def _rule_for(self, budget: float) -> tuple[Rule, float | Array, float | Array]:
-        """The rule at this budget, and the arms' own numbers and prices."""
-        if budget in self._rules:
-            return self._rules[budget]
+    def _begin(self, budgets: Sequence[float], words: NDArray[Any], max_rounds: int) -> None:
+        """Make the memory ready for a game."""
+        memory = self._memory
+        start, memory.arrays["own"][:], memory.arrays["price"][:] = self._start_at(budgets[-1])
+        memory.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
+        memory.clear(start, words)
+        memory.set(budgets=len(budgets), max_rounds=max_rounds)
+
+    def _start_at(self, budget: float) -> Start:
+        if budget in self._starts:
+            return self._starts[budget]
         policy, kind, known = self._policy, self._rule.kind, self._rule.monotone
+        tables, memory = self._tables, self._memory
         state = one_pull_each(policy, len(self._problem), what_is_known(self._problem, policy, budget))
         extras = policy.extras(state)
         check_arity(policy, extras)
         extras = completed(self._rule.index, extras)
         # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
         mask = policy.affordable(state)
-        price = 0.0 if mask is None else state.known["costs"] * self._tables.cost_scale
-        numbers = [0.0] * EXTRAS
-        for place, extra in enumerate(extras):
-            if place > 0 or kind == CONSTANT:
-                numbers[place] = float(extra)
-        finite = not self._tables.buffered and self._buffer.shape[1] >= LEAST_TAPE
-        rule = Rule(  # type: ignore[call-arg]
-            kind, *numbers, 1.0 / self._tables.reward_scale, 1.0 / self._tables.cost_scale, known.error,
-            not known.ignores_rounds, not known.ignores_cost, self._engine.name == "index blocks",
-            finite and known.lazy and kind != FLOOR_SEEN,
+        price = 0.0 if mask is None else state.known["costs"] * tables.cost_scale
+        finite = not tables.buffered and memory.arrays["buffer"].shape[1] >= LEAST_TAPE
+        memory.restart(self._first)
+        memory.set(
+            kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
+            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind != FLOOR_SEEN,
+            reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
-        self._rules[budget] = rule, extras[0] if kind == OWN else 0.0, price
-        return self._rules[budget]
+        for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
+            if place > 0 or kind == CONSTANT:
+                memory.set(**{name: float(extra)})
+        self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price
+        return self._starts[budget]
 
     def _not_a_number(self, arm: int, budget: float) -> NotANumber:
-        memory, tables = self._memory, self._tables
+        arrays, tables = self._memory.arrays, self._tables
         state = one_pull_each(self._policy, len(self._problem), what_is_known(self._problem, self._policy, budget))
-        state.pulls[:] = memory.row("pulls")
-        state.reward[:] = memory.row("reward") / tables.reward_scale
-        state.reward_squared[:] = memory.row("square") / tables.reward_scale**2
-        state.cost[:] = memory.row("cost") / tables.cost_scale
+        state.pulls[:] = arrays["pulls"]
+        state.reward[:] = arrays["rewards"] / tables.reward_scale
+        state.reward_squared[:] = arrays["squares"] / tables.reward_scale**2
+        state.cost[:] = arrays["costs"] / tables.cost_scale
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
-        pulls, rounds = int(state.pulls[arm]), int(memory.number[ROUNDS])
+        pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
     def _refill(self, arm: int, world: np.random.Generator) -> None:
-        chunk = self._buffer.shape[1]
+        arrays = self._memory.arrays
         # arms are pulled once or twice for the most part: begin small
-        size = int(min(chunk, max(4, 2 * self._memory.row("pulls")[arm])))
+        size = int(min(arrays["buffer"].shape[1], max(4, 2 * arrays["pulls"][arm])))
         rewards, costs = self._tables.arms[arm].sample(world, size)
-        self._buffer[arm, :size, 0] = rewards
-        self._buffer[arm, :size, 1] = costs
-        self._memory.row("used")[arm] = 0
-        self._memory.row("filled")[arm] = size
+        arrays["buffer"][arm, :size, 0] = rewards
+        arrays["buffer"][arm, :size, 1] = costs
+        arrays["used"][arm] = 0
+        arrays["filled"][arm] = size

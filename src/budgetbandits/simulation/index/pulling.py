@@ -8,144 +8,139 @@ from __future__ import annotations
 
 from numba import njit
 
-from budgetbandits.simulation.index.memory import (
-    CHECKPOINT,
-    CONSTANT,
-    FINISHED,
-    FLOOR,
-    FLOOR_SEEN,
-    GOING_ON,
-    NEEDS_OUTCOMES,
-    OWN,
-    REWARD_SUM,
-    ROUNDS,
-    SPENT,
-    VARIANCE,
-)
-from budgetbandits.simulation.index.tapes import block_sum, outcome, place_on_tape
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def score(index, rule, desk, arm, rounds, floor):
-    """The arm's index as if ``rounds`` rounds had been played and ``floor`` were the smallest mean cost."""
-    pulls = float(desk.pulls[arm])
-    mean_reward = desk.reward[arm] * rule.reward_unit / pulls
-    mean_cost = desk.cost[arm] * rule.cost_unit / pulls
-    first = rule.first
-    if rule.kind != CONSTANT:
-        if rule.kind == OWN:
-            first = desk.own[arm]
-        elif rule.kind == VARIANCE:
-            square = desk.square[arm] * (rule.reward_unit * rule.reward_unit)
-            first = max(square / pulls - mean_reward * mean_reward, 0.0)
-        else:
-            first = floor
-    return index(mean_reward, mean_cost, pulls, float(rounds), first, rule.second, rule.third)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def note_mean_cost(desk, rule, arm):
-    """Keep the smallest mean cost of all arms at the root of a tournament tree."""
-    spot = (desk.leaves) + arm
-    desk.tree[spot] = desk.cost[arm] * rule.cost_unit / float(desk.pulls[arm])
-    while spot > 1:
-        spot >>= 1
-        smaller = min(desk.tree[2 * spot], desk.tree[2 * spot + 1])
-        if desk.tree[spot] == smaller:
-            break
-        desk.tree[spot] = smaller
-    desk.amount[FLOOR] = desk.tree[1]
+from budgetbandits.simulation.compiled.finite_laws import outcome, outcomes
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.index.memory import CHOOSING, FLOOR_SEEN, can_pay, pulls_of
+from budgetbandits.simulation.index.tapes import tape_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def close(desk, rule, out, place, reward, spent):
-    """Write down the game that ended."""
-    for arm in range(desk.arms):
-        out.pulls[place * desk.arms + arm] = desk.pulls[arm]
-    out.reward[place] = reward * rule.reward_unit
-    out.spend[place] = spent * rule.cost_unit
-    out.rounds[place] = desk.number[ROUNDS]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def pull(desk, rule, world, ends, out, arm):
-    """One pull of the arm: GOING_ON, FINISHED (the last budget's game ended) or NEEDS_OUTCOMES (nothing happened)."""
-    if desk.used[arm] < desk.filled[arm]:
-        spot = place_on_tape(world, arm, desk.used[arm])
-        desk.used[arm] += 1
-        reward = world.buffer[spot]
-        cost = world.buffer[spot + 1]
-    elif desk.cost_atoms[arm] > 0:
-        reward, cost = outcome(desk, world, arm)
-    else:
-        return NEEDS_OUTCOMES
-    desk.number[ROUNDS] += 1
-    desk.pulls[arm] += 1
-    desk.reward[arm] += reward
-    desk.square[arm] += reward * reward
-    desk.cost[arm] += cost
-    if rule.kind == FLOOR_SEEN:
-        note_mean_cost(desk, rule, arm)
-    after = desk.amount[SPENT] + cost
-    place = desk.number[CHECKPOINT]
-    while after >= ends.budgets[place] - ends.tolerance:
-        if after <= ends.budgets[place] + ends.tolerance:
-            close(desk, rule, out, place, desk.amount[REWARD_SUM] + reward, after)
-        else:
-            close(desk, rule, out, place, desk.amount[REWARD_SUM], desk.amount[SPENT])
-        place += 1
-        desk.number[CHECKPOINT] = place
-        if place == ends.count:
-            return FINISHED
-    desk.amount[SPENT] = after
-    desk.amount[REWARD_SUM] += reward
+def first_pulls(game):
+    """Every affordable arm once, in order."""
+    while game.opened < game.arms:
+        if game.rounds == game.max_rounds:
+            return ROUND_LIMIT
+        if can_pay(game, game.opened):
+            status = pull(game, game.opened)
+            if status != GOING_ON:
+                return status
+        game.opened += 1
+    game.leader = -1
+    game.stage = CHOOSING
     return GOING_ON
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def pull_block(desk, world, arm, count):
-    """``count`` pulls that cannot end any game. From a tape, as many of them as it holds: the number is returned."""
-    if desk.used[arm] == desk.filled[arm] and desk.cost_atoms[arm] > 0:
-        reward, squares = block_sum(
-            desk.stream, count, world.reward_value, world.reward_chance, desk.reward_first[arm], desk.reward_atoms[arm]
-        )
-        cost, _ = block_sum(
-            desk.stream, count, world.cost_value, world.cost_chance, desk.cost_first[arm], desk.cost_atoms[arm]
-        )
-        desk.reward[arm] += reward
-        desk.square[arm] += squares
-        desk.cost[arm] += cost
-        desk.amount[REWARD_SUM] += reward
-        desk.amount[SPENT] += cost
-    else:
-        # one by one, so that sums of floats are those of the naive loop to the last bit
-        count = min(count, desk.filled[arm] - desk.used[arm])
-        for place in range(desk.used[arm], desk.used[arm] + count):
-            spot = place_on_tape(world, arm, place)
-            reward = world.buffer[spot]
-            cost = world.buffer[spot + 1]
-            desk.reward[arm] += reward
-            desk.square[arm] += reward * reward
-            desk.cost[arm] += cost
-            desk.amount[REWARD_SUM] += reward
-            desk.amount[SPENT] += cost
-        desk.used[arm] += count
-    desk.pulls[arm] += count
-    desk.number[ROUNDS] += count
-    return count
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def pull_leader(game):
+    """Pull the arm that was chosen."""
+    status = pull(game, game.leader)
+    if status == GOING_ON:
+        game.stage = CHOOSING
+    return status
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def stop(desk, rule, ends, out):
-    """The policy can afford nothing more: every game that is still open ends as it stands."""
-    for place in range(desk.number[CHECKPOINT], ends.count):
-        close(desk, rule, out, place, desk.amount[REWARD_SUM], desk.amount[SPENT])
-    desk.number[CHECKPOINT] = ends.count
-    return FINISHED
+def pull(game, arm):
+    """One pull of the arm: GOING_ON, FINISHED, or the arm itself if its outcomes have run out and nothing happened."""
+    used = whole_pointer(game.used_at)
+    if used[arm] < whole_pointer(game.filled_at)[arm]:
+        tape, mask = tape_of(game, arm)
+        spot = 2 * (used[arm] & mask)
+        used[arm] += 1
+        reward, cost = tape[spot], tape[spot + 1]
+    elif whole_pointer(game.cost_atoms_at)[arm] > 0:
+        reward, cost = outcome(game, arm)
+    else:
+        return arm
+    game.rounds += 1
+    whole_pointer(game.pulls_at)[arm] += 1
+    add(game, arm, reward, reward * reward, cost)
+    if game.kind == FLOOR_SEEN:
+        note_mean_cost(game, arm)
+    return pay(game, reward, cost)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def can_pay(desk, ends, arm):
-    """Whether the policy thinks it can afford the arm."""
-    left = ends.budgets[ends.count - 1] - desk.amount[SPENT]
-    return desk.price[arm] <= left + ends.affordable
+def add(game, arm, reward, squares, cost):
+    """Add to the arm's own sums."""
+    float_pointer(game.rewards_at)[arm] += reward
+    float_pointer(game.squares_at)[arm] += squares
+    float_pointer(game.costs_at)[arm] += cost
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def pay(game, reward, cost):
+    """A pull's cost ends the games at all budgets it reaches; the reward counts where the cost is still covered."""
+    budgets = float_pointer(game.budget_at)
+    after = game.spent + cost
+    while after >= budgets[game.checkpoint] - game.tolerance:
+        if after <= budgets[game.checkpoint] + game.tolerance:
+            close_budget(game, game.reward + reward, after)
+        else:
+            close_budget(game, game.reward, game.spent)
+        if game.checkpoint == game.budgets:
+            return FINISHED
+    game.spent = after
+    game.reward += reward
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def close_budget(game, reward, spent):
+    """The game at the next budget has ended like this."""
+    out_pulls = whole_pointer(game.out_pulls_at)
+    for arm in range(game.arms):
+        out_pulls[game.checkpoint * game.arms + arm] = pulls_of(game, arm)
+    float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
+    float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
+    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
+    game.checkpoint += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stop(game):
+    """The policy can afford nothing more: every game that is still open ends as it stands."""
+    while game.checkpoint < game.budgets:
+        close_budget(game, game.reward, game.spent)
+    return FINISHED
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def note_mean_cost(game, arm):
+    """Keep the smallest mean cost of all arms at the root of a tournament tree."""
+    tree = float_pointer(game.tree_at)
+    spot = game.leaves + arm
+    tree[spot] = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
+    while spot > 1:
+        spot >>= 1
+        smaller = min(tree[2 * spot], tree[2 * spot + 1])
+        if tree[spot] == smaller:
+            break
+        tree[spot] = smaller
+    game.floor = tree[1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pull_block(game, arm, count):
+    """``count`` pulls that cannot end any game. From a tape, as many of them as it holds: the number is returned."""
+    used, filled = whole_pointer(game.used_at), whole_pointer(game.filled_at)
+    if used[arm] == filled[arm] and whole_pointer(game.cost_atoms_at)[arm] > 0:
+        reward, squares, cost = outcomes(game, arm, count)
+        add(game, arm, reward, squares, cost)
+        game.reward += reward
+        game.spent += cost
+    else:
+        # one by one, so that sums of floats are those of the naive loop to the last bit
+        tape, mask = tape_of(game, arm)
+        count = min(count, filled[arm] - used[arm])
+        for number in range(used[arm], used[arm] + count):
+            spot = 2 * (number & mask)
+            reward, cost = tape[spot], tape[spot + 1]
+            add(game, arm, reward, reward * reward, cost)
+            game.reward += reward
+            game.spent += cost
+        used[arm] += count
+    whole_pointer(game.pulls_at)[arm] += count
+    game.rounds += count
+    return count

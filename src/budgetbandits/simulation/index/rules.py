@@ -25,10 +25,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.fingerprint import values_read
 from budgetbandits.policies import classical, primal_dual
 from budgetbandits.policies.estimates import Monotone, either
-from budgetbandits.simulation.index.memory import CONSTANT
+from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS
 from budgetbandits.simulation.known import Unsuited
 
-EXTRAS = 3
+MOST_EXTRAS = len(EXTRAS)
 """How many extra arguments an index may take."""
 
 
@@ -47,7 +47,7 @@ for helper in (primal_dual.upper, primal_dual.lower, classical.bernoulli_upper):
 class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
     """A compiled index as Numba's first-class function: an address and a signature."""
 
-    SIGNATURE = types.float64(*[types.float64] * (4 + EXTRAS))
+    SIGNATURE = types.float64(*[types.float64] * (4 + MOST_EXTRAS))
 
     def __init__(self, index: FunctionType, cached: bool) -> None:
         count = extras_of(index)
@@ -62,7 +62,7 @@ class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
         self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 
     def __call__(self, *numbers: float) -> float:
-        padded = tuple(map(float, numbers)) + (0.0,) * (4 + EXTRAS - len(numbers))
+        padded = tuple(map(float, numbers)) + (0.0,) * (4 + MOST_EXTRAS - len(numbers))
         return float(self._adapter(*padded))
 
     def __wrapper_address__(self) -> int:
@@ -101,8 +101,8 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
     odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     if not isinstance(index, FunctionType) or index.__code__.co_flags & odd or index.__code__.co_kwonlyargcount:
         raise Unsuited("its index is no plain function of numbered arguments")
-    if not 0 <= extras_of(index) <= EXTRAS:
-        raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + EXTRAS}")
+    if not 0 <= extras_of(index) <= MOST_EXTRAS:
+        raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + MOST_EXTRAS}")
     # Numba freezes what an index reads, and its disk cache does not notice a change of it
     package = index.__module__.startswith("budgetbandits.")
     frozen = {} if package else {name: value for name, value in values_read(index).items() if not _lasting(value)}

@@ -58,8 +58,8 @@ GAME = np.dtype(
 LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 """Columns of the table of tangents."""
 
-FINISHED, SETTLED = -1, -2
-"""What settling ends with; a number from 0 on is an arm that needs outcomes."""
+SETTLED = -2
+"""What settling ends with, unless the game is FINISHED or an arm needs outcomes."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

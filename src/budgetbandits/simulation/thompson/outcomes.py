@@ -14,8 +14,9 @@ from numba import njit
 from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.compiled.draws import geometric, uniform
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.reference import TOLERANCE
-from budgetbandits.simulation.thompson.memory import FINISHED, SETTLED, steps_to_the_end
+from budgetbandits.simulation.thompson.memory import SETTLED, steps_to_the_end
 
 
 @njit(cache=True, nogil=True)
@@ -280,7 +281,7 @@ def settle_buffered(game, arm, slot, decided):
             else:
                 break
         if game.checkpoint == game.budgets:
-            return np.int64(FINISHED)
+            return FINISHED
         # Compensated summation: a plain sum of a billion costs would drift past the tolerance.
         corrected = cost - game.spent_error
         total = game.spent + corrected

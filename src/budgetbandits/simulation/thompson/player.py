@@ -19,10 +19,11 @@ from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
+from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.reference import Game
 from budgetbandits.simulation.thompson.alarms import NEVER
 from budgetbandits.simulation.thompson.hot_arms import COLUMNS
-from budgetbandits.simulation.thompson.memory import ARRAYS, COUNTERS, FINISHED, GAME, LAWS
+from budgetbandits.simulation.thompson.memory import ARRAYS, COUNTERS, GAME, LAWS
 from budgetbandits.simulation.thompson.rounds import play
 
 Sampler = Callable[[int, int, np.random.Generator], np.ndarray]

@@ -7,13 +7,13 @@ in stretches.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
+from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.thompson.blocks import advance_block, enter_block
 from budgetbandits.simulation.thompson.duels import decide_duel
 from budgetbandits.simulation.thompson.level import apply_level, replan
-from budgetbandits.simulation.thompson.memory import FINISHED, SETTLED
+from budgetbandits.simulation.thompson.memory import SETTLED
 from budgetbandits.simulation.thompson.open_rounds import open_round
 from budgetbandits.simulation.thompson.settling import settle_pending
 from budgetbandits.simulation.thompson.stretches import advance_near_tie, may_be_near_tie
@@ -45,4 +45,4 @@ def play(games):
         if game.in_blocks:
             advance_block(game)
         elif not (may_be_near_tie(game) and advance_near_tie(game)) and open_round(game) == FINISHED:
-            return np.int64(FINISHED)
+            return FINISHED
