@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Monotone, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.tally import Tally
 
 
 def cautious_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:

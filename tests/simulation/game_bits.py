@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "helpers")]
 import test_thompson  # noqa: E402
 
 from budgetbandits import POLICIES, Problem, family, parse_policy  # noqa: E402
-from budgetbandits.policies.estimates import IndexPolicy  # noqa: E402
+from budgetbandits.policies.index_policy import IndexPolicy  # noqa: E402
 from budgetbandits.problem import Arm  # noqa: E402
 from budgetbandits.simulation.engines import engine_for, player  # noqa: E402
 from budgetbandits.simulation.index.player import Games  # noqa: E402

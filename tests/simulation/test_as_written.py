@@ -12,9 +12,10 @@ from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.laws import Bernoulli, Fixed, Independent
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Monotone, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import EXPLORING, engine_for

@@ -24,7 +24,7 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.laws import Bernoulli, Beta, Fixed, Independent, Lattice, Table
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.estimates import RISING, IndexPolicy
+from budgetbandits.policies.index_policy import RISING, IndexPolicy
 from budgetbandits.problem import Arm, Problem, family
 from budgetbandits.simulation.compiled import bits
 from budgetbandits.simulation.compiled.binomials import binomial

@@ -22,7 +22,8 @@ import numpy as np
 import scipy
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
+from budgetbandits.policies.tally import Tally
 
 STEPS = 10
 

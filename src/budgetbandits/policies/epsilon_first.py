@@ -24,8 +24,8 @@ import numpy as np
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import State, best
-from budgetbandits.policies.estimates import Tally, TallyPolicy
 from budgetbandits.policies.kube import SLACK
+from budgetbandits.policies.tally import Tally, TallyPolicy
 
 
 @dataclass

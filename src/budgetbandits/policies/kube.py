@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.policies.base import State, first_pull
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
+from budgetbandits.policies.tally import Tally
 
 SLACK = 1e-9
 """Budgets are sums of floats: a cost that fits but for rounding fits."""

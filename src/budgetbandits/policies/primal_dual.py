@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.policies.base import State
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
+from budgetbandits.policies.tally import Tally
 
 
 def upper(mean: Any, pulls: Any, width: Any) -> Any:

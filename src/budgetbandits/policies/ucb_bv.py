@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.estimates import RISING, IndexPolicy, Tally, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
+from budgetbandits.policies.tally import Tally
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:

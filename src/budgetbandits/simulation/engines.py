@@ -11,7 +11,7 @@ import numpy as np
 from budgetbandits.errors import NotANumber
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.estimates import IndexPolicy
+from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.epsilon_first.player import EpsilonFirstGames

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.estimates import IndexPolicy
+from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.index.memory import CONSTANT, FLOOR_SEEN, OWN, VARIANCE

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from budgetbandits.arrays import Array
 from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.estimates import IndexPolicy, check_arity, not_a_number
+from budgetbandits.policies.index_policy import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.laws import Tables

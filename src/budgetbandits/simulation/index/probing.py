@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.estimates import IndexPolicy, Tally, check_arity
+from budgetbandits.policies.index_policy import IndexPolicy, check_arity
+from budgetbandits.policies.tally import Tally
 from budgetbandits.simulation.index.memory import FLOOR_SEEN, OWN, VARIANCE
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.known import Unsuited

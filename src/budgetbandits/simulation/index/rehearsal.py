@@ -18,7 +18,8 @@ from budgetbandits.errors import NotANumber
 from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.laws import OutcomeLaw
 from budgetbandits.policies.base import State
-from budgetbandits.policies.estimates import IndexPolicy, Tally
+from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.tally import Tally
 from budgetbandits.problem import Arm, Problem
 from budgetbandits.simulation.index.library import rule_of
 from budgetbandits.simulation.index.player import Games

@@ -24,7 +24,7 @@ from numba.extending import overload, register_jitable
 from budgetbandits.errors import BadParameter
 from budgetbandits.fingerprint import values_read
 from budgetbandits.policies import classical, primal_dual
-from budgetbandits.policies.estimates import Monotone, either
+from budgetbandits.policies.index_policy import Monotone, either
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS
 from budgetbandits.simulation.known import Unsuited
 
