@@ -78,7 +78,7 @@ def arms_pulled(game):
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def highest(game, index):
     """An arm with the highest index."""
-    leader = 0
+    leader = np.int64(0)
     top = -np.inf
     for arm in range(game.arms):
         value = now(game, index, arm)
