@@ -109,7 +109,7 @@ class Unreachable(BudgetBanditsError, ConnectionError):
 
 
 class ServiceError(BudgetBanditsError, RuntimeError):
-    """The service answered with something that is nobody's promise: a malformed request, or a mistake of its own."""
+    """An unexpected answer of the service, such as an internal error, or a page of another server."""
 
 
 class ExperimentError(BudgetBanditsError, ValueError):

@@ -30,10 +30,10 @@ from budgetbandits.policies.sampling import Arms, SamplingPolicy
 
 FEWEST, WANTED, MOST = 3.5, 5.5, 8.0
 """Proposals a round: where the level is moved, and what it is moved to. At 5.5, one round in 250 draws
-every arm, or a little more since chances are bounds; that is dear with thousands of them, a proposal is cheap."""
+every arm, or a little more since chances are bounds; that is expensive with thousands of them, a proposal is cheap."""
 
 FEW_ARMS = 32
-"""So many are looked at one by one when they have changed; more, all at once."""
+"""Up to so many changed arms are evaluated one by one; more, all at once."""
 
 LOWEST = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""

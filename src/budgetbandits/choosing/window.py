@@ -68,7 +68,7 @@ class DenseWindow:
 class SparseWindow:
     """The scores above a level, which one round in twenty stays below.
 
-    The level is a low quantile of the winning scores of late. An arm that is told something has its scores above the
+    The level is a low quantile of the recent winning scores. An arm that is told something has its scores above the
     level drawn anew, which takes a few microseconds however many arms there are; only one that rises often goes stale.
     Where no arm rises above the level, all are drawn on the condition that they stay below: whatever does not is
     drawn again.

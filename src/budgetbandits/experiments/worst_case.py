@@ -55,7 +55,7 @@ class Growth:
 
 
 def is_two_gap(results: Results) -> bool:
-    """Whether every problem of the study is of the two-gap family. Studies of before this was recorded say no."""
+    """Whether every problem of the study is of the two-gap family. False if the study's record has no gaps."""
     return all(problem.get("gaps") is not None for problem in results.record["problems"])
 
 

@@ -2,7 +2,7 @@
 
 Exploration pulls the arms in turn until εB is spent. Then
 
-    epsilon-first          always the one arm with the best r̄/c̄ at that moment    the seed paper's version, ε = 0.1
+    epsilon-first          always the one arm with the best r̄/c̄ at that moment    Xia et al. 2015, ε = 0.1
     epsilon-first-greedy   the affordable arm with the best r̄/c at that moment, so as many pulls of the densest as fit
                            and then the next densest; costs c known and fixed      the original
 

@@ -62,8 +62,8 @@ class IndexPolicy(TallyPolicy):
 
     index: ClassVar[Callable[..., Any]]
     monotone: ClassVar[Monotone] = Monotone()
-    """What is known of the index. A fast engine skips by it; a wrong word is found by spot checks, a missing one costs
-    speed alone."""
+    """What is known of the index. Fast engines skip evaluations by it. What is wrong is found by spot checks; what is
+    missing only costs speed."""
     first_extra: ClassVar[str] = "constant"
     """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards)
     or "smallest cost" (the smallest mean cost of all arms)."""

@@ -2,7 +2,7 @@
 
 With u = r̄ + √(2 ln t / n), c̄ the mean cost seen and c the cost where it is known and fixed,
 
-    kube              argmax u / c̄                              the seed paper's variant
+    kube              argmax u / c̄                              the variant of Xia et al. 2015
     kube-fractional   argmax u / c over what is affordable      KUBE with the fractional relaxation
     kube-knapsack     whole numbers m that maximise Σ m u with Σ m c ≤ what is left, found by filling up in the order of
                       u / c; arm i with probability m_i / Σ m    KUBE itself

@@ -2,7 +2,7 @@
 
 With φ(x, n) = √(νx/n) + ν/n and ν = ¼ ln(BK),
 
-    pd-bwk            argmax min(r̄ + φ(r̄, n), 1) / max(c̄ − φ(c̄, n), 0)            the seed paper's variant
+    pd-bwk            argmax min(r̄ + φ(r̄, n), 1) / max(c̄ − φ(c̄, n), 0)            the variant of Xia et al. 2015
     primal-dual-bwk   argmax min(r̄ + φ, 1) / Σ_j v_j · (lower bound of the arm's use of resource j)
 
 where the resources are money and, if a ``horizon`` T is given, time; uses are scaled so that both have the same budget
@@ -10,7 +10,7 @@ B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The pri
 (1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
 the two rules are one.
 
-Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is the seed paper's.
+Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is that of Xia et al. 2015.
 """
 
 from __future__ import annotations

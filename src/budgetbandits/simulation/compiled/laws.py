@@ -54,7 +54,7 @@ class Tables:
 
 
 def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
-    # a law from outside the package is drawn from: that what it says of its atoms fits its draws is anybody's guess
+    # a law from outside the package is sampled: nothing proves that its atoms fit its draws
     law = arm.law
     if not isinstance(law, Independent) or not arm.standard:
         return None

@@ -1,5 +1,7 @@
 """Near ties: the chance that one of two hot arms beats the other, and how far pulls can move it.
 
+`stretches` plays them.
+
 While two arms are so close that both stay hot, a round is a coin: the first arm wins with the chance p that its ratio
 is the larger one.  With many pulls behind them p hardly moves from round to round, and how far it can have moved after
 t rounds is bounded whatever they bring.  A round whose coin lies outside that bound is decided without knowing p; the
@@ -23,7 +25,7 @@ SMALLEST_DECAY = 300.0  # likewise, variance times the square of the smallest co
 
 ROOT_HALF = math.sqrt(0.5)
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
-ROUNDING = 1e-11  # of the chance as computed, far above it up to some 1e8 pulls; then it is that of the logarithm
+ROUNDING = 1e-11  # an upper bound on the rounding error of the chance, up to about 1e8 pulls
 
 STEP, STEPS = 0.25, 48  # of the sum that inverts the characteristic function
 HIGHEST = 8  # cumulant used there
@@ -36,7 +38,7 @@ error of chances."""
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def smallest_count(game, slot):
-    """Of the successes: the terms of the cumulants begin at them, and costs that are always 1 have no failures."""
+    """The smaller count of successes. Failures do not matter: the terms of the cumulants begin at the successes."""
     a, _, c, _ = counts_of(game, slot)
     return a if game.classical else min(a, c)
 
@@ -106,7 +108,7 @@ def chance_to_win(game, first, second):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def largest_error(skewness, fourth):
-    """Of the normal law with its first correction."""
+    """An upper bound on the error of `chance_to_win`."""
     return 0.0354 * skewness * skewness + 0.0383 * fourth + ROUNDING
 
 
@@ -228,7 +230,7 @@ def look_ahead(game, first, second, pulls_1, pulls_2):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def moves(game, slot, z, deviation):
-    """(of z, of the variance as half its share, of the skewness): by a pull of an arm, at most."""
+    """The most that one pull of an arm changes: (z, half the variance relative to itself, the skewness)."""
     move, square, cube = largest_move(game, slot)
     share = 0.5 * square / (deviation * deviation)
     # The mean moves, and a little more by the terms beside the logarithm; the deviation changes by its share.
@@ -238,7 +240,7 @@ def moves(game, slot, z, deviation):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def reach(z, pulls_1, pulls_2, move_1, move_2, bend, skewest):
-    """By how much a pull of the first arm, and one of the second, may move the chance, during at most so many."""
+    """The most that one pull of the first arm, and one of the second, can move the chance, within so many pulls."""
     nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)
     steepest = DENSITY * math.exp(-0.5 * nearest * nearest) + 0.1 * skewest
     return steepest * move_1 + 0.067 * bend, steepest * move_2 + 0.067 * bend

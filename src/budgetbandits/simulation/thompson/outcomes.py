@@ -108,7 +108,7 @@ def cost_block(game, arm, events):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def learn(game, slot, count, won, paid):
-    """So many trials, so many of them successes of the reward and of the cost."""
+    """Add ``count`` trials to the posterior, ``won`` of them successes of the reward and ``paid`` of the cost."""
     if game.frozen == 0:
         posterior = whole_pointer(game.posterior_at)
         posterior[4 * slot + 0] += won

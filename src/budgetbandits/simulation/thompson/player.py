@@ -221,7 +221,7 @@ class Run:
 
     def _refill(self, arm: int) -> None:
         assert isinstance(self.laws, SampledLaws)
-        # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the dear part.
+        # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the expensive part.
         count = min(self.buffer.shape[1], max(16, 4 * int(self.filled[arm])))
         outcomes = np.asarray(self.laws.sampler(arm, count, self.generator), dtype=np.float64)
         if outcomes.shape != (count, 2) or not ((outcomes >= 0) & (outcomes <= 1)).all():

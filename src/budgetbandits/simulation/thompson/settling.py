@@ -34,7 +34,7 @@ def settle_pending(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_near_tie(game, slot):
-    """Whatever way an arm of a near tie came to be pulled, the look ahead covers so many pulls and no more."""
+    """Count a pull against those that the near tie's bounds cover; when one arm has none left, drop the bounds."""
     if slot == hot_arms(game)[0]:
         game.left_1 -= 1
     else:

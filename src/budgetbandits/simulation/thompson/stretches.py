@@ -109,7 +109,9 @@ def look_at_the_tie(game, first, second, low, high):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def plan_stretch(outlook, since, most_1, most_2, most):
-    """(pulls of the rarer winner, rounds, error, and what a pull of either may move) of a stretch at most; or 0 pulls.
+    """Plan a stretch: (most pulls of the rarer winner, most rounds, error, change of the chance by a pull of each arm).
+
+    0 pulls if it is not worth while.
 
     The first arm is the rarer winner; chance and z are those of ``since`` pulls ago. Far enough that most stretches end with a look, not so
     far that looks become the rule.
