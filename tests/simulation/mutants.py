@@ -169,19 +169,19 @@ MUTANTS = {
         "thompson/stretches.py",
         "silent = game.stream_at, outlook.chance, next_alarm(game) - game.round",
         "silent = game.stream_at, outlook.chance, most",
-        "test_frozen_round[pairs]",
+        "test_frozen_round[near_ties]",
     ),
     "stretch_planned_by_the_next_alarm": Mutant(
         "thompson/stretches.py",
         "most = (steps_to_the_end(game) - 1) // top",
         "most = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
-        "test_frozen_round[restless_pairs]",
+        "test_frozen_round[restless_near_ties]",
     ),
     "replans_while_an_alarm_that_was_looked_at_is_unanswered": Mutant(
         "thompson/stretches.py",
         "    return next_alarm(game) > game.round\n",
         "    return next_alarm(game) > game.round or game.waste > game.limit\n",
-        "test_frozen_round[restless_pairs]",
+        "test_frozen_round[restless_near_ties]",
     ),
     "walk_with_replacement": Mutant(
         "thompson/outcomes.py",

@@ -66,7 +66,7 @@ def chance_in_full(counts, classical):
 
 
 def window(counts, level, classical):
-    return _pulls_above(game_of(counts, classical, level=level, pairs_from=1000.0))
+    return _pulls_above(game_of(counts, classical, level=level, near_ties_from=1000.0))
 
 
 def look_ahead(counts, pulls_1, pulls_2, classical):
@@ -95,7 +95,7 @@ KINDS = ("ratios", "rewards", "certain_costs", "few_failures")
 """Of near ties: both counted, Thompson sampling on rewards alone, costs that are always 1, means close to 1."""
 
 
-def close_pairs(number: int, smallest: float, largest: float, seed: int, kind: str = "ratios") -> list[np.ndarray]:
+def near_ties_of(number: int, smallest: float, largest: float, seed: int, kind: str = "ratios") -> list[np.ndarray]:
     """Counts of two arms whose ratios are a few deviations apart, unevenly often pulled."""
     generator = np.random.default_rng(seed)
     found = []
@@ -127,7 +127,7 @@ def test_the_quick_chance_is_within_its_error():
     used = []
     for kind in KINDS:
         classical = kind == "rewards"
-        for counts in close_pairs(200, 1_000, 1e8, 1, kind):
+        for counts in near_ties_of(200, 1_000, 1e8, 1, kind):
             quick, _, _, skewness, fourth = chance_to_win(counts, classical)
             used.append(abs(quick - chance_in_full(counts, classical)) / near_ties.largest_error(skewness, fourth))
     assert max(used) <= 1.0
@@ -136,7 +136,7 @@ def test_the_quick_chance_is_within_its_error():
 
 def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
     # P(θ₁ > θ₂) for whole parameters, by repeated partial integration
-    for counts in close_pairs(30, 1_000, 30_000, 2, "rewards"):
+    for counts in near_ties_of(30, 1_000, 30_000, 2, "rewards"):
         (a, b, _, _), (c, d, _, _) = counts.tolist()
         j = np.arange(a)
         terms = special.betaln(c + j, b + d) - np.log(b + j) - special.betaln(1 + j, b) - special.betaln(c, d)
@@ -145,7 +145,7 @@ def test_the_chance_in_full_for_rewards_alone_is_a_finite_sum():
 
 
 def test_the_chance_in_full_against_quadrature():
-    for counts in close_pairs(6, 1_000, 5_000, 3) + close_pairs(2, 1_000, 5_000, 3, "certain_costs"):
+    for counts in near_ties_of(6, 1_000, 5_000, 3) + near_ties_of(2, 1_000, 5_000, 3, "certain_costs"):
         exact = selection_probabilities(counts)[0]
         assert chance_in_full(counts, False) == pytest.approx(exact, abs=2e-7)
 
@@ -168,7 +168,7 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
     generator = np.random.default_rng(4)
     used = []
     classical = kind == "rewards"
-    for counts in close_pairs(60, 3_000, 1e7, 5, kind):
+    for counts in near_ties_of(60, 3_000, 1e7, 5, kind):
         window = tuple(int(pulls_near(counts, slot, classical)) for slot in (0, 1))
         _, _, move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
         if min(window) < 2 or not np.isfinite(error):
@@ -284,7 +284,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize(("start", "law"), [("even", "bernoulli"), ("uneven", "bernoulli"), ("even", "lattice")])
-def test_games_with_pairs_have_the_law_of_games_without(start, law):
+def test_games_with_stretches_have_the_law_of_games_without(start, law):
     rewards, costs = np.array([0.8, 0.8]), np.array([0.4, 0.4])
     if law == "bernoulli":
         laws = bernoulli(rewards, costs)
@@ -302,14 +302,14 @@ def test_games_with_pairs_have_the_law_of_games_without(start, law):
             runs,
             seed,
             posterior=np.array(STARTS[start]),
-            settings=Settings(level=1.6, planning=False, pairs_from=smallest),
+            settings=Settings(level=1.6, planning=False, near_ties_from=smallest),
         )
         for seed, smallest in ((9, 1_000.0), (10, np.inf))
     ]
-    with_pairs, without = played
-    assert with_pairs.counters["paired"].mean() > 0.8 * with_pairs.rounds[:, -1].mean()
-    assert with_pairs.counters["looks"].mean() > 100
-    assert without.counters["paired"].sum() == 0
+    with_stretches, without = played
+    assert with_stretches.counters["stretched"].mean() > 0.8 * with_stretches.rounds[:, -1].mean()
+    assert with_stretches.counters["looks"].mean() > 100
+    assert without.counters["stretched"].sum() == 0
     rate = ALARM / 16
     for place in range(2):
         for name in ("pulls", "rounds", "reward", "spend"):

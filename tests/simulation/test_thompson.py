@@ -292,12 +292,12 @@ FROZEN = {
     ),
     "sketches": (TIE, False, {"level": 2.1}, ["sketched", "rings", "accepted"]),
     "sketches_below_level": (TIE, False, {"level": 2.14, "hot_above": 0.6}, ["sketched", "rings", "fallbacks"]),
-    "pairs": (PAIR, False, {"level": 2.05}, ["paired", "looks"]),
-    "uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05}, ["paired", "looks"]),
-    "classical_pairs": (REWARD_PAIR, True, {"level": 0.735}, ["paired", "looks"]),
+    "near_ties": (PAIR, False, {"level": 2.05}, ["stretched", "looks"]),
+    "uneven_near_ties": (UNEVEN_PAIR, False, {"level": 2.05}, ["stretched", "looks"]),
+    "classical_near_ties": (REWARD_PAIR, True, {"level": 0.735}, ["stretched", "looks"]),
     # Forced re-planning: every alarm is set anew again and again, which must not depend on when it would have rung.
-    "restless_pairs": (BROKEN_PAIR, False, {"level": 0.962, "restless": 400.0}, ["paired", "looks", "plans"]),
-    "restless_uneven_pairs": (UNEVEN_PAIR, False, {"level": 2.05, "restless": 800.0}, ["paired", "looks", "plans"]),
+    "restless_near_ties": (BROKEN_PAIR, False, {"level": 0.962, "restless": 400.0}, ["stretched", "looks", "plans"]),
+    "restless_uneven_near_ties": (UNEVEN_PAIR, False, {"level": 2.05, "restless": 800.0}, ["stretched", "looks", "plans"]),
     "restless_rings": (CONTEST, False, {"level": 1.1, "blocks": False, "restless": 2000.0}, ["rings", "plans"]),
     "restless_sketches": (TIE, False, {"level": 2.1, "restless": 300.0}, ["sketched", "rings", "plans"]),
     "restless_blocks": (LEADING, False, {"level": 1.7, "restless": 600.0}, ["block_rings", "duels", "plans"]),
@@ -306,7 +306,7 @@ FROZEN = {
     ),
     "certain_costs": (CERTAIN, False, {"level": 0.64, "blocks": False}, ["rings", "accepted"]),
     "certain_costs_in_blocks": (CERTAIN, False, {"level": 0.56, "hot_above": 0.999}, ["block_rings", "duels"]),
-    "certain_costs_in_pairs": (CERTAIN_PAIR, False, {"level": 0.735}, ["paired", "looks"]),
+    "certain_costs_in_near_ties": (CERTAIN_PAIR, False, {"level": 0.735}, ["stretched", "looks"]),
     "pool": (WITH_POOL, False, {"level": 8.0}, ["hot_draws", "rings", "fallbacks"]),
     "classical_rings": (REWARDS, True, {"level": 0.62, "blocks": False}, ["rings", "accepted"]),
     "classical_fallback": (REWARDS, True, {"level": 0.8, "blocks": False, "hot_above": 0.999}, ["rings", "fallbacks"]),
@@ -315,7 +315,7 @@ FROZEN = {
 }  # fmt: skip
 
 
-LONGER = {"blocks_coin_only": 30_000_000, "restless_pairs": 10_000_000}
+LONGER = {"blocks_coin_only": 30_000_000, "restless_near_ties": 10_000_000}
 """Rounds of `make deep` where a branch is rare or a bias was small."""
 
 

@@ -17,7 +17,7 @@ from budgetbandits.simulation.compiled.pointers import float_pointer, whole_poin
 STATE = (
     "round", "pending", "pending_slot", "settling", "active", "base", "hot_count", "in_blocks", "try_blocks", "started",
     "leader", "window", "window_left", "dip", "duel", "duel_slot", "duel_coin", "duel_dip",
-    "left_1", "left_2", "pair_retry", "anchored", "stale", "spent_steps", "checkpoint", "rounds",
+    "left_1", "left_2", "near_tie_retry", "anchored", "stale", "spent_steps", "checkpoint", "rounds",
 )  # fmt: skip
 """Whole numbers: the round being played, pulls decided and not yet settled, and whose; the leader's block, the duel it is
 in, the near tie; the money spent in steps, the budgets that have ended."""
@@ -27,7 +27,7 @@ FLOAT_STATE = (
     "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "spent_error",
 )  # fmt: skip
 
-SETTINGS = ("log_hot", "log_largest_dip", "caution", "log_direct", "pairs_from", "restless", "step")
+SETTINGS = ("log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless", "step")
 SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
 
 LAWS = (
@@ -44,7 +44,7 @@ ARRAYS = (
 COUNTERS = (
     "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
     "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
-    "sketched", "paired", "looks",
+    "sketched", "stretched", "looks",
 )  # fmt: skip
 """What the engine did, for tests and figures."""
 
@@ -124,4 +124,4 @@ def decide(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forget_near_tie(game):
-    game.left_1 = game.left_2 = game.pair_retry = 0
+    game.left_1 = game.left_2 = game.near_tie_retry = 0

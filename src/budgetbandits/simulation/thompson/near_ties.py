@@ -190,7 +190,7 @@ def log_below(game, slot, level, pulls):
 def pulls_above(game, first, second, level):
     """How often each of the two may be pulled while one of them, at least, is sure to be above the level; 0 if never."""
     none = np.int64(0)
-    if smallest_count(game, first) < game.pairs_from or smallest_count(game, second) < game.pairs_from:
+    if smallest_count(game, first) < game.near_ties_from or smallest_count(game, second) < game.near_ties_from:
         return none, none
     pulls_1 = pulls_near(game, first)
     pulls_2 = pulls_near(game, second)

@@ -28,10 +28,10 @@ from budgetbandits.simulation.thompson.prices import (
     PRICE_FALLBACK_DRAW,
     PRICE_HOT,
     PRICE_OPEN_RING,
-    PRICE_PAIR,
     PRICE_POOL,
     PRICE_ROUND,
     PRICE_SKETCH,
+    PRICE_STRETCH,
     PRICE_WIN,
     PRICE_WINDOW,
 )
@@ -80,7 +80,7 @@ def block_price(game, leader, level):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_price(game, first, second, level, rings):
+def near_tie_price(game, first, second, level, rings):
     """What a round takes when two hot arms are pulled in stretches, which an alarm breaks."""
     pulls_1, pulls_2 = pulls_above(game, first, second, level)
     if pulls_1 == 0:
@@ -96,9 +96,9 @@ def pair_price(game, first, second, level, rings):
     if pulls == 0.0:
         return np.inf
     window = PRICE_WINDOW * (chance / pulls_1 + 1.0 / pulls_2)
-    broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_PAIR
+    broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_STRETCH
     # About a third of the way is gone, on average, before a look.
-    return window + PRICE_PAIR / (0.3 * rounds) + PRICE_WIN * chance + rings * broken
+    return window + PRICE_STRETCH / (0.3 * rounds) + PRICE_WIN * chance + rings * broken
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -157,20 +157,20 @@ def level_price(game, level, ceiling):
         in_blocks += PRICE_COLD_PULL * 0.6 * cold_wins
         price = min(price, in_blocks)
     if hot == 2 and pool == 0:
-        price = min(price, pair_price(game, leader, rival, level, rings))
+        price = min(price, near_tie_price(game, leader, rival, level, rings))
     return price
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_offset(game, reference, mean, deviation):
+def near_tie_offset(game, reference, mean, deviation):
     """How far below this arm, in its deviations, the level has to be for a near tie with a rival; infinite if none
     comes near."""
-    if smallest_count(game, reference) < game.pairs_from:
+    if smallest_count(game, reference) < game.near_ties_from:
         return np.inf
     for slot in range(game.active):
         if (
             slot != reference
-            and smallest_count(game, slot) >= game.pairs_from
+            and smallest_count(game, slot) >= game.near_ties_from
             and chance_to_win(game, slot, reference)[0] > RAREST
         ):
             its_mean, its_deviation = log_ratio_spread(game, slot)
@@ -198,7 +198,7 @@ def choose_level(game):
     reference = surest_arm(game)
     mean, deviation = log_ratio_spread(game, reference)
     start = index_of((mean - math.log(game.level)) / deviation)
-    low = np.inf if game.active < game.arms else pair_offset(game, reference, mean, deviation)
+    low = np.inf if game.active < game.arms else near_tie_offset(game, reference, mean, deviation)
     # Descents from where the level stands, from a little above the reference arm (many arms near each other), from a
     # little below it and from far below it, because open rounds, blocks and near ties each have a minimum of their own.
     for descent in range(4 if low < np.inf else 3):

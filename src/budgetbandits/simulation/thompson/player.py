@@ -125,7 +125,7 @@ class Settings:
     largest_dip: float = 0.3  # blocks need the leader's bound below this
     caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
     direct_above: float = 0.37  # above this bound the leader is drawn outright
-    pairs_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
+    near_ties_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
     restless: float = 0.0  # above 0: after this much waste every alarm is set anew, at a level a rounding error away
 
 
@@ -185,7 +185,7 @@ class Run:
             window=settings.first_window, allow_blocks=settings.blocks,
             log_hot=math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf,
             log_largest_dip=math.log(settings.largest_dip), caution=settings.caution,
-            log_direct=math.log(settings.direct_above), pairs_from=settings.pairs_from, restless=settings.restless,
+            log_direct=math.log(settings.direct_above), near_ties_from=settings.near_ties_from, restless=settings.restless,
         )  # fmt: skip
         if isinstance(laws, SampledLaws):
             self._keep_outcomes(arms)

@@ -8,7 +8,7 @@ from __future__ import annotations
 PRICE_ROUND = 45.0  # an open round before anything is drawn
 PRICE_HOT = 45.0  # drawing one hot arm
 PRICE_SKETCH = 25.0  # sketching it, when there are two
-PRICE_PAIR = 350.0  # a stretch of rounds of two hot arms that ends with a look
+PRICE_STRETCH = 350.0  # a stretch of rounds of two hot arms that ends with a look
 PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
 PRICE_POOL = 30.0  # drawing the best of the arms never pulled
 PRICE_OPEN_RING = 110.0  # an alarm in an open round

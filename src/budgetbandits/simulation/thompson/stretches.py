@@ -25,7 +25,7 @@ from budgetbandits.simulation.thompson.near_ties import (
     reach,
 )
 from budgetbandits.simulation.thompson.outcomes import settle_finite
-from budgetbandits.simulation.thompson.prices import PRICE_PAIR
+from budgetbandits.simulation.thompson.prices import PRICE_STRETCH
 
 WIDENED = 1.16  # log(1/(1-x)) <= WIDENED x for x <= 1/4
 FEW = 0.2  # chance of the rarer winner below which its wins are walked through
@@ -35,7 +35,7 @@ FEWEST = 8  # rounds at a time that are worth it
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def may_be_near_tie(game):
-    return game.hot_count == 2 and game.active == game.arms and not game.buffered and game.round >= game.pair_retry
+    return game.hot_count == 2 and game.active == game.arms and not game.buffered and game.round >= game.near_tie_retry
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -62,7 +62,7 @@ def advance_near_tie(game):
         game.left_1 = game.left_2 = 0
         if most >= FEWEST and fresh:
             pulls = whole_pointer(game.pulls_at)
-            game.pair_retry = game.round + (pulls[arm_of(game, first)] + pulls[arm_of(game, second)]) // 64
+            game.near_tie_retry = game.round + (pulls[arm_of(game, first)] + pulls[arm_of(game, second)]) // 64
         # what was left of the last look ahead was too little
         return most >= FEWEST and not fresh
     for slot, count in ((first, won), (second, lost)):
@@ -72,8 +72,8 @@ def advance_near_tie(game):
     game.left_1 -= won
     game.left_2 -= lost
     game.stale = 1
-    game.waste += PRICE_PAIR
-    game.paired += won + lost
+    game.waste += PRICE_STRETCH
+    game.stretched += won + lost
     if high > low:
         look_at_the_tie(game, first, second, low, high)
         return True
