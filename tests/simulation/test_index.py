@@ -7,6 +7,7 @@ fails with probability below 1e-6 (`comparing.FALSE_ALARM`, Bonferroni) if the e
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -70,6 +71,7 @@ def same_games(expected, games) -> bool:
 @pytest.fixture(autouse=True)
 def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A moving floor is played lazily only where there are many arms; tests want it with few, too."""
+    importlib.import_module("budgetbandits.simulation.engines")  # has its own FEW_ARMS, taken over when it is imported
     monkeypatch.setattr(games_module, "FEW_ARMS", 0)
 
 

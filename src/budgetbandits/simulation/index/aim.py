@@ -175,7 +175,7 @@ def sweep_once(game, index, leader, room):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def sweep_on(game, index):
-    """One sweep after the other while they need fewer evaluations a round than the lazy engine did."""
+    """One sweep after the other while they need fewer evaluations per round than the lazy engine did."""
     began, evaluated = game.rounds, game.evaluations
     leader = highest(game, index)
     status = GOING_ON

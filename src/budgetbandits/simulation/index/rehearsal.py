@@ -1,6 +1,6 @@
 """Find out, before a game begins, whether the engines play a policy from outside the package as it is written.
 
-Methods are compared (`library`), extras and index are tried at made-up states (`probing`). And once a process the
+Methods are compared (`library`), extras and index are tried at made-up states (`probing`). And once per process the
 policy is played on short games with outcomes fixed in advance, where each pull of the engine must be one that the
 policy's own `choose` could have named.
 """

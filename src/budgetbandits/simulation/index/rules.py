@@ -97,7 +97,7 @@ def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, 
 
 
 def compiled(index: Callable[..., Any]) -> CompiledIndex:
-    """The compiled index, once a process and for each value of what it reads; `Unsuited` if it cannot be compiled."""
+    """The compiled index, once per process and for each value of what it reads; `Unsuited` if it cannot be compiled."""
     odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     if not isinstance(index, FunctionType) or index.__code__.co_flags & odd or index.__code__.co_kwonlyargcount:
         raise Unsuited("its index is no plain function of numbered arguments")
