@@ -19,7 +19,7 @@ from budgetbandits.simulation.thompson.memory import counts_of, hot_arms, next_a
 from budgetbandits.simulation.thompson.prices import PRICE_BLOCK_RING, PRICE_DIP, PRICE_WINDOW
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def enter_block(game):
     """Open a window for the leader, if a single hot arm is left that hardly ever falls below the level."""
     game.try_blocks = 0
@@ -38,7 +38,7 @@ def enter_block(game):
         refresh_hot_arms(game)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def open_window(game):
     """How many pulls of the leader one bound is good for, and that bound on its chance to fall below the level.
 
@@ -63,7 +63,7 @@ def open_window(game):
     game.log_half = log_shortfall(a, grown_b, grown_c, d, level, 0.5 * tilt, classical) if tilt > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def advance_block(game):
     """Pull the leader up to the next alarm, dip or end of the window; what happens there may be a duel."""
     game.pending_slot = game.leader
@@ -89,7 +89,7 @@ def advance_block(game):
     game.settling = np.int64(game.pending > 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def answer_in_block(game):
     """A cold arm may exceed the level: if it does it challenges the leader, unless that surely draws more."""
     stream = game.stream_at

@@ -14,7 +14,7 @@ from budgetbandits.simulation.thompson.memory import counts_of, decide
 from budgetbandits.simulation.thompson.prices import PRICE_DIP, PRICE_FALLBACK_ARM
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def decide_duel(game):
     """The leader's pulls up to this round are settled now, so its posterior is the one of this round.
 
@@ -46,7 +46,7 @@ def decide_duel(game):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def take_dip(game):
     """The leader's ratio if it falls below the level in this round, else infinite."""
     game.dips += 1
@@ -59,7 +59,7 @@ def take_dip(game):
     return np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def leader_loses(game):
     """Whether the leader, known to be at or above the level, draws less than the rival's ratio.
 

@@ -29,7 +29,7 @@ from budgetbandits.simulation.thompson.prices import PRICE_TANGENT
 NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set anew, and nothing else changes
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def replan(game):
     """Look for a cheaper level; a new one sorts every arm anew."""
     game.plans += 1
@@ -72,7 +72,7 @@ def apply_level(game):
     rebuild(tree, game.base)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def look_at(game, slot, pulls):
     """A cold arm's alarm was set for the posterior it had; a hot one may have cooled down."""
     next_check = whole_pointer(game.next_check_at)

@@ -4,6 +4,9 @@ A `GAME` is one record. Compiled functions take it, and what they decide about, 
 one address, so this costs nothing. Arrays are held by their addresses (`posterior_at` is that of the posterior): the
 player keeps them alive while compiled code runs.
 
+What the loop calls from one place is inlined by Numba (``inline="always"``), which is quicker to compile and to run than
+a call; small functions with several callers are inlined by LLVM (``forceinline=True``); the rest is called.
+
 A slot is a place in the tables of arms that were pulled; `arm_of_slot` says whose. Slots from `active` on are the pool.
 """
 

@@ -28,7 +28,7 @@ from budgetbandits.simulation.thompson.prices import (
 POOL = -2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def open_round(game):
     """Draw every hot arm, answer the alarms; FINISHED when the last game has ended, which only frozen arms can do."""
     if game.stale:
@@ -66,13 +66,13 @@ def open_round(game):
     return SETTLED
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def sketchable(game):
     constants, hot = float_pointer(game.constants_at), hot_arms(game)
     return not game.classical and can_sketch(constants, hot[0]) and can_sketch(constants, hot[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def draw_two(game):
     """(ratio, arm): the better of two hot arms. An infinite ratio says that its size does not matter: it is above the
     level and no alarm rings."""
@@ -97,7 +97,7 @@ def draw_two(game):
     return first, other if uniform(stream) * 2.0 < 1.0 else one
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def draw_all(game, best, winner):
     """(ratio, arm): the best of the hot arms if it is better than this."""
     stream, constants, classical = game.stream_at, float_pointer(game.constants_at), game.classical
@@ -118,7 +118,7 @@ def draw_all(game, best, winner):
     return best, winner
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def answer_alarms(game, best, winner):
     """(ratio, arm): the best of the cold arms whose alarms ring in this round, if it is better than this."""
     while next_alarm(game) == game.round:
@@ -134,7 +134,7 @@ def answer_alarms(game, best, winner):
     return best, winner
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def take_from_pool(game, place):
     """An arm of the pool is pulled for the first time: it gets the next slot, and goes on as a cold one."""
     arm_of_slot = whole_pointer(game.arm_of_slot_at)

@@ -127,7 +127,7 @@ def book(game, arm, slot, count, won, paid):
     learn(game, slot, count, won, paid)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def settle_one(game, arm, slot):
     """Settle one pull of a Bernoulli arm that cannot end a game; False when it might, or the arm is another.
 

@@ -11,7 +11,7 @@ from budgetbandits.simulation.thompson.memory import SETTLED, arm_of, hot_arms, 
 from budgetbandits.simulation.thompson.outcomes import settle_buffered, settle_finite, settle_one
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def settle_pending(game):
     """Draw what the decided pulls bring, and look at the arm anew; SETTLED unless the game stops here."""
     slot = game.pending_slot
@@ -32,7 +32,7 @@ def settle_pending(game):
     return status
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def count_near_tie(game, slot):
     """Count a pull against those that the near tie's bounds cover; when one arm has none left, drop the bounds."""
     if slot == hot_arms(game)[0]:

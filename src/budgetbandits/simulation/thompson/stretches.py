@@ -33,12 +33,12 @@ RAREST = 1e-4  # below this an alarm does as well
 FEWEST = 8  # rounds at a time that are worth it
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def may_be_near_tie(game):
     return game.hot_count == 2 and game.active == game.arms and not game.buffered and game.round >= game.near_tie_retry
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def advance_near_tie(game):
     """Play a stretch of rounds of two hot arms; False when an open round comes next.
 
@@ -82,7 +82,7 @@ def advance_near_tie(game):
     return next_alarm(game) > game.round
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def plan_near_tie(game, first, second):
     """How many pulls of either one look ahead is good for, and how far they may move the chance."""
     game.anchored = 0
@@ -92,7 +92,7 @@ def plan_near_tie(game, first, second):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def look_at_the_tie(game, first, second, low, high):
     """The round that a stretch ended at, whose coin is in [low, high): with the chance as it is now."""
     game.looks += 1
@@ -144,7 +144,7 @@ def plan_stretch(outlook, since, most_1, most_2, most):
     return pulls, rounds, error, per_1, per_2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def play_stretch(game, most):
     """(pulls of the first arm, of the second, low, high): rounds up to one to look at, whose coin is in [low, high).
 
