@@ -13,12 +13,13 @@ from budgetbandits.errors import (
     BadParameter,
     BadState,
     BudgetExhausted,
+    HoldRefused,
     MissingKnowledge,
     NoArmLeft,
-    NotAsked,
     UnknownArm,
 )
 from budgetbandits.learner import Learner
+from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.units import Units, checked_names, positive
@@ -28,27 +29,6 @@ ROUNDING = 1e-9
 """Of the budget: what is left by rounding alone is not money."""
 
 
-class Ask(str):
-    """The name of the arm to pull, which also knows which ask it was, so that each is told once.
-
-    It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
-    """
-
-    __slots__ = ("number",)
-    number: int
-
-    def __new__(cls, arm: str, number: int) -> Ask:
-        ask = super().__new__(cls, arm)
-        ask.number = number
-        return ask
-
-    def __getnewargs__(self) -> tuple[str, int]:  # type: ignore[override]  # asks travel to workers
-        return str(self), self.number
-
-    def __repr__(self) -> str:
-        return f"Ask({str(self)!r}, {self.number})"
-
-
 class Allocation:
     """A budget, named arms in the user's own units, and a policy that decides.
 
@@ -56,8 +36,8 @@ class Allocation:
     to the policy's [0, 1]. ``history`` maps an arm to what is known of it from before, as (pulls, total reward, total
     cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for policies that must know them, in the user's units.
 
-    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game; what
-    it cost is in `spent`, its reward is not in `earned`, as in the paper.
+    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
+    it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
 
     >>> from budgetbandits import BudgetedThompson
     >>> spend = Allocation(BudgetedThompson(), ["search", "social"], budget=20.0, cost_max=2.0, seed=1)
@@ -86,8 +66,7 @@ class Allocation:
         self._number = {name: i for i, name in enumerate(self._names)}
         self._spent = 0.0
         self._earned = 0.0
-        self._next_ask = 0
-        self._open: dict[int, int] = {}
+        self._asks = OpenAsks()
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
         known: dict[str, Any] = {"budget": self._budget / self._units.cost_max}
         if cost_floor is not None:
@@ -120,79 +99,99 @@ class Allocation:
 
     @property
     def spent(self) -> float:
-        """What all told asks have cost."""
+        """All costs that were told."""
         return self._spent
 
     @property
+    def held(self) -> float:
+        """What open asks hold whose cost was not told yet."""
+        return self._asks.held
+
+    @property
     def left(self) -> float:
-        """What is left of the budget; never negative."""
-        return max(self._budget - self._spent, 0.0)
+        """What is left of the budget beside what is held; never negative."""
+        return max(self._budget - self._spent - self._asks.held, 0.0)
 
     @property
     def earned(self) -> float:
-        """The rewards of all told asks but one that overdrew the budget."""
+        """The rewards of the pulls whose cost still fitted the budget when it was told."""
         return self._earned
 
     @property
     def exhausted(self) -> bool:
         """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
-        return self._budget_gone or not self._learner.goes_on
+        return self._budget - self._spent <= self._nothing or not self._learner.goes_on
 
     @property
-    def _budget_gone(self) -> bool:
-        return self._budget - self._spent <= ROUNDING * self._budget
+    def _nothing(self) -> float:
+        """An amount that is no money, only rounding."""
+        return ROUNDING * self._budget
 
     @property
     def pending(self) -> tuple[Ask, ...]:
-        """The asks that were not told yet, oldest first."""
-        return tuple(Ask(self._names[arm], number) for number, arm in self._open.items())
+        """The asks that were not told, or not in full, oldest first."""
+        return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
-        """How often each arm was told, history not counted."""
+        """How often each arm was told in full, history not counted."""
         return dict(zip(self._names, self._told_arms.tolist(), strict=True))
 
     def __repr__(self) -> str:
         return (
             f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
-            f"{len(self._open)} open)"
+            f"{len(self._asks)} open)"
         )
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(self) -> Ask:
-        """The arm to pull next."""
-        if self._budget_gone:
-            raise self._gone("ask")
+    def ask(self, hold: float | bool = False) -> Ask:
+        """The arm to pull next.
+
+        With ``hold`` an amount of money is set aside until the cost is told: True for ``cost_max``, the most that the
+        pull can cost. Nobody else is given what is held; while every ask holds ``cost_max``, no budget is overdrawn.
+        """
+        amount = self._amount(hold)
+        self._check_money(amount)
         arm = self._learner.choose(self._rng)
         if arm is None:
             raise BudgetExhausted(
                 f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                 "add to the budget with top_up() or start a new allocation"
             )
-        ask = Ask(self._names[arm], self._next_ask)
-        self._open[self._next_ask] = arm
-        self._next_ask += 1
-        return ask
+        return Ask(self._names[arm], self._asks.add(arm, amount))
 
-    def tell(self, ask: str, reward: float, cost: float) -> None:
-        """What the pull brought and cost, in the user's units. A plain arm name stands for its oldest open ask."""
+    def tell(self, ask: str, reward: float | None = None, cost: float | None = None) -> None:
+        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+
+        The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
+        arm name stands for its oldest open ask.
+        """
         arm = self._arm(ask)
-        if self._budget_gone:
-            raise self._gone("tell")
-        number = self._open_ask(ask, arm)
-        units = self._units
-        reward, cost = units.reward(reward, ask), units.cost(cost, ask)
-        self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
-        del self._open[number]
-        self._told_arms[arm] += 1
-        if self._spent + cost <= self._budget * (1.0 + ROUNDING):
-            self._earned += reward
-        self._spent += cost
+        if reward is None and cost is None:
+            raise BadParameter(f"neither reward nor cost is given for arm {str(ask)!r}; tell at least one")
+        number = self._asks.find(ask, arm, reward is not None, cost is not None)
+        known, units = self._asks[number], self._units
+        reward = known.reward if reward is None else units.reward(reward, ask)
+        hold, counts, charge = known.hold, known.counts, 0.0
+        if cost is None:
+            cost = known.cost
+        else:
+            cost = charge = units.cost(cost, ask)
+            hold, counts = 0.0, self._spent + charge <= self._budget + self._nothing
+        if reward is None or cost is None:
+            self._asks.put(number, OpenAsk(arm, hold, reward, cost, counts))
+        else:
+            self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
+            self._asks.close(number)
+            self._told_arms[arm] += 1
+            if counts:
+                self._earned += reward
+        self._spent += charge
 
     def forget(self, ask: str) -> None:
-        """Close an ask that was never acted on; nothing is charged or learnt."""
-        del self._open[self._open_ask(ask, self._arm(ask))]
+        """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
+        self._asks.close(self._asks.find(ask, self._arm(ask), reward=True, cost=True))
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -237,8 +236,8 @@ class Allocation:
             "reward_max": self._units.reward_max,
             "spent": self._spent,
             "earned": self._earned,
-            "next_ask": self._next_ask,
-            "open": [[number, arm] for number, arm in self._open.items()],
+            "next_ask": self._asks.next_number,
+            "open": self._asks.to_list(),
             "told": self._told_arms.tolist(),
             **self._learner.to_dict(),
             "generator": self._rng.bit_generator.state,
@@ -276,10 +275,7 @@ class Allocation:
         self._learner = Learner.from_dict(parse_policy(document["policy"]), len(self._names), document)
         self._spent = _not_negative(document, "spent")
         self._earned = _not_negative(document, "earned")
-        self._next_ask = int(document["next_ask"])
-        self._open = {int(number): int(arm) for number, arm in document["open"]}
-        if any(not 0 <= arm < len(self._names) for arm in self._open.values()):
-            raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
+        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
         self._told_arms = np.array(document["told"], dtype=np.int64)
         if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
             raise BadState("'told' is not one count for each arm; restore an undamaged copy")
@@ -296,22 +292,32 @@ class Allocation:
             raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
         return arm
 
-    def _open_ask(self, ask: str, arm: int) -> int:
-        if isinstance(ask, Ask):
-            if self._open.get(ask.number) == arm:
-                return ask.number
-            raise NotAsked(
-                f"ask {ask.number} for arm {ask!s} is not open: it was told or forgotten; tell each ask once"
-            )
-        number = next((number for number, pulled in self._open.items() if pulled == arm), None)
-        if number is None:
-            raise NotAsked(f"no open ask for arm {ask!r}; call ask() first and tell each ask once")
-        return number
+    def _amount(self, hold: float | bool) -> float:
+        """The money that an ask is to hold."""
+        if hold is False:
+            return 0.0
+        amount = self._units.cost_max if hold is True else positive("hold", hold)
+        if amount > self._units.cost_max:
+            raise BadParameter(f"hold is {amount:g}, above cost_max {self._units.cost_max:g}; hold that or less")
+        return amount
 
-    def _gone(self, call: str) -> BudgetExhausted:
-        return BudgetExhausted(
-            f"{call}(): {self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
-        )
+    def _check_money(self, amount: float) -> None:
+        """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
+        unspent, held = self._budget - self._spent, self._asks.held
+        if unspent <= self._nothing:
+            raise BudgetExhausted(
+                f"{self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
+            )
+        if amount > unspent + self._nothing:
+            raise BudgetExhausted(
+                f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up()"
+            )
+        if unspent - held <= self._nothing or amount > unspent - held + self._nothing:
+            raise HoldRefused(
+                "blocked_by_holds",
+                f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
+                "then ask again, or add to the budget with top_up()",
+            )
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))
