@@ -4,6 +4,9 @@ import copy
 import json
 import math
 import pickle
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -25,6 +28,7 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.learner import Learner
 
 ARMS = ["search", "social", "mail"]
 
@@ -461,6 +465,79 @@ def test_a_horizon_ends_an_allocation():
     assert sum(spend.pulls.values()) == 3
     with pytest.raises(BudgetExhausted, match="horizon is over"):
         spend.ask()
+
+
+@pytest.fixture
+def impatient_threads():
+    """Python passes from one thread to the next as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_share_an_allocation(impatient_threads):
+    """Eight threads at once: no ask has two owners, no cost is lost, and what is held is never overdrawn."""
+    spend = fresh(budget=400.0)
+
+    def work(thread):
+        asks = []
+        for turn in range(100):
+            try:
+                ask = spend.ask(hold=True)
+            except HoldRefused:
+                continue
+            asks.append(ask.number)
+            if turn % 10 == 9:
+                assert json.loads(spend.to_json())["version"] == 1
+                pickle.loads(pickle.dumps(spend))
+            spend.tell(ask, cost=0.25)
+            spend.tell(ask, reward=1.0)
+        return asks
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = [number for asks in pool.map(work, range(8)) for number in asks]
+    assert sorted(numbers) == list(range(len(numbers)))
+    assert spend.pending == ()
+    assert (spend.spent, spend.earned, spend.held) == (0.25 * len(numbers), float(len(numbers)), 0.0)
+    assert sum(spend.pulls.values()) == len(numbers) == sum(json.loads(spend.to_json())["state"]["pulls"])
+
+
+def test_the_policy_is_called_by_one_thread_at_a_time(monkeypatch):
+    inside, most = [], []
+
+    def slowed(function):
+        def call(*arguments):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.001)  # lets the others in, if anything does
+            try:
+                return function(*arguments)
+            finally:
+                inside.pop()
+
+        return call
+
+    monkeypatch.setattr(Learner, "choose", slowed(Learner.choose))
+    monkeypatch.setattr(Learner, "learn", slowed(Learner.learn))
+    spend = fresh(budget=1000.0)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: spend.tell(spend.ask(), 1.0, 0.5), range(20)))
+    assert spend.spent == 10.0
+    assert max(most) == 1
+
+
+def test_an_allocation_can_be_pickled_and_copied():
+    spend = fresh()
+    spend.tell(spend.ask(), 1.0, 0.5)
+    ask = spend.ask(hold=True)
+    copies = [pickle.loads(pickle.dumps(spend)), copy.deepcopy(spend), copy.copy(spend)]
+    for each in copies:
+        assert each.to_json() == spend.to_json()
+        each.tell(ask, 1.0, 2.0)
+    assert spend.spent == 0.5
+    spend.tell(ask, 1.0, 2.0)
+    assert {each.to_json() for each in copies} == {spend.to_json()}
 
 
 class Money(RuleBasedStateMachine):

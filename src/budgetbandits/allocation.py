@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +41,8 @@ class Allocation:
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
 
+    Threads may share an allocation: each call is done as a whole before the next one begins.
+
     >>> from budgetbandits import BudgetedThompson
     >>> spend = Allocation(BudgetedThompson(), ["search", "social"], budget=20.0, cost_max=2.0, seed=1)
     >>> while not spend.exhausted:
@@ -60,6 +64,7 @@ class Allocation:
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
     ) -> None:
+        self._lock = threading.RLock()
         self._budget = positive("budget", budget)
         self._units = Units(cost_max, reward_max)
         self._names = checked_names(arms)
@@ -91,7 +96,8 @@ class Allocation:
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that may be chosen; retired ones are left out."""
-        return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
+        with self._lock:
+            return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
 
     @property
     def budget(self) -> float:
@@ -105,12 +111,14 @@ class Allocation:
     @property
     def held(self) -> float:
         """What open asks hold whose cost was not told yet."""
-        return self._asks.held
+        with self._lock:
+            return self._asks.held
 
     @property
     def left(self) -> float:
         """What is left of the budget beside what is held; never negative."""
-        return max(self._budget - self._spent - self._asks.held, 0.0)
+        with self._lock:
+            return max(self._budget - self._spent - self._asks.held, 0.0)
 
     @property
     def earned(self) -> float:
@@ -120,7 +128,8 @@ class Allocation:
     @property
     def exhausted(self) -> bool:
         """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
-        return self._budget - self._spent <= self._nothing or not self._learner.goes_on
+        with self._lock:
+            return self._budget - self._spent <= self._nothing or not self._learner.goes_on
 
     @property
     def _nothing(self) -> float:
@@ -130,18 +139,21 @@ class Allocation:
     @property
     def pending(self) -> tuple[Ask, ...]:
         """The asks that were not told, or not in full, oldest first."""
-        return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
+        with self._lock:
+            return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
         """How often each arm was told in full, history not counted."""
-        return dict(zip(self._names, self._told_arms.tolist(), strict=True))
+        with self._lock:
+            return dict(zip(self._names, self._told_arms.tolist(), strict=True))
 
     def __repr__(self) -> str:
-        return (
-            f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
-            f"{len(self._asks)} open)"
-        )
+        with self._lock:
+            return (
+                f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
+                f"{len(self._asks)} open)"
+            )
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
@@ -151,15 +163,16 @@ class Allocation:
         With ``hold`` an amount of money is set aside until the cost is told: True for ``cost_max``, the most that the
         pull can cost. Nobody else is given what is held; while every ask holds ``cost_max``, no budget is overdrawn.
         """
-        amount = self._amount(hold)
-        self._check_money(amount)
-        arm = self._learner.choose(self._rng)
-        if arm is None:
-            raise BudgetExhausted(
-                f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
-                "add to the budget with top_up() or start a new allocation"
-            )
-        return Ask(self._names[arm], self._asks.add(arm, amount))
+        with self._lock:
+            amount = self._amount(hold)
+            self._check_money(amount)
+            arm = self._learner.choose(self._rng)
+            if arm is None:
+                raise BudgetExhausted(
+                    f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
+                    "add to the budget with top_up() or start a new allocation"
+                )
+            return Ask(self._names[arm], self._asks.add(arm, amount))
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.
@@ -167,82 +180,97 @@ class Allocation:
         The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
         arm name stands for its oldest open ask.
         """
-        arm = self._arm(ask)
-        if reward is None and cost is None:
-            raise BadParameter(f"neither reward nor cost is given for arm {str(ask)!r}; tell at least one")
-        number = self._asks.find(ask, arm, reward is not None, cost is not None)
-        known, units = self._asks[number], self._units
-        reward = known.reward if reward is None else units.reward(reward, ask)
-        hold, counts, charge = known.hold, known.counts, 0.0
-        if cost is None:
-            cost = known.cost
-        else:
-            cost = charge = units.cost(cost, ask)
-            hold, counts = 0.0, self._spent + charge <= self._budget + self._nothing
-        if reward is None or cost is None:
-            self._asks.put(number, OpenAsk(arm, hold, reward, cost, counts))
-        else:
-            self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
-            self._asks.close(number)
-            self._told_arms[arm] += 1
-            if counts:
-                self._earned += reward
-        self._spent += charge
+        with self._lock:
+            arm = self._arm(ask)
+            if reward is None and cost is None:
+                raise BadParameter(f"neither reward nor cost is given for arm {str(ask)!r}; tell at least one")
+            number = self._asks.find(ask, arm, reward is not None, cost is not None)
+            known, units = self._asks[number], self._units
+            reward = known.reward if reward is None else units.reward(reward, ask)
+            hold, counts, charge = known.hold, known.counts, 0.0
+            if cost is None:
+                cost = known.cost
+            else:
+                cost = charge = units.cost(cost, ask)
+                hold, counts = 0.0, self._spent + charge <= self._budget + self._nothing
+            if reward is None or cost is None:
+                self._asks.put(number, OpenAsk(arm, hold, reward, cost, counts))
+            else:
+                self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
+                self._asks.close(number)
+                self._told_arms[arm] += 1
+                if counts:
+                    self._earned += reward
+            self._spent += charge
 
     def forget(self, ask: str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
-        self._asks.close(self._asks.find(ask, self._arm(ask), reward=True, cost=True))
+        with self._lock:
+            self._asks.close(self._asks.find(ask, self._arm(ask), reward=True, cost=True))
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
     def top_up(self, amount: float) -> None:
         """Add to the budget. A policy that planned with the old one is told the new one."""
-        self._budget += positive("amount", amount)
-        self._learner.new_budget(self._budget / self._units.cost_max)
+        with self._lock:
+            self._budget += positive("amount", amount)
+            self._learner.new_budget(self._budget / self._units.cost_max)
 
     def add_arm(self, name: str, *, history: tuple[int, float, float] | None = None, cost: float | None = None) -> None:
         """A new arm, from the next ask on; ``cost`` is for policies that must know the costs."""
-        checked_names([*self._names, name], fewest=1)
-        known_cost = None
-        if "costs" in self._learner.state.known:
-            if cost is None:
-                raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
-            known_cost = self._units.known_cost(name, {name: cost})
-        past = None if history is None else self._units.past(name, history)
-        self._number[name] = self._learner.add(known_cost)
-        self._told_arms = np.append(self._told_arms, 0)
-        self._names.append(name)
-        if past is not None:
-            self._learner.recall(self._number[name], *past)
+        with self._lock:
+            checked_names([*self._names, name], fewest=1)
+            known_cost = None
+            if "costs" in self._learner.state.known:
+                if cost is None:
+                    raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
+                known_cost = self._units.known_cost(name, {name: cost})
+            past = None if history is None else self._units.past(name, history)
+            self._number[name] = self._learner.add(known_cost)
+            self._told_arms = np.append(self._told_arms, 0)
+            self._names.append(name)
+            if past is not None:
+                self._learner.recall(self._number[name], *past)
 
     def retire(self, name: str) -> None:
         """Never choose this arm again; its open asks can still be told."""
-        arm, active = self._arm(name), self._learner.state.active
-        if active.sum() == 1 and active[arm]:
-            raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
-        self._learner.retire(arm)
+        with self._lock:
+            arm, active = self._arm(name), self._learner.state.active
+            if active.sum() == 1 and active[arm]:
+                raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
+            self._learner.retire(arm)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """Everything, as versioned JSON: `from_json` goes on bit for bit."""
-        document = {
-            "format": "budgetbandits-allocation",
-            "version": VERSION,
-            "policy": self.policy.spec,
-            "arms": self._names,
-            "budget": self._budget,
-            "cost_max": self._units.cost_max,
-            "reward_max": self._units.reward_max,
-            "spent": self._spent,
-            "earned": self._earned,
-            "next_ask": self._asks.next_number,
-            "open": self._asks.to_list(),
-            "told": self._told_arms.tolist(),
-            **self._learner.to_dict(),
-            "generator": self._rng.bit_generator.state,
-        }
-        return json.dumps(_without_infinity(document), allow_nan=False)
+        with self._lock:
+            document = {
+                "format": "budgetbandits-allocation",
+                "version": VERSION,
+                "policy": self.policy.spec,
+                "arms": self._names,
+                "budget": self._budget,
+                "cost_max": self._units.cost_max,
+                "reward_max": self._units.reward_max,
+                "spent": self._spent,
+                "earned": self._earned,
+                "next_ask": self._asks.next_number,
+                "open": self._asks.to_list(),
+                "told": self._told_arms.tolist(),
+                **self._learner.to_dict(),
+                "generator": self._rng.bit_generator.state,
+            }
+            return json.dumps(_without_infinity(document), allow_nan=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: everything but the lock, as it was at one moment."""
+        with self._lock:
+            return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_lock"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.RLock()
 
     @classmethod
     def from_json(cls, text: str) -> Allocation:
@@ -268,6 +296,7 @@ class Allocation:
     @classmethod
     def _restored(cls, document: dict[str, Any]) -> Allocation:
         self = cls.__new__(cls)
+        self._lock = threading.RLock()
         self._budget = positive("budget", document["budget"])
         self._units = Units(document["cost_max"], document["reward_max"])
         self._names = checked_names(document["arms"])
@@ -303,16 +332,17 @@ class Allocation:
 
     def _check_money(self, amount: float) -> None:
         """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
-        unspent, held = self._budget - self._spent, self._asks.held
-        if unspent <= self._nothing:
+        unspent, held, nothing = self._budget - self._spent, self._asks.held, self._nothing
+        if unspent <= nothing:
             raise BudgetExhausted(
                 f"{self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
             )
-        if amount > unspent + self._nothing:
+        if amount > unspent + nothing:
             raise BudgetExhausted(
                 f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up()"
             )
-        if unspent - held <= self._nothing or amount > unspent - held + self._nothing:
+        free = unspent - held
+        if free <= nothing or amount > free + nothing:
             raise HoldRefused(
                 "blocked_by_holds",
                 f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
