@@ -74,6 +74,34 @@ def test_money_is_never_cut_off_in_the_list(say):
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
+def test_small_money_is_shown_as_it_is(say, tmp_path):
+    say("campaign", "create", "llm", "--budget", "0.05", "--arm", "small=0.00005", "--arm", "large=0.0004")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("llm", "one").decision, cost=0.000021, reward=0.04)
+        held = Engine(store).decide("llm", "two").hold
+    shown, listed = say("campaign", "show", "llm"), say("campaign", "list")
+    left = 0.05 - 0.000021 - held
+    assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
+    assert re.search(r"small +0.00005 ", shown)
+    assert re.search(r" 0.000021 +0.04 +1,905", shown)
+    assert re.search(rf"llm +active +0.050000 +0.000021 +{held:.6f} +{left:.6f} +0.000000", listed)
+    assert max(len(line) for line in (shown + listed).splitlines()) <= 80
+
+
+def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
+    arms = ["--arm", "gpt-4.1-mini-2025-04-14=12345.67", "--arm", "claude-opus-4-with-thinking=98765.43"]
+    say("campaign", "create", "x" * 60, "--budget", "123456789.25", *arms)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0)
+    shown, listed = say("campaign", "show", "x" * 60), say("campaign", "list")
+    for said in (shown, listed):
+        assert "budget 123,456,789.250000  spent 0.000021  held 0.000000\n" in said
+        assert "left 123,456,789.249979  overrun 0.000000\n" in said
+        assert max(len(line) for line in said.splitlines()) <= 80
+    assert "12,345.67" in shown
+    assert "…" not in shown + listed
+
+
 def test_terms(say):
     say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
     said = say("campaign", "show", "ads")
