@@ -232,6 +232,22 @@ def test_batches(service, campaign):
     assert service("GET", campaign).json()["status"] == "frozen"
 
 
+def test_a_reward_out_of_range_says_that_its_cost_is_booked(service, campaign):
+    made = [service("POST", f"{campaign}/decisions", {}, Idempotency_Key=key).json() for key in ("one", "two", "three")]
+    path = f"{campaign}/decisions/{made[0]['decision']}/feedback"
+    refused = service("POST", path, {"cost": 0.25, "reward": 7})
+    assert (refused.status_code, refused.json()["title"]) == (422, "RewardOutOfRange")
+    assert "the cost that came with it is booked" in refused.json()["detail"]
+    outcomes = {"outcomes": [{"decision": made[1]["decision"], "cost": 0.25, "reward": -1}]}
+    told = service("POST", f"{campaign}/feedback", outcomes).json()["results"][0]
+    assert "is booked" in told["problem"]["detail"]
+    endless = '{"cost": 0.25, "reward": 1e999}'
+    path = f"{campaign}/decisions/{made[2]['decision']}/feedback"
+    assert service("POST", path, content=endless).status_code == 422
+    view = service("GET", campaign).json()
+    assert (view["spent"], view["held"], view["status"]) == (0.75, 0.0, "active")
+
+
 def test_an_overrun_is_told_counted_and_freezes(service, campaign):
     made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
     told = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
