@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import signal
+import socket
 import sqlite3
 from dataclasses import replace
 
@@ -230,6 +231,21 @@ def test_batches(service, campaign):
     over = [{"decision": ids[1], "cost": 1.75, "reward": 0}]
     assert service("POST", f"{campaign}/feedback", {"outcomes": over}).json()["results"][0]["overrun"] >= 0.75
     assert service("GET", campaign).json()["status"] == "frozen"
+
+
+@pytest.mark.parametrize("path", ["/v1/campaigns/", "/v1/campaigns/ads/decisions/", "/healthz/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_nobody_is_sent_to_another_host(service, campaign, method, path):
+    answer = service(method, path, {} if method == "POST" else None, Host="elsewhere.example")
+    assert answer.status_code in (404, 405)
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [("0" * 5000, 200), ("0" * 5000 + "1", 200), ("9" * 5000, 413), ("²", 413)]
+)
+def test_lengths_that_are_long_themselves(service, length, status):
+    assert service("GET", "/healthz", Content_Length=length.encode()).status_code == status
 
 
 def test_a_reward_out_of_range_says_that_its_cost_is_booked(service, campaign):
@@ -473,3 +489,17 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     process.wait(timeout=20)
     assert "shown this once" not in said.read_text()
     assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]
+
+
+def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):
+    port = free_port()
+    process = serving(tmp_path, port)
+    upgrade = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    upgrade += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as left_open:
+        left_open.sendall(upgrade.encode())
+        answer = left_open.recv(100)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert "request failed" not in (tmp_path / "said").read_text()

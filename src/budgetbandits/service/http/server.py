@@ -56,8 +56,9 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         log.info("serving", host=host, port=port)
         try:
             config = uvicorn.Config(
-                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN
-            )
+                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
+                ws="none",  # a WebSocket left open would keep the server from ending as it should
+            )  # fmt: skip
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             stop.set()
