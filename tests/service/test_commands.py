@@ -1,5 +1,6 @@
 """The commands for operators, on a store that a server could be using at the same time."""
 
+import csv
 import json
 import re
 
@@ -100,6 +101,20 @@ def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
         assert max(len(line) for line in said.splitlines()) <= 80
     assert "12,345.67" in shown
     assert "…" not in shown + listed
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
+    say("campaign", "create", "ads", "--budget", "5", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).decide("ads", begins + "cmd|' /C calc'!A0")
+    say("campaign", "export", "ads", "made.csv")
+    say("campaign", "export", "ads", "made.parquet")
+    with open("made.csv", newline="") as file:
+        row = next(csv.DictReader(file))
+    assert row["key"] == "'" + begins + "cmd|' /C calc'!A0"
+    assert row["arm"] in ("'=1+1", "'@SUM(A1)")
+    assert polars.read_parquet("made.parquet")["key"][0] == row["key"][1:]  # which computes nothing
 
 
 def test_terms(say):

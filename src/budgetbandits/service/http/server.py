@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 import socket
-import sys
 import threading
 import time
-from typing import Any
 
 import structlog
 import uvicorn
@@ -18,6 +15,7 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.base import Store
@@ -78,30 +76,6 @@ def _listening(host: str, port: int) -> socket.socket:
         raise BadParameter(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
         ) from None
-
-
-def write_logs() -> None:
-    """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
-    person = sys.stderr.isatty()
-    shared: list[Any] = [
-        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.StackInfoRenderer(),
-    ]  # fmt: skip
-    if not person:
-        shared.append(structlog.processors.format_exc_info)
-    words = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    last = words if person else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-    )
-    # the libraries' own log entries go the same way
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
