@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
@@ -81,7 +82,7 @@ class KeyRing:
             raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
         if known.campaign and campaign is None:
             raise NotAllowed("this key is for one campaign only; use one that is for all", known=True)
-        if known.campaign and campaign not in known.campaign:
+        if known.campaign and normal(campaign or "") not in known.campaign:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
         return key
 
