@@ -233,6 +233,16 @@ def test_batches(service, campaign):
     assert service("GET", campaign).json()["status"] == "frozen"
 
 
+@pytest.mark.parametrize("content", ["{", "[" * 500, '{"name": 5, "unknown": 1}'])
+@pytest.mark.parametrize("path", ["/v1/campaigns", "/v1/campaigns/ads/top-up", "/v1/campaigns/ads/arms"])
+def test_the_key_is_checked_before_the_body_is_read(service, campaign, path, content):
+    reader = make_key(service.store, ["read"], 0.0)
+    for key, status in (("bb_no_key", 401), (reader, 403), (service.admin, 422)):
+        answer = service("POST", path, content=content, key=key)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
 @pytest.mark.parametrize("path", ["/v1/campaigns/", "/v1/campaigns/ads/decisions/", "/healthz/"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_nobody_is_sent_to_another_host(service, campaign, method, path):

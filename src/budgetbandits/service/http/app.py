@@ -32,7 +32,8 @@ def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> 
         exception_handlers=HANDLERS, redirect_slashes=False,
     )  # fmt: skip
     operators.state.service = service
-    operators.include_router(operator_routes.routes)
+    for routes in (operator_routes.anyone, operator_routes.read, operator_routes.admin):
+        operators.include_router(routes)
     worker_routes.document(operators)
     # no redirects: they would lead wherever the header Host says
     # what workers' routes do not answer, a method that is not POST for example, is FastAPI's as well
