@@ -45,13 +45,16 @@ def serve_command(
     store: Address = DATABASE,
     host: Annotated[str, typer.Option(help="Where to listen; this machine alone unless told otherwise.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Where the first admin key goes; if not said, to the screen, if there is one.")
+    ] = None,
 ) -> None:
-    """Serve campaigns over HTTP; the first time, prints the admin key."""
+    """Serve campaigns over HTTP; the first time, makes an admin key."""
     try:
         from budgetbandits.service.http.server import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    serve(store, host, port, _public(store))
+    serve(store, host, port, _public(store), key_file)
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------

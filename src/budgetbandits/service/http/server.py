@@ -6,7 +6,7 @@ import gc
 import signal
 import socket
 import threading
-import time
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -14,11 +14,10 @@ import uvicorn
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
-from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import Store
 
 EXPIRE_EVERY = 1.0
 FINISH_WITHIN = 10
@@ -27,23 +26,14 @@ FINISH_WITHIN = 10
 log = structlog.get_logger("budgetbandits")
 
 
-def first_key(store: Store) -> str | None:
-    """A key with scope admin if the store has no keys at all, else None."""
-    if store.read(lambda tx: tx.keys()):
-        return None
-    return make_key(store, ["admin"], time.time())
-
-
-def serve(address: str, host: str, port: int, name: str) -> None:
+def serve(address: str, host: str, port: int, name: str, key_file: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
     # before anything is opened, and before a key is shown that scrolls away
     with _listening(host, port) as listener, open_store(address) as store:
-        key = first_key(store)
+        hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
-        if key is not None:
-            print(f"The admin key, shown this once: {key}", flush=True)
         engine, stop = Engine(store), threading.Event()
         metrics = Metrics(engine)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
