@@ -150,6 +150,25 @@ def test_mistakes_have_remedies(say, tmp_path, words, message):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("words", [["serve"], ["campaign", "list"], ["key", "list"]])
+@pytest.mark.parametrize(
+    "address", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?password=s3cret"]
+)
+def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
+    result = CliRunner().invoke(app, [*words, "--store", address])
+    assert "set PGPASSWORD or PGPASSFILE" in str(result.exception)
+    assert "s3cret" not in str(result.exception) + result.output
+
+
+def test_a_password_in_the_environment_is_used(monkeypatch):
+    given = []
+    monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
+    address = "postgresql://me:s3cret@127.0.0.1:1/x"
+    CliRunner().invoke(app, ["serve"], env={"BUDGETBANDITS_STORE": address})
+    assert given[0] == address
+    assert "s3cret" not in given[3]  # what the server says it serves
+
+
 def test_keys(say, tmp_path):
     say(*ADS)
     key = say("key", "create", "--scope", "decide", "--scope", "feedback", "--campaign", "ads").strip()

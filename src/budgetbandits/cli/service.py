@@ -15,7 +15,7 @@ from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 from rich.console import Console
@@ -29,10 +29,27 @@ if TYPE_CHECKING:  # the service takes a quarter of a second to import, which ot
     from budgetbandits.service.engine import Engine
     from budgetbandits.service.stores.base import Store
 
+
+def _without_password(context: typer.Context, store: str) -> str:
+    """The store's address, if it gives no password away: every user of a machine may list its processes."""
+    source = context.get_parameter_source("store")
+    if source is not None and source.name == "COMMANDLINE" and "://" in store:
+        address = urlsplit(store)
+        if address.password is not None or "password" in parse_qs(address.query):
+            raise BadParameter(
+                "--store has a password, which the list of processes shows to everybody; leave it out and set "
+                "PGPASSWORD or PGPASSFILE, or set BUDGETBANDITS_STORE to the whole address instead"
+            )
+    return store
+
+
 Address = Annotated[
     str,
-    typer.Option("--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres)."),
-]
+    typer.Option(
+        "--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres).",
+        callback=_without_password,
+    ),
+]  # fmt: skip
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
