@@ -106,10 +106,16 @@ def server(store: str) -> Iterator[str]:
     """A server of its own on an empty store; gives the admin key."""
     start = "from budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(PORT)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            [*command, "--key-file", f"{folder}/key"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process,
+    ):
         assert process.stdout is not None
         try:
-            key = next(line.split()[-1] for line in process.stdout if "admin key" in line)
+            next(line for line in process.stdout if "admin key" in line)
+            key = Path(folder, "key").read_text().strip()
             for _ in range(100):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import httpx
 
@@ -27,7 +28,8 @@ def service():
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         try:
-            key = next(line.split()[-1] for line in server.stdout if "admin key" in line)
+            next(line for line in server.stdout if "admin key" in line)
+            key = (Path(folder) / "budgetbandits-admin.key").read_text().strip()
             address = f"http://127.0.0.1:{port}"
             while True:
                 with contextlib.suppress(httpx.TransportError):

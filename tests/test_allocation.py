@@ -4,6 +4,9 @@ import copy
 import json
 import math
 import pickle
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,19 +14,21 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from budgetbandits import Allocation, Ask, BudgetedThompson, parse_policy
+from budgetbandits import POLICIES, Allocation, Ask, BudgetedThompson, parse_policy
 from budgetbandits.errors import (
     BadParameter,
     BadState,
     BudgetBanditsError,
     BudgetExhausted,
     CostOutOfRange,
+    HoldRefused,
     MissingKnowledge,
     NoArmLeft,
     NotAsked,
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.learner import Learner
 
 ARMS = ["search", "social", "mail"]
 
@@ -104,7 +109,11 @@ BAD_CALLS = {
     "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "above cost_max"),
     "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; raise reward_max"),
     "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "not a number"),
-    "nothing for a reward": (lambda s, a: s.tell(a, None, 1.0), RewardOutOfRange, "not a number"),
+    "nothing told": (lambda s, a: s.tell(a), BadParameter, "neither reward nor cost"),
+    "a hold above cost_max": (lambda s, a: s.ask(hold=2.5), BadParameter, "above cost_max 2"),
+    "a hold of nothing": (lambda s, a: s.ask(hold=0), BadParameter, "hold is 0; use a positive"),
+    "a negative hold": (lambda s, a: s.ask(hold=-1.0), BadParameter, "hold is -1"),
+    "a hold in words": (lambda s, a: s.ask(hold="all"), BadParameter, "hold is 'all'"),
     "an ask of another": (lambda s, a: s.tell(Ask(str(a), 99), 1.0, 1.0), NotAsked, "ask 99"),
     "an arm of another": (
         lambda s, a: s.tell(Ask(next(n for n in ARMS if n != a), a.number), 1.0, 1.0),
@@ -157,19 +166,133 @@ def test_telling_twice_is_refused():
     assert spend.to_json() == before
 
 
-def test_after_exhaustion_nothing_goes_until_a_top_up():
+def test_after_exhaustion_nothing_is_asked_until_a_top_up():
     spend = fresh(budget=2.0)
     late, last = spend.ask(), spend.ask()
     spend.tell(last, 1.0, 2.0)
     before = spend.to_json()
     with pytest.raises(BudgetExhausted, match="top_up"):
         spend.ask()
-    with pytest.raises(BudgetExhausted, match="top_up"):
-        spend.tell(late, 1.0, 0.5)
     assert spend.to_json() == before
     spend.top_up(5.0)
     spend.tell(late, 1.0, 0.5)
     assert (spend.spent, spend.budget) == (2.5, 7.0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_told_after_exhaustion_is_booked(policy):
+    """Fifty calls in flight on a budget of 1.00: all were made, so all were paid for."""
+    known = {"costs": dict.fromkeys(ARMS, 0.05), "cost_floor": 0.01}
+    spend = fresh(policy, budget=1.0, cost_max=0.1, **known)
+    asks = []
+    while len(asks) < 50 and not spend.exhausted:
+        asks.append(spend.ask())
+    for ask in asks:
+        spend.tell(ask, 1.0, 0.0625)
+    assert len(asks) == 50
+    assert spend.exhausted
+    assert spend.spent == 50 * 0.0625
+    assert spend.earned == 16.0  # what fitted the budget, as in the paper
+    assert sum(spend.pulls.values()) == 50
+    assert spend.left == 0.0
+
+
+def test_a_late_pull_that_cost_nothing_is_earned_if_the_budget_was_not_overdrawn():
+    spend = fresh(budget=2.0)
+    free, last, too_late, over = (spend.ask() for _ in range(4))
+    spend.tell(last, 1.0, 2.0)
+    spend.tell(free, 1.0, 0.0)
+    assert (spend.earned, spend.spent) == (2.0, 2.0)
+    spend.tell(over, 1.0, 0.5)
+    spend.tell(too_late, 1.0, 0.0)
+    assert (spend.earned, spend.spent) == (2.0, 2.5)
+
+
+def test_holds_keep_the_budget():
+    spend = fresh(budget=5.0)
+    first, second = spend.ask(hold=True), spend.ask(hold=1.5)
+    assert (spend.held, spend.left, spend.spent) == (3.5, 1.5, 0.0)
+    before = spend.to_json()
+    with pytest.raises(HoldRefused, match=r"hold 3\.5 of the 5 left; tell what one of them cost") as refused:
+        spend.ask(hold=True)
+    assert refused.value.reason == "blocked_by_holds"
+    assert spend.to_json() == before
+    third = spend.ask(hold=1.5)  # to the cent
+    with pytest.raises(HoldRefused, match="forget"):
+        spend.ask()  # nothing is left for an ask without a hold either
+    assert not spend.exhausted
+    spend.tell(first, reward=1.0, cost=0.5)
+    assert (spend.held, spend.left, spend.spent) == (3.0, 1.5, 0.5)
+    spend.forget(second)
+    assert (spend.held, spend.left) == (1.5, 3.0)
+    spend.tell(third, cost=1.5)
+    assert (spend.held, spend.left, spend.spent) == (0.0, 3.0, 2.0)
+
+
+def test_a_hold_that_can_never_be_paid_says_so():
+    spend = fresh(budget=3.0)
+    spend.tell(spend.ask(hold=True), 1.0, 2.0)
+    with pytest.raises(BudgetExhausted, match=r"1 left, 2 to be held; hold less"):
+        spend.ask(hold=True)
+    spend.tell(spend.ask(hold=1), 1.0, 1.0)  # the number 1 is an amount
+    assert spend.exhausted
+
+
+def test_sums_of_holds_are_exact():
+    spend = fresh(budget=0.3, cost_max=0.1)
+    for _ in range(3):
+        asks = [spend.ask(hold=0.1) for _ in range(3)]  # 0.1 + 0.1 + 0.1 is more than 0.3 in floats
+        for ask in asks:
+            spend.forget(ask)
+    assert spend.held == 0.0
+
+
+@pytest.mark.parametrize("first", ["cost", "reward"])
+def test_cost_and_reward_come_one_by_one(first):
+    spend, other = fresh(), fresh()
+    ask, same = spend.ask(hold=True), other.ask()
+    parts = {"cost": 0.5, "reward": 3.0}
+    spend.tell(ask, **{first: parts.pop(first)})
+    assert spend.pending == (ask,)
+    assert spend.pulls[ask] == 0
+    assert (spend.spent, spend.held, spend.earned) == ((0.5, 0.0, 0.0) if first == "cost" else (0.0, 2.0, 0.0))
+    spend = Allocation.from_json(spend.to_json())
+    before = spend.to_json()
+    with pytest.raises(NotAsked, match=f"the {first} of ask 0 .* was told before; tell its"):
+        spend.tell(ask, **{first: 1.0})
+    with pytest.raises(NotAsked, match="was told before"):
+        spend.tell(ask, reward=1.0, cost=1.0)
+    with pytest.raises(NotAsked, match="was told before"):
+        spend.forget(ask)
+    assert spend.to_json() == before
+    spend.tell(ask, **parts)
+    other.tell(same, reward=3.0, cost=0.5)
+    assert (spend.spent, spend.earned, spend.held, spend.pending) == (0.5, 3.0, 0.0, ())
+    assert spend.to_json() == other.to_json()  # learnt the same, with the same randomness
+
+
+def test_a_reward_is_earned_if_its_cost_was_told_in_time():
+    spend = fresh(budget=3.0)
+    in_time, over = spend.ask(), spend.ask()
+    spend.tell(in_time, cost=2.0)
+    spend.tell(over, cost=2.0)
+    spend = Allocation.from_json(spend.to_json())
+    spend.tell(over, reward=4.0)
+    spend.tell(in_time, reward=1.0)
+    assert (spend.earned, spend.spent) == (1.0, 4.0)
+
+
+def test_a_plain_name_stands_for_the_oldest_ask_that_lacks_what_is_told():
+    spend = fresh(budget=100.0)
+    name = str(spend.ask())
+    while [str(ask) for ask in spend.pending].count(name) < 2:
+        spend.ask()
+    first, second = [ask for ask in spend.pending if ask == name][:2]
+    spend.tell(name, cost=0.5)
+    spend.tell(name, cost=1.0)
+    spend.tell(name, reward=3.0)
+    assert first.number not in [ask.number for ask in spend.pending]
+    assert second.number in [ask.number for ask in spend.pending]
 
 
 def test_a_forgotten_ask_costs_nothing():
@@ -283,6 +406,12 @@ def damaged(change):
         (damaged(lambda d: d.update(spent=-5)), "spent"),
         (damaged(lambda d: d.update(spent=math.nan)), "spent"),
         (damaged(lambda d: d.update(open=[[0, 7]])), "open ask"),
+        (damaged(lambda d: d.update(open=[[0, 1]])), "open ask 0"),  # none was made
+        (damaged(lambda d: d.update(open=[[0, 1, {"hold": 99.0}]], next_ask=1)), "open ask 0"),
+        (damaged(lambda d: d.update(open=[[0, 1, {"cost": -1.0}]], next_ask=1)), "open ask 0"),
+        (damaged(lambda d: d.update(open=[[0, 1, {"cost": 1.0, "reward": 1.0}]], next_ask=1)), "open ask 0"),
+        (damaged(lambda d: d.update(open=[[0, 1], [0, 2]], next_ask=1)), "open ask 0"),
+        (damaged(lambda d: d.update(open=[[0, 1, {"price": 1.0}]], next_ask=1)), "damaged"),
         (damaged(lambda d: d.update(told=[1])), "told"),
         (damaged(lambda d: d["state"].update(successes=[[-3, 1, 1], [1, 1, 1]])), "negative count"),
         (damaged(lambda d: d["state"].update(pulls=[10**30, 0, 0])), "damaged"),
@@ -338,37 +467,135 @@ def test_a_horizon_ends_an_allocation():
         spend.ask()
 
 
+@pytest.fixture
+def impatient_threads():
+    """Python passes from one thread to the next as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_share_an_allocation(impatient_threads):
+    """Eight threads at once: no ask has two owners, no cost is lost, and what is held is never overdrawn."""
+    spend = fresh(budget=400.0)
+
+    def work(thread):
+        asks = []
+        for turn in range(100):
+            try:
+                ask = spend.ask(hold=True)
+            except HoldRefused:
+                continue
+            asks.append(ask.number)
+            if turn % 10 == 9:
+                assert json.loads(spend.to_json())["version"] == 1
+                pickle.loads(pickle.dumps(spend))
+            spend.tell(ask, cost=0.25)
+            spend.tell(ask, reward=1.0)
+        return asks
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = [number for asks in pool.map(work, range(8)) for number in asks]
+    assert sorted(numbers) == list(range(len(numbers)))
+    assert spend.pending == ()
+    assert (spend.spent, spend.earned, spend.held) == (0.25 * len(numbers), float(len(numbers)), 0.0)
+    assert sum(spend.pulls.values()) == len(numbers) == sum(json.loads(spend.to_json())["state"]["pulls"])
+
+
+def test_the_policy_is_called_by_one_thread_at_a_time(monkeypatch):
+    inside, most = [], []
+
+    def slowed(function):
+        def call(*arguments):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.001)  # lets the others in, if anything does
+            try:
+                return function(*arguments)
+            finally:
+                inside.pop()
+
+        return call
+
+    monkeypatch.setattr(Learner, "choose", slowed(Learner.choose))
+    monkeypatch.setattr(Learner, "learn", slowed(Learner.learn))
+    spend = fresh(budget=1000.0)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: spend.tell(spend.ask(), 1.0, 0.5), range(20)))
+    assert spend.spent == 10.0
+    assert max(most) == 1
+
+
+def test_an_allocation_can_be_pickled_and_copied():
+    spend = fresh()
+    spend.tell(spend.ask(), 1.0, 0.5)
+    ask = spend.ask(hold=True)
+    copies = [pickle.loads(pickle.dumps(spend)), copy.deepcopy(spend), copy.copy(spend)]
+    for each in copies:
+        assert each.to_json() == spend.to_json()
+        each.tell(ask, 1.0, 2.0)
+    assert spend.spent == 0.5
+    spend.tell(ask, 1.0, 2.0)
+    assert {each.to_json() for each in copies} == {spend.to_json()}
+
+
 class Money(RuleBasedStateMachine):
     """Any sequence of calls, against a few lines of bookkeeping; saved and restored in between."""
 
     def __init__(self):
         super().__init__()
-        self.spend = fresh(budget=20.0)
+        self.spend = fresh(budget=10.0)
         self.spent = self.earned = 0.0
-        self.budget = 20.0
-        self.open = []
+        self.budget = 10.0
+        self.open = {}  # by number: the ask, what it holds, what was told, whether its reward counts
         self.names = list(ARMS)
+        self.all_held = True
 
-    @rule()
-    def ask(self):
-        if self.spent >= self.budget:
-            with pytest.raises(BudgetExhausted):
-                self.spend.ask()
+    def held(self):
+        return sum(each["hold"] for each in self.open.values())
+
+    @rule(hold=st.sampled_from([False, True, True, 0.5]))
+    def ask(self, hold):
+        amount = 2.0 if hold is True else float(hold)
+        left = self.budget - self.spent
+        error = BudgetExhausted if left <= 0.0 or amount > left else HoldRefused
+        if left - self.held() > 0.0 and amount <= left - self.held():
+            ask = self.spend.ask(hold=hold)
+            self.open[ask.number] = {"ask": ask, "hold": amount, "counts": True}
+            self.all_held = self.all_held and hold is True
         else:
-            self.open.append(self.spend.ask())
+            with pytest.raises(error):
+                self.spend.ask(hold=hold)
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), reward=st.sampled_from([0.0, 1.0, 4.0]), cost=st.sampled_from([0.0, 0.5, 2.0]))
-    def tell(self, data, reward, cost):
-        ask = data.draw(st.sampled_from(self.open))
-        if self.spent >= self.budget:
-            with pytest.raises(BudgetExhausted):
-                self.spend.tell(ask, reward, cost)
+    @rule(data=st.data(), parts=st.sampled_from([("reward", "cost"), ("reward",), ("cost",)]))
+    def tell(self, data, parts):
+        each = self.open[data.draw(st.sampled_from(sorted(self.open)))]
+        told = {part: data.draw(st.sampled_from([0.0, 0.5, 2.0])) for part in parts}
+        if told.keys() & each.keys():
+            with pytest.raises(NotAsked):
+                self.spend.tell(each["ask"], **told)
             return
-        self.spend.tell(ask, reward, cost)
-        self.open = [other for other in self.open if other.number != ask.number]  # asks of one arm compare equal
-        self.earned += reward if self.spent + cost <= self.budget else 0.0
-        self.spent += cost
+        self.spend.tell(each["ask"], **told)
+        each.update(told)
+        if "cost" in told:
+            each |= {"hold": 0.0, "counts": self.spent + told["cost"] <= self.budget}
+            self.spent += told["cost"]
+        if "cost" in each and "reward" in each:
+            self.earned += each["reward"] if each["counts"] else 0.0
+            del self.open[each["ask"].number]
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def forget(self, data):
+        each = self.open[data.draw(st.sampled_from(sorted(self.open)))]
+        if "cost" in each or "reward" in each:
+            with pytest.raises(NotAsked):
+                self.spend.forget(each["ask"])
+        else:
+            self.spend.forget(each["ask"])
+            del self.open[each["ask"].number]
 
     @rule(data=st.data(), cost=st.one_of(st.just(math.nan), st.floats(2.001), st.floats(max_value=-1e-9)))
     def tell_nonsense(self, data, cost):
@@ -398,8 +625,11 @@ class Money(RuleBasedStateMachine):
     @invariant()
     def the_books_agree(self):
         assert (self.spend.spent, self.spend.earned, self.spend.budget) == (self.spent, self.earned, self.budget)
-        assert sorted(a.number for a in self.spend.pending) == sorted(a.number for a in self.open)
-        assert self.spend.spent <= self.budget + 2.0
+        assert sorted(a.number for a in self.spend.pending) == sorted(self.open)
+        assert self.spend.held == self.held()
+        assert self.spend.left == max(self.budget - self.spent - self.held(), 0.0)
+        if self.all_held:
+            assert self.spend.spent + self.spend.held <= self.budget
 
 
 Money.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

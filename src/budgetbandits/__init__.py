@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from budgetbandits.allocation import Allocation, Ask
+    from budgetbandits.allocation import Allocation
+    from budgetbandits.open_asks import Ask
     from budgetbandits.oracle import Optimum, best_arms, best_ratio, optimum
     from budgetbandits.policies import POLICIES, parse_policy
     from budgetbandits.policies.thompson import BudgetedThompson, Thompson
@@ -33,7 +34,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "allocation": ("Allocation", "Ask"),
+    "allocation": ("Allocation",),
+    "open_asks": ("Ask",),
     "oracle": ("Optimum", "best_arms", "best_ratio", "optimum"),
     "policies": ("POLICIES", "parse_policy"),
     "policies.thompson": ("BudgetedThompson", "Thompson"),

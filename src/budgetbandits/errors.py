@@ -45,7 +45,7 @@ class NotAsked(BudgetBanditsError, ValueError):
 
 
 class BudgetExhausted(BudgetBanditsError, RuntimeError):
-    """The budget is gone: nothing can be asked or told any more."""
+    """The budget is gone: nothing can be asked any more. What is on its way can still be told."""
 
 
 class NoArmLeft(BudgetBanditsError, RuntimeError):

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ import pytest
 from budgetbandits.errors import HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -57,6 +59,21 @@ def raising(fail):
         return row.version
 
     return work
+
+
+def test_servers_that_start_together_make_one_admin_key(opener):
+    together = threading.Barrier(4)
+
+    def start(_):
+        with opener() as store:
+            together.wait()
+            return make_first_key(store, 1.0)
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [key for key in pool.map(start, range(4)) if key is not None]
+    with opener() as store:
+        assert [key.prefix for key in store.read(lambda tx: tx.keys())] == [made[0].split("_")[1]]
+    assert len(made) == 1
 
 
 def test_rows_come_back_as_they_went(filled):

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from budgetbandits import POLICIES, parse_policy
+from budgetbandits import POLICIES, Allocation, parse_policy
 from budgetbandits.choosing.beta_ratio import choose_of_few
 from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.policies.base import LARGEST, SMALLEST
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v
 from budgetbandits.policies.kube import fill, kube, kube_fractional
 from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upper
@@ -282,6 +283,9 @@ def test_bayes_ucb_is_a_quantile():
         ("ucb-bv1:cost_floor=0", "positive"),
         ("moss:horizon=-3", "positive"),
         ("ucb-v:zeta=inf", "positive"),
+        ("ucb-v:zeta=1e308", "from 1e-09 to 1e\\+15"),
+        ("ucb-bv1:cost_floor=5e-324", "from 1e-09 to 1e\\+15"),
+        ("kl-ucb:lower_order=1e308", "from 0 to 1e6"),
         ("kl-ucb:lower_order=-1", "lower_order"),
         ("primal-dual-bwk:horizon=0", "positive"),
     ],
@@ -357,3 +361,20 @@ def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
         assert (chosen is None) == (not state.active.any())
         assert one.bit_generator.state == other.bit_generator.state
         policy.recall(state, chosen or 0, 1, float(turn % 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        f"{parameter}={value}"
+        for parameter in ("ucb-bv1:cost_floor", "ucb-v:zeta", "moss:horizon", "primal-dual-bwk:horizon")
+        for value in (SMALLEST, LARGEST)
+    ]
+    + ["kl-ucb:lower_order=1e6", "epsilon-first:epsilon=5e-324"],
+)
+def test_every_parameter_that_is_taken_can_be_played(policy):
+    spend = Allocation(parse_policy(policy), ["a", "b", "c"], budget=1e6, seed=1)
+    for number in range(200):
+        if spend.exhausted:
+            break
+        spend.tell(spend.ask(), reward=(number % 3) / 2, cost=(number % 4) / 3)

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import signal
+import socket
 import sqlite3
 from dataclasses import replace
 
@@ -232,6 +233,47 @@ def test_batches(service, campaign):
     assert service("GET", campaign).json()["status"] == "frozen"
 
 
+@pytest.mark.parametrize("content", ["{", "[" * 500, '{"name": 5, "unknown": 1}'])
+@pytest.mark.parametrize("path", ["/v1/campaigns", "/v1/campaigns/ads/top-up", "/v1/campaigns/ads/arms"])
+def test_the_key_is_checked_before_the_body_is_read(service, campaign, path, content):
+    reader = make_key(service.store, ["read"], 0.0)
+    for key, status in (("bb_no_key", 401), (reader, 403), (service.admin, 422)):
+        answer = service("POST", path, content=content, key=key)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/v1/campaigns/", "/v1/campaigns/ads/decisions/", "/healthz/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_nobody_is_sent_to_another_host(service, campaign, method, path):
+    answer = service(method, path, {} if method == "POST" else None, Host="elsewhere.example")
+    assert answer.status_code in (404, 405)
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [("0" * 5000, 200), ("0" * 5000 + "1", 200), ("9" * 5000, 413), ("²", 413)]
+)
+def test_lengths_that_are_long_themselves(service, length, status):
+    assert service("GET", "/healthz", Content_Length=length.encode()).status_code == status
+
+
+def test_a_reward_out_of_range_says_that_its_cost_is_booked(service, campaign):
+    made = [service("POST", f"{campaign}/decisions", {}, Idempotency_Key=key).json() for key in ("one", "two", "three")]
+    path = f"{campaign}/decisions/{made[0]['decision']}/feedback"
+    refused = service("POST", path, {"cost": 0.25, "reward": 7})
+    assert (refused.status_code, refused.json()["title"]) == (422, "RewardOutOfRange")
+    assert "the cost that came with it is booked" in refused.json()["detail"]
+    outcomes = {"outcomes": [{"decision": made[1]["decision"], "cost": 0.25, "reward": -1}]}
+    told = service("POST", f"{campaign}/feedback", outcomes).json()["results"][0]
+    assert "is booked" in told["problem"]["detail"]
+    endless = '{"cost": 0.25, "reward": 1e999}'
+    path = f"{campaign}/decisions/{made[2]['decision']}/feedback"
+    assert service("POST", path, content=endless).status_code == 422
+    view = service("GET", campaign).json()
+    assert (view["spent"], view["held"], view["status"]) == (0.75, 0.0, "active")
+
+
 def test_an_overrun_is_told_counted_and_freezes(service, campaign):
     made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
     told = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
@@ -457,3 +499,17 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     process.wait(timeout=20)
     assert "shown this once" not in said.read_text()
     assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]
+
+
+def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):
+    port = free_port()
+    process = serving(tmp_path, port)
+    upgrade = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    upgrade += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as left_open:
+        left_open.sendall(upgrade.encode())
+        answer = left_open.recv(100)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert "request failed" not in (tmp_path / "said").read_text()

@@ -1,5 +1,6 @@
 """The commands for operators, on a store that a server could be using at the same time."""
 
+import csv
 import json
 import re
 
@@ -74,6 +75,48 @@ def test_money_is_never_cut_off_in_the_list(say):
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
+def test_small_money_is_shown_as_it_is(say, tmp_path):
+    say("campaign", "create", "llm", "--budget", "0.05", "--arm", "small=0.00005", "--arm", "large=0.0004")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("llm", "one").decision, cost=0.000021, reward=0.04)
+        held = Engine(store).decide("llm", "two").hold
+    shown, listed = say("campaign", "show", "llm"), say("campaign", "list")
+    left = 0.05 - 0.000021 - held
+    assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
+    assert re.search(r"small +0.00005 ", shown)
+    assert re.search(r" 0.000021 +0.04 +1,905", shown)
+    assert re.search(rf"llm +active +0.050000 +0.000021 +{held:.6f} +{left:.6f} +0.000000", listed)
+    assert max(len(line) for line in (shown + listed).splitlines()) <= 80
+
+
+def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
+    arms = ["--arm", "gpt-4.1-mini-2025-04-14=12345.67", "--arm", "claude-opus-4-with-thinking=98765.43"]
+    say("campaign", "create", "x" * 60, "--budget", "123456789.25", *arms)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0)
+    shown, listed = say("campaign", "show", "x" * 60), say("campaign", "list")
+    for said in (shown, listed):
+        assert "budget 123,456,789.250000  spent 0.000021  held 0.000000\n" in said
+        assert "left 123,456,789.249979  overrun 0.000000\n" in said
+        assert max(len(line) for line in said.splitlines()) <= 80
+    assert "12,345.67" in shown
+    assert "…" not in shown + listed
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
+    say("campaign", "create", "ads", "--budget", "5", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).decide("ads", begins + "cmd|' /C calc'!A0")
+    say("campaign", "export", "ads", "made.csv")
+    say("campaign", "export", "ads", "made.parquet")
+    with open("made.csv", newline="") as file:
+        row = next(csv.DictReader(file))
+    assert row["key"] == "'" + begins + "cmd|' /C calc'!A0"
+    assert row["arm"] in ("'=1+1", "'@SUM(A1)")
+    assert polars.read_parquet("made.parquet")["key"][0] == row["key"][1:]  # which computes nothing
+
+
 def test_terms(say):
     say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
     said = say("campaign", "show", "ads")
@@ -105,6 +148,25 @@ def test_mistakes_have_remedies(say, tmp_path, words, message):
     before = sorted(path.name for path in tmp_path.iterdir())
     say(*words, fails=message)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("words", [["serve"], ["campaign", "list"], ["key", "list"]])
+@pytest.mark.parametrize(
+    "address", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?password=s3cret"]
+)
+def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
+    result = CliRunner().invoke(app, [*words, "--store", address])
+    assert "set PGPASSWORD or PGPASSFILE" in str(result.exception)
+    assert "s3cret" not in str(result.exception) + result.output
+
+
+def test_a_password_in_the_environment_is_used(monkeypatch):
+    given = []
+    monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
+    address = "postgresql://me:s3cret@127.0.0.1:1/x"
+    CliRunner().invoke(app, ["serve"], env={"BUDGETBANDITS_STORE": address})
+    assert given[0] == address
+    assert "s3cret" not in given[3]  # what the server says it serves
 
 
 def test_keys(say, tmp_path):

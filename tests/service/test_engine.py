@@ -345,12 +345,46 @@ def test_campaigns_that_are_refused(engine, campaign, change, message):
     assert list(engine._store.campaigns) == [campaign]
 
 
+@pytest.mark.parametrize("reward", [1.5, -0.1, math.nan, math.inf, True])
+def test_a_reward_out_of_range_does_not_keep_its_cost_from_being_booked(engine, campaign, reward):
+    answer = engine.decide(campaign, "one")
+    for _ in range(2):  # told again, it changes nothing and says the same
+        with pytest.raises(RewardOutOfRange, match="the cost that came with it is booked"):
+            engine.feedback(answer.decision, cost=0.1, reward=reward)
+        account = engine.account(campaign)
+        assert (account.spent, account.held) == (100_000, 0)
+    assert learned(engine, campaign) == 0
+    engine.feedback(answer.decision, reward=1.0)
+    assert learned(engine, campaign) == 1
+    assert verify(engine._store, campaign) == []
+
+
+def test_another_reward_than_before_does_not_keep_the_cost_from_being_booked(engine, campaign):
+    answer = engine.decide(campaign, "one")
+    engine.feedback(answer.decision, reward=1.0)
+    with pytest.raises(Conflict, match="the cost that came with it is booked"):
+        engine.feedback(answer.decision, cost=0.1, reward=0.0)
+    assert (engine.account(campaign).spent, engine.account(campaign).held) == (100_000, 0)
+    assert learned(engine, campaign) == 1  # from the reward that was told first
+    assert verify(engine._store, campaign) == []
+
+
+def test_rounding_makes_no_overrun_and_loses_no_cost(engine):
+    campaign = engine.create("tiny", "bts", budget=1.0, arms={"a": 0.0000125, "b": 0.0000125})
+    for number, cost in enumerate([0.0000125, 125 * 0.0000001, 0.0000125 * (1 + 1e-14), 0.000013, 0.0000004]):
+        engine.feedback(engine.decide(campaign, str(number)).decision, cost=cost, reward=0.0)
+    account = engine.account(campaign)
+    assert (account.spent, account.overrun, account.status) == (4 * 13 + 1, 0, "active")
+    engine.feedback(engine.decide(campaign, "over").decision, cost=0.0000131)
+    assert (engine.account(campaign).overrun, engine.account(campaign).status) == (1, "frozen")
+
+
 def test_feedback_that_is_refused_changes_nothing(engine, campaign):
     answer = engine.decide(campaign, "one")
     before = engine.account(campaign)
     for wrong in ({"reward": 1.5}, {"reward": -0.1}, {"reward": math.nan}, {"reward": True}):
         with pytest.raises(RewardOutOfRange):
-            engine.feedback(answer.decision, cost=0.1, **wrong)
+            engine.feedback(answer.decision, **wrong)
     for wrong in (-0.1, math.nan, math.inf, 1e300):
         with pytest.raises(BadParameter, match="cost is"):
             engine.feedback(answer.decision, cost=wrong)

@@ -1,5 +1,6 @@
 """The rules of money, each by hand, and all together against a model that only adds and subtracts."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -142,8 +143,25 @@ def test_amounts_that_are_no_money(amount):
 @given(st.floats(0, 1e9))
 def test_money_survives_the_round_trip(amount):
     micros = to_micros(amount)
-    assert abs(to_units(micros) - amount) <= 0.5000001e-6 + amount * 1e-15
+    assert -0.5000001e-6 - amount * 1e-15 <= to_units(micros) - amount <= 1.0000001e-6 + amount * 1e-15
     assert to_micros(to_units(micros)) == micros
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12))
+def test_rounding_up_keeps_the_order(one, other):
+    assert to_micros(min(one, other)) <= to_micros(max(one, other))
+    assert (to_micros(one) > 0) == (one > 0)
+
+
+@given(st.integers(0, 10**12), st.floats(-1e-13, 1e-13))
+def test_noise_is_no_money(micros, noise):
+    assert to_micros(to_units(micros) * (1.0 + noise)) == micros
+
+
+@given(st.floats(1e-9, 1e3))
+def test_whoever_rounds_a_cost_it_is_at_most_its_cap(cap):
+    for rounded in (cap, round(cap, 6), math.ceil(cap * 1e6) / 1e6, math.floor(cap * 1e6) / 1e6):
+        assert to_micros(rounded) <= to_micros(cap)
 
 
 def test_top_ups():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -14,6 +17,36 @@ from rich.table import Table
 def plain_table(**options: Any) -> Table:
     """A table with a line under its head and no frame."""
     return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, **options)
+
+
+def fits(table: Table, console: Console) -> bool:
+    """Whether no cell of the table would be cut off on this screen."""
+    return Measurement.get(console, console.options.update(width=10_000), table).minimum <= console.width
+
+
+def decimals(amounts: Iterable[float], fewest: int = 2) -> int:
+    """How many decimals it takes to show these amounts in full; at most six, which is a micro.
+
+    >>> decimals([500.0, 0.25]), decimals([500.0, 0.000021])
+    (2, 6)
+    """
+    exponents = (Decimal(repr(round(amount, 6))).normalize().as_tuple().exponent for amount in amounts)
+    return min(max([fewest, *(-each for each in exponents if isinstance(each, int))]), 6)
+
+
+def filled(parts: Sequence[str], width: int, between: str = "  ") -> Iterator[str]:
+    """Lines of this width at most, each with as many of the parts as fit; none is broken in two.
+
+    >>> list(filled(["budget 5.00", "spent 1.25", "held 0.00"], width=25))
+    ['budget 5.00  spent 1.25', 'held 0.00']
+    """
+    line = ""
+    for part in parts:
+        if line and len(line) + len(between) + len(part) > width:
+            yield line
+            line = ""
+        line = f"{line}{between}{part}" if line else part
+    yield line
 
 
 def progress_bar(console: Console, **options: Any) -> Progress:

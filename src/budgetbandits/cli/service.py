@@ -15,13 +15,13 @@ from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import plain_table
+from budgetbandits.cli.screen import decimals, filled, fits, plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.terms import MONEY, Terms
 
@@ -29,10 +29,27 @@ if TYPE_CHECKING:  # the service takes a quarter of a second to import, which ot
     from budgetbandits.service.engine import Engine
     from budgetbandits.service.stores.base import Store
 
+
+def _without_password(context: typer.Context, store: str) -> str:
+    """The store's address, if it gives no password away: every user of a machine may list its processes."""
+    source = context.get_parameter_source("store")
+    if source is not None and source.name == "COMMANDLINE" and "://" in store:
+        address = urlsplit(store)
+        if address.password is not None or "password" in parse_qs(address.query):
+            raise BadParameter(
+                "--store has a password, which the list of processes shows to everybody; leave it out and set "
+                "PGPASSWORD or PGPASSFILE, or set BUDGETBANDITS_STORE to the whole address instead"
+            )
+    return store
+
+
 Address = Annotated[
     str,
-    typer.Option("--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres)."),
-]
+    typer.Option(
+        "--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres).",
+        callback=_without_password,
+    ),
+]  # fmt: skip
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
@@ -45,13 +62,16 @@ def serve_command(
     store: Address = DATABASE,
     host: Annotated[str, typer.Option(help="Where to listen; this machine alone unless told otherwise.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Where the first admin key goes; if not said, to the screen, if there is one.")
+    ] = None,
 ) -> None:
-    """Serve campaigns over HTTP; the first time, prints the admin key."""
+    """Serve campaigns over HTTP; the first time, makes an admin key."""
     try:
         from budgetbandits.service.http.server import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    serve(store, host, port, _public(store))
+    serve(store, host, port, _public(store), key_file)
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------
@@ -98,14 +118,21 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = plain_table()
+    console, table = Console(), plain_table()
     for title in ("campaign", "status"):
         table.add_column(title, overflow="fold")
     for title in MONEY:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(escape(row["name"]), row["status"], *_money(row))
-    Console().print(table if rows else "No campaigns yet; open one with 'budgetbandits campaign create'.")
+    if not rows:
+        console.print("No campaigns yet; open one with 'budgetbandits campaign create'.")
+    elif fits(table, console):
+        console.print(table)
+    else:
+        for row in rows:
+            console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}", highlight=False)
+            _print_money(console, row)
 
 
 @campaign_app.command("show")
@@ -275,31 +302,39 @@ def _show(engine: Engine, campaign: str) -> None:
     row, totals = engine.describe(campaign), engine.totals(campaign)
     console = Console()
     console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {_when(row['created_at'])}")
-    console.print(
-        "   ".join(f"{name} {value}" for name, value in zip(MONEY, _money(row), strict=True)), highlight=False
-    )
+    _print_money(console, row)
     terms = [f"holds {row['hold_seconds']:g} s, then {row['on_expire']}", f"rewards up to {row['reward_max']:g}"]
     if row["daily_cap"] is not None:
-        terms.append(f"at most {row['daily_cap']:,.2f} a day")
+        terms.append(f"at most {row['daily_cap']:,.{decimals([row['daily_cap']])}f} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
     console.print("; ".join(terms), highlight=False)
     table = plain_table()
     table.add_column("arm", overflow="fold")
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", overflow="fold")
     table.add_column("")
-    for arm in row["arms"]:
-        total = totals.get(arm["name"], Total())
+    of_arms = [totals.get(arm["name"], Total()) for arm in row["arms"]]
+    caps, costs = decimals(arm["cost_cap"] for arm in row["arms"]), decimals(total.cost for total in of_arms)
+    rewards = decimals((total.reward for total in of_arms), fewest=1)
+    for arm, total in zip(row["arms"], of_arms, strict=True):
         ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
-        money = (f"{total.open:,}", f"{total.cost:,.2f}", f"{total.reward:,.1f}", ratio)
+        money = (f"{total.open:,}", f"{total.cost:,.{costs}f}", f"{total.reward:,.{rewards}f}", ratio)
         state = "" if arm["active"] else "retired"
-        table.add_row(escape(arm["name"]), f"{arm['cost_cap']:g}", f"{arm['pulls']:,}", *money, state)
+        table.add_row(escape(arm["name"]), f"{arm['cost_cap']:,.{caps}f}", f"{arm['pulls']:,}", *money, state)
     console.print(table)
 
 
+def _print_money(console: Console, row: dict[str, Any]) -> None:
+    parts = [f"{name} {value}" for name, value in zip(MONEY, _money(row), strict=True)]
+    for line in filled(parts, console.width):
+        console.print(line, highlight=False)
+
+
 def _money(row: dict[str, Any]) -> list[str]:
-    return [f"{row[name]:,.2f}" for name in MONEY]
+    """A campaign's money, all of it with as many decimals as any of it needs."""
+    digits = decimals(row[name] for name in MONEY)
+    return [f"{row[name]:,.{digits}f}" for name in MONEY]
 
 
 def _when(at: float) -> str:

@@ -32,6 +32,13 @@ KNOWLEDGE = {
 """What a policy may declare under `needs`."""
 
 
+SMALLEST, LARGEST = 1e-9, 1e15
+"""Between these a hyper-parameter must be: what an index makes of it stays a number."""
+
+TINY = 1e-100
+"""What is known must be above this, for the same reason."""
+
+
 @dataclass
 class State:
     """What the next choice needs and nothing more. The last axis of every array runs over the arms.
@@ -128,15 +135,17 @@ class Policy(ABC):
             if known.get(what) is None:
                 raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[what]}; pass {what}=...")
             taken[what] = np.asarray(known[what], dtype=float) if what == "costs" else float(known[what])
-            if not np.all(taken[what] > 0.0) or not np.all(np.isfinite(taken[what])):
+            if not np.all(taken[what] > TINY) or not np.all(np.isfinite(taken[what])):
                 raise BadParameter(f"{what} is {known[what]}; {self.name} needs it positive and finite")
         return taken
 
     def positive(self, **values: float | None) -> None:
-        """Refuse hyper-parameters that are not positive, finite numbers; None means: not given."""
+        """Refuse hyper-parameters that are not positive numbers of a sane size; None means: not given."""
         for what, value in values.items():
-            if value is not None and not 0.0 < value < np.inf:
-                raise BadParameter(f"{self.name}: {what} is {value}; use a positive number")
+            if value is not None and not SMALLEST <= value <= LARGEST:
+                raise BadParameter(
+                    f"{self.name}: {what} is {value}; use a positive number from {SMALLEST:g} to {LARGEST:g}"
+                )
 
 
 def _plain(value: Any) -> Any:

@@ -135,8 +135,8 @@ class KLUCB(IndexPolicy):
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.lower_order < np.inf:
-            raise BadParameter(f"{self.name}: lower_order is {self.lower_order}; use 0 or a positive number")
+        if not 0.0 <= self.lower_order <= 1e6:  # the index stays a number; the papers have 0 and 3
+            raise BadParameter(f"{self.name}: lower_order is {self.lower_order}; use a number from 0 to 1e6")
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (self.lower_order,)

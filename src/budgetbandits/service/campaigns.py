@@ -20,6 +20,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.settings import settings_of, terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
@@ -59,11 +60,12 @@ class Campaigns:
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
         arm, in the user's unit.
         """
-        check_name("name", name)
+        name = checked_name("name", name)
         if ID.fullmatch(name):
             raise BadParameter(f"name {name!r} looks like an id; give the campaign one that reads like a word")
         if len(arms) < 2:
             raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
+        arms = _arms(arms)
         caps = [_cap(arm, cap) for arm, cap in arms.items()]
         amount = to_micros(budget, "budget")
         if amount < min(caps):
@@ -149,6 +151,7 @@ class Campaigns:
 
     def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
         """A new arm, from the next decision on."""
+        name = checked_name("an arm's name", name)
         cap = _cap(name, cost_cap)
 
         def work(tx: Transaction) -> None:
@@ -171,6 +174,7 @@ class Campaigns:
 
     def retire_arm(self, campaign: str, name: str) -> None:
         """Never choose this arm again; its open decisions can still be told."""
+        name = normal(name)
 
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
@@ -210,15 +214,15 @@ def _check_free(tx: Transaction, name: str) -> None:
         raise Conflict(f"there is a campaign {name!r} already; give this one another name")
 
 
-def check_name(what: str, name: Any) -> None:
-    """Names stand in addresses: no slashes, nothing that cannot be printed, no space at either end."""
-    good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
-    if not good or name != name.strip() or name in (".", ".."):
-        raise BadParameter(f"{what} is {name!r:.60}; use up to 200 printable characters without a slash")
+def _arms(arms: Mapping[str, float]) -> dict[str, float]:
+    """The arms by their names as they are kept."""
+    named = {checked_name("an arm's name", arm): cap for arm, cap in arms.items()}
+    if len(named) < len(arms):
+        raise BadParameter("two arms have the same name, written in two ways; give every arm a name of its own")
+    return named
 
 
 def _cap(arm: str, cap: float) -> int:
-    check_name("an arm's name", arm)
     micros = to_micros(cap, f"the cost cap of {arm!r:.40}")
     if micros == 0:
         raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
@@ -234,8 +238,9 @@ def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: in
     if "cost_floor" in known:
         scaled["cost_floor"] = to_micros(known["cost_floor"], "cost_floor") / cost_max
     if "costs" in known:
-        missing = [arm for arm in arms if arm not in known["costs"]]
+        costs = {normal(arm): cost for arm, cost in known["costs"].items()}
+        missing = [arm for arm in arms if arm not in costs]
         if missing:
             raise BadParameter(f"costs has no entry for arm {missing[0]!r}; give every arm one")
-        scaled["costs"] = [to_micros(known["costs"][arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
+        scaled["costs"] = [to_micros(costs[arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
     return scaled

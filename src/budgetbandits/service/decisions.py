@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,11 +55,9 @@ class Outcome:
     cost: float | None = None
 
     def checked(self) -> tuple[float | None, int | None]:
-        """The reward, and the cost in micros."""
+        """The reward, which is checked against its campaign later, and the cost in micros."""
         if self.reward is None and self.cost is None:
             raise BadParameter("neither reward nor cost is given; tell at least one")
-        if self.reward is not None and (isinstance(self.reward, bool) or not math.isfinite(self.reward)):
-            raise RewardOutOfRange(f"reward is {self.reward!r:.40}; pass a finite number")
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
@@ -72,6 +69,8 @@ class Booked:
     overrun: float
     """What it cost beyond its hold: 0 if all is well. If anything, the campaign was frozen."""
     cost_is_new: bool
+    refused: BudgetBanditsError | None = None
+    """Why the reward was not taken, though the cost that came with it was."""
 
 
 class Decisions:
@@ -169,12 +168,15 @@ class Decisions:
     ) -> None:
         """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing.
 
-        With ``campaign`` a decision of another one is not found.
+        With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but the
+        cost that came with it is booked: that money is spent.
         """
-        self._store.write(self.telling(Outcome(decision, reward, cost), campaign), campaign or "")
+        booked = self._store.write(self.telling(Outcome(decision, reward, cost), campaign), campaign or "")
+        if booked.refused is not None:
+            raise booked.refused
 
     def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[Booked | BudgetBanditsError]:
-        """Many at once; for each what was booked, or why it was not taken, which does not stop the others."""
+        """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
         return self._store.write(self.telling_many(outcomes, campaign), campaign)
 
     def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[Booked]:
@@ -206,12 +208,16 @@ class Decisions:
     def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
-        most = self._learners.terms(row).reward_max
-        if reward is not None and not 0.0 <= reward <= most:
-            raise RewardOutOfRange(f"reward {reward:g} is not in [0, {most:g}]; pass a number in that range")
-        new_cost, new_reward = _news("cost", made.cost, cost), _news("reward", made.reward, reward)
+        new_cost, refused = _news("cost", made.cost, cost), None
+        try:
+            new_reward = self._new_reward(row, made, reward)
+        except (RewardOutOfRange, Conflict) as error:
+            if cost is None:
+                raise
+            refused = type(error)(f"{error}; the cost that came with it is booked")
+            reward, new_reward = None, False
         if not (new_cost or new_reward):
-            return Booked(made.id, to_units(made.hold.overrun), cost_is_new=False)
+            return Booked(made.id, to_units(made.hold.overrun), False, refused)
         now, account = self._clock(), row.account
         if new_cost:
             assert cost is not None
@@ -230,7 +236,14 @@ class Decisions:
                 change.learner.learn(told.id, told.arm, told.reward, told.cost, row.settings)
                 change.arms = [told.arm]
             self._next = change.learner.think_ahead  # whoever has told asks again, if nobody else is asking
-        return Booked(made.id, to_units(told.hold.overrun), new_cost)
+        return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
+
+    def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
+        """Whether this reward is new, if it can be the decision's."""
+        most = self._learners.terms(row).reward_max
+        if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
+            raise RewardOutOfRange(f"reward {reward!r:.40} is not in [0, {most:g}]; pass a number in that range")
+        return _news("reward", made.reward, reward)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
 

@@ -28,6 +28,10 @@ COLUMNS: dict[Table, dict[str, type]] = {
 }  # fmt: skip
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that a spreadsheet would compute."""
+
+
 def export(store: Store, campaign: str, path: Path, table: Table = "decisions") -> int:
     """Write a campaign's table, all of it or nothing; the format is that of the name's ending. How many rows."""
     kind = path.suffix.removeprefix(".")
@@ -58,8 +62,13 @@ def _write(tx: Transaction, campaign: str, table: Table, path: Path, kind: str) 
         writer = csv.writer(file)
         writer.writerow(columns)
         for count, row in enumerate(rows, 1):  # noqa: B007
-            writer.writerow(row)
+            writer.writerow([_defused(cell) for cell in row])
     return count
+
+
+def _defused(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: names and keys come from anywhere."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def _parquet(columns: dict[str, type], rows: Iterator[tuple[Any, ...]], path: Path) -> int:

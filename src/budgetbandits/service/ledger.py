@@ -1,6 +1,8 @@
 """The rules of money: an account with a budget, and holds that are resolved at most once. Pure; no clock, no store.
 
-Money is whole micros, a millionth of the user's unit, because sums of floating-point numbers are not money.
+Money is whole micros, a millionth of the user's unit, because sums of floating-point numbers are not money. Every
+amount is rounded up: what is booked is never less than what was told, and a cost that is at most the cap is at most the
+cap in micros, whoever has rounded it.
 
 A decision places a hold of the arm's cost cap before it is answered. Later the hold is
 
@@ -28,6 +30,7 @@ Two limits may be set on when money is spent, not only on how much. Both are che
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
@@ -45,14 +48,20 @@ HoldState = Literal["pending", "settled", "voided", "expired"]
 
 
 def to_micros(amount: float, what: str = "amount") -> int:
-    """An amount in the user's unit as whole micros, to the nearest.
+    """An amount in the user's unit as whole micros, rounded up.
 
-    >>> to_micros(0.1) + to_micros(0.2) == to_micros(0.3)
+    What floating-point arithmetic may have added is taken off first: a millionth of a micro, or a part in 10¹².
+
+    >>> to_micros(0.1) + to_micros(0.2) == to_micros(0.3) == to_micros(0.1 + 0.2)
     True
+    >>> to_micros(1 / 3), to_micros(0.0000000001)
+    (333334, 1)
     """
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0.0 <= amount * MICROS <= LARGEST:
         raise BadParameter(f"{what} is {amount!r:.40}; use a number from 0 to {LARGEST / MICROS:.3g}")
-    return round(amount * MICROS)
+    micros = amount * MICROS
+    noise = min(1e-6 + 1e-12 * micros, 0.5)  # beyond half a micro, to the nearest
+    return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
 
 
 def to_units(micros: int) -> float:

@@ -29,13 +29,16 @@ def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> 
     service = Service(engine, engine, store, metrics or Metrics(engine), KeyRing(store))
     operators = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS,
-        exception_handlers=HANDLERS,
+        exception_handlers=HANDLERS, redirect_slashes=False,
     )  # fmt: skip
     operators.state.service = service
-    operators.include_router(operator_routes.routes)
+    for routes in (operator_routes.anyone, operator_routes.read, operator_routes.admin):
+        operators.include_router(routes)
     worker_routes.document(operators)
+    # no redirects: they would lead wherever the header Host says
     # what workers' routes do not answer, a method that is not POST for example, is FastAPI's as well
     return Router(
         [*worker_routes.routes(service), Mount("/", operators)],
+        redirect_slashes=False,
         middleware=[Middleware(CountRequests, metrics=service.metrics), Middleware(LimitBodies)],
     )

@@ -1,7 +1,7 @@
 """API keys: ``bb_PREFIX_SECRET``. The store keeps the prefix and a digest of the secret, never the secret.
 
 Scopes: decide, feedback, read, admin (which includes the others). A key may be for one campaign only. There are no
-default keys: the first one is made, with scope admin, when a store without keys is first served, and shown once.
+default keys: the first one is made, with scope admin, when a store without keys is first served (`first_key`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
@@ -28,14 +29,41 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if wrong or not scopes:
         raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")
-    prefix, secret = secrets.token_hex(4), secrets.token_urlsafe(24)
+    prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
         only = None if campaign is None else found(tx, campaign).id
         tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
 
     store.write(work)
-    return f"bb_{prefix}_{secret}"
+    return text
+
+
+def make_first_key(store: Store, now: float) -> str | None:
+    """A key with scope admin if the store has no keys at all, else None; of two servers only one makes it."""
+    if store.read(lambda tx: tx.keys()):
+        return None
+    prefix, secret, text = _new()
+
+    def work(tx: Transaction) -> bool:
+        tx.beat(now)  # a row that every server writes: whoever comes second waits here, and then sees the first's key
+        if tx.keys():
+            return False
+        tx.add_key(Key(prefix, _digest(secret), ("admin",), now, None))
+        return True
+
+    return text if store.write(work) else None
+
+
+def prefix_of(text: str) -> str:
+    """The public part of a key."""
+    return _parts(text)[0]
+
+
+def _new() -> tuple[str, str, str]:
+    """The prefix and the secret of a new key, and its whole text."""
+    prefix, secret = secrets.token_hex(4), secrets.token_urlsafe(24)
+    return prefix, secret, f"bb_{prefix}_{secret}"
 
 
 def drop_key(store: Store, prefix: str) -> None:
@@ -81,7 +109,7 @@ class KeyRing:
             raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
         if known.campaign and campaign is None:
             raise NotAllowed("this key is for one campaign only; use one that is for all", known=True)
-        if known.campaign and campaign not in known.campaign:
+        if known.campaign and normal(campaign or "") not in known.campaign:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
         return key
 

@@ -1,11 +1,13 @@
-"""What routes need besides the request: the parts of the service, and a check of the key."""
+"""What operators' routes need besides the request: the parts of the service, and a check of the key."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
@@ -34,11 +36,21 @@ def service_of(request: Request) -> Service:
 ThisService = Annotated[Service, Depends(service_of)]
 
 
-def needs(scope: str) -> Any:
-    """The route may be called with a key of this scope, for its campaign if it has one."""
+def guarded(scope: str) -> type[APIRoute]:
+    """Routes that may be called with a key of this scope, for the campaign in their path if there is one.
 
-    async def check(request: Request) -> None:
-        header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
-        await check_header(service_of(request).keys, header, scope, campaign)
+    FastAPI reads and parses a body before it asks any dependency; whoever has no key is refused before that.
+    """
 
-    return Depends(check)
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def check_first(request: Request) -> Response:
+                header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
+                await check_header(service_of(request).keys, header, scope, campaign)
+                return await handle(request)
+
+            return check_first
+
+    return Guarded

@@ -56,9 +56,15 @@ class LimitBodies:
             if name == b"transfer-encoding":  # whatever the length says, the body may be longer
                 app = problem(411, "length required", "send Content-Length with the body")
                 break
-            if name == b"content-length" and (not value.isdigit() or int(value) > LARGEST_BODY):
+            if name == b"content-length" and not _small(value):
                 app = problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
         await app(scope, receive, send)
+
+
+def _small(length: bytes) -> bool:
+    """Whether a Content-Length is a number that is not too large; it may be long, of noughts alone."""
+    digits = length.lstrip(b"0")
+    return length.isdigit() and len(digits) < 20 and int(digits or b"0") <= LARGEST_BODY
 
 
 def log_failure(scope: Scope, error: Exception) -> None:

@@ -15,7 +15,7 @@ from starlette.background import BackgroundTask
 from budgetbandits.errors import StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.export import Format, Table, export
-from budgetbandits.service.http.dependencies import Service, ThisService, needs
+from budgetbandits.service.http.dependencies import Service, ThisService, guarded
 from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
@@ -30,19 +30,20 @@ from budgetbandits.service.ledger import Status as CampaignStatus
 
 READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-ADMIN, READ = [needs("admin")], [needs("read")]
 
-routes = APIRouter()
+anyone = APIRouter()
+read = APIRouter(route_class=guarded("read"))
+admin = APIRouter(route_class=guarded("admin"))
 log = structlog.get_logger("budgetbandits")
 
 
-@routes.get("/healthz")
+@anyone.get("/healthz")
 async def healthz() -> Status:
     """The server is up."""
     return Status(status="ok")
 
 
-@routes.get("/readyz")
+@anyone.get("/readyz")
 def readyz(service: ThisService) -> Status:
     """A row was written and committed just now; 503 if that fails or takes more than two seconds."""
     try:
@@ -52,13 +53,13 @@ def readyz(service: ThisService) -> Status:
     return Status(status="ready")
 
 
-@routes.get("/metrics", dependencies=READ, response_class=Response)
+@read.get("/metrics", response_class=Response)
 def read_metrics(service: ThisService) -> Response:
     """For Prometheus; money is read from the store."""
     return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@routes.post("/v1/campaigns", status_code=201, dependencies=ADMIN)
+@admin.post("/v1/campaigns", status_code=201)
 def create(body: NewCampaign, service: ThisService) -> CampaignDetail:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
@@ -66,52 +67,52 @@ def create(body: NewCampaign, service: ThisService) -> CampaignDetail:
     return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 
-@routes.get("/v1/campaigns", dependencies=READ)
+@read.get("/v1/campaigns")
 def campaigns(service: ThisService) -> list[CampaignView]:
     return [CampaignView(**row) for row in service.campaigns.overview()]
 
 
-@routes.get("/v1/campaigns/{campaign}", dependencies=READ)
+@read.get("/v1/campaigns/{campaign}")
 def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     return CampaignDetail(**service.campaigns.describe(campaign))
 
 
-@routes.post("/v1/campaigns/{campaign}/pause", dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/pause")
 def pause(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     return _set_status(service, campaign, "paused")
 
 
-@routes.post("/v1/campaigns/{campaign}/resume", dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/resume")
 def resume(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     """After a pause, or after a freeze that somebody has looked into."""
     return _set_status(service, campaign, "active")
 
 
-@routes.post("/v1/campaigns/{campaign}/close", dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/close")
 def close(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     """For good; what is open can still be told."""
     return _set_status(service, campaign, "closed")
 
 
-@routes.post("/v1/campaigns/{campaign}/top-up", dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/top-up")
 def top_up(campaign: CampaignPath, body: Amount, service: ThisService) -> CampaignDetail:
     service.campaigns.top_up(campaign, body.amount)
     return _changed(service, "topped up", campaign, amount=body.amount)
 
 
-@routes.post("/v1/campaigns/{campaign}/arms", status_code=201, dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/arms", status_code=201)
 def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService) -> CampaignDetail:
     service.campaigns.add_arm(campaign, body.name, body.cost_cap)
     return _changed(service, "arm added", campaign, arm=body.name)
 
 
-@routes.post("/v1/campaigns/{campaign}/arms/{arm}/retire", dependencies=ADMIN)
+@admin.post("/v1/campaigns/{campaign}/arms/{arm}/retire")
 def retire_arm(campaign: CampaignPath, arm: CampaignPath, service: ThisService) -> CampaignDetail:
     service.campaigns.retire_arm(campaign, arm)
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
-@routes.get("/v1/campaigns/{campaign}/export", dependencies=READ, response_class=FileResponse)
+@read.get("/v1/campaigns/{campaign}/export", response_class=FileResponse)
 def read_export(
     campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
 ) -> FileResponse:
@@ -126,7 +127,7 @@ def read_export(
     return FileResponse(path, media_type=TYPES[format], filename=path.name, background=BackgroundTask(folder.cleanup))
 
 
-@routes.get("/v1/campaigns/{campaign}/verify", dependencies=ADMIN)
+@admin.get("/v1/campaigns/{campaign}/verify")
 def read_verify(campaign: CampaignPath, service: ThisService) -> Verdict:
     """Replay the campaign's events and compare."""
     differences = verify(service.store, campaign)

@@ -66,7 +66,7 @@ class AskDecisions(AskDecision):
 
 
 class Feedback(Body):
-    reward: FiniteFloat | None = None
+    reward: float | None = None  # any number: one out of range must not keep the cost from being booked
     cost: Money | None = None
 
 

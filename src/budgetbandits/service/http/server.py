@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 import socket
-import sys
 import threading
-import time
-from typing import Any
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -17,10 +14,10 @@ import uvicorn
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
-from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.first_key import hand_over_first_key
+from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import Store
 
 EXPIRE_EVERY = 1.0
 FINISH_WITHIN = 10
@@ -29,23 +26,14 @@ FINISH_WITHIN = 10
 log = structlog.get_logger("budgetbandits")
 
 
-def first_key(store: Store) -> str | None:
-    """A key with scope admin if the store has no keys at all, else None."""
-    if store.read(lambda tx: tx.keys()):
-        return None
-    return make_key(store, ["admin"], time.time())
-
-
-def serve(address: str, host: str, port: int, name: str) -> None:
+def serve(address: str, host: str, port: int, name: str, key_file: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
     # before anything is opened, and before a key is shown that scrolls away
     with _listening(host, port) as listener, open_store(address) as store:
-        key = first_key(store)
+        hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
-        if key is not None:
-            print(f"The admin key, shown this once: {key}", flush=True)
         engine, stop = Engine(store), threading.Event()
         metrics = Metrics(engine)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
@@ -56,8 +44,9 @@ def serve(address: str, host: str, port: int, name: str) -> None:
         log.info("serving", host=host, port=port)
         try:
             config = uvicorn.Config(
-                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN
-            )
+                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
+                ws="none",  # a WebSocket left open would keep the server from ending as it should
+            )  # fmt: skip
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             stop.set()
@@ -77,30 +66,6 @@ def _listening(host: str, port: int) -> socket.socket:
         raise BadParameter(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
         ) from None
-
-
-def write_logs() -> None:
-    """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
-    person = sys.stderr.isatty()
-    shared: list[Any] = [
-        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.StackInfoRenderer(),
-    ]  # fmt: skip
-    if not person:
-        shared.append(structlog.processors.format_exc_info)
-    words = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    last = words if person else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-    )
-    # the libraries' own log entries go the same way
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=last, foreign_pre_chain=shared))
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:

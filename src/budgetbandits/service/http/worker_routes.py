@@ -64,6 +64,8 @@ async def feedback(service: Service, request: Request) -> Response:
     work = service.decisions.telling(Outcome(decision, body.reward, body.cost), campaign)
     booked = await service.store.perform(work, campaign)
     _count(service, campaign, booked)
+    if booked.refused is not None:
+        raise booked.refused
     return _Json({"decision": decision, "overrun": booked.overrun})
 
 
@@ -81,6 +83,8 @@ async def feedback_many(service: Service, request: Request) -> Response:
         else:
             _count(service, campaign, result)
             told["overrun"] = result.overrun
+            if result.refused is not None:
+                told["problem"] = describe(result.refused)
         results.append(told)
     return _Json({"results": results})
 

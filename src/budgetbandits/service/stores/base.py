@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 from budgetbandits.errors import NotFound
 from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.names import normal
 
 T = TypeVar("T")
 
@@ -236,7 +237,7 @@ def found(transaction: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
     row = transaction.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
     if row is None and campaign.isprintable():
-        row = transaction.campaign_named(campaign)
+        row = transaction.campaign_named(normal(campaign))
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row

@@ -1,0 +1,59 @@
+"""What a campaign or an arm may be called: names that are the same are one name, and none passes for another."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from budgetbandits.errors import BadParameter
+
+LOOKALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝҮԚԜӀΑΒΕΖΗΙΚΜΝΟΡΤΥΧονօ", "ABESIJKMHOPCTYXaesijopcyxhdqwYQWIABEZHIKMNOPTYXovo"
+)
+"""Cyrillic, Greek and Armenian letters that nobody can tell from Latin ones."""
+
+INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that show nothing although Unicode calls them printable; the selectors of variants are in `_hidden`."""
+
+
+def normal(name: str) -> str:
+    """The one way to write a name: é may be one character or two."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def checked_name(what: str, name: Any) -> str:
+    """A name for something new, as it is kept.
+
+    Names stand in addresses: no slashes, nothing that cannot be printed, no space at either end. And they are read by
+    people: nothing invisible, and no letters that pass for those of another alphabet.
+    """
+    good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
+    if not good or name != name.strip() or name in (".", ".."):
+        raise BadParameter(f"{what} is {name!r:.60}; use up to 200 printable characters without a slash")
+    name = normal(name)
+    if not name.isascii():
+        _check_readable(what, name)
+    return str(name)
+
+
+def _check_readable(what: str, name: str) -> None:
+    hidden = [each for each in name if _hidden(each)]
+    if hidden:
+        raise BadParameter(f"{what} has the invisible character U+{ord(hidden[0]):04X}; leave it out")
+    plain = unicodedata.normalize("NFKC", name)
+    if plain != name:
+        raise BadParameter(f"{what} is {name!r:.60}, which can be taken for {plain!r:.60}; write it like that")
+    letters = [each for each in name if each.isalpha()]
+    strange = [each for each in letters if ord(each) in LOOKALIKES]
+    latin = any("LATIN" in unicodedata.name(each, "") for each in letters)
+    if strange and (latin or len(strange) == len(letters)):
+        kind = unicodedata.name(strange[0]).split()[0].capitalize()
+        raise BadParameter(
+            f"{what} is {name!r:.60}, which can be taken for {name.translate(LOOKALIKES)!r:.60}: its {strange[0]!r} "
+            f"is {kind}; use Latin letters, or a name that nobody takes for a Latin one"
+        )
+
+
+def _hidden(character: str) -> bool:
+    selects_a_variant = "VARIATION SELECTOR" in unicodedata.name(character, "")
+    return character in INVISIBLE or selects_a_variant
