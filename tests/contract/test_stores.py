@@ -12,6 +12,7 @@ import pytest
 
 from budgetbandits.errors import HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
+from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
@@ -359,6 +360,62 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
             store.write(cut_off)
         store.write(lambda tx: tx.beat(1.0))
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
+
+
+def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):
+    """Locks of one campaign at a time cannot make a circle, whatever other servers lock."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        writers = len(store._writers)
+        gate, begun = threading.Event(), threading.Semaphore(0)
+
+        def number(tx):
+            return tx._do("SELECT pg_current_xact_id()::text").fetchone()[0]
+
+        def wait(tx):
+            begun.release()
+            gate.wait(30.0)
+
+        waiting = [store.submit(wait, f"busy {n}") for n in range(writers)]
+        for _ in waiting:
+            begun.acquire()
+        abouts = ["a", "b", "c", "d", ""] * 8
+        futures = [(about, store.submit(number, about)) for about in abouts]
+        gate.set()
+        seen = [(future.result(30.0), about) for about, future in futures]
+        of = {transaction: {about for other, about in seen if other == transaction} for transaction, _ in seen}
+        assert all(len(abouts) == 1 for abouts in of.values())
+        assert len(of) == 4 + 8  # what is about the same campaign went together; what is about none, alone
+
+
+def test_servers_on_many_campaigns_never_deadlock(tmp_path, monkeypatch):
+    """Two stores, eight campaigns, each group of requests in another order."""
+    again = []
+    with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as two:
+        writer = type(one._writers[0])
+        monkeypatch.setattr(writer, "again", lambda self, error: again.append(error) or True)
+        engines = [Engine(one), Engine(two)]
+        arms = {"a": 1.0, "b": 0.5}
+        campaigns = [engines[0].create(f"campaign {n}", "bts", budget=1e6, arms=arms) for n in range(8)]
+
+        async def client(engine, store, name):
+            for number in range(25):
+                campaign = campaigns[(name * 5 + number * 3) % 8]
+                work = engine.deciding(campaign, f"{name}-{number}")
+                [answer] = await store.perform(work, campaign)
+                await store.perform(engine.telling(Outcome(answer.decision, 1.0, 0.25), campaign), campaign)
+
+        async def clients(engine, store, first):
+            await asyncio.gather(*(client(engine, store, first + n) for n in range(12)))
+
+        runs = [(engines[0], one, 0), (engines[1], two, 12)]
+        threads = [threading.Thread(target=lambda run=run: asyncio.run(clients(*run))) for run in runs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert again == []
+        assert sum(engines[0].account(campaign).spent for campaign in campaigns) == 24 * 25 * 250_000
+        assert all(verify(one, campaign) == [] for campaign in campaigns)
 
 
 def test_the_same_feedback_from_many_threads_is_booked_once(store):

@@ -34,7 +34,7 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
         only = None if campaign is None else found(tx, campaign).id
         tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
 
-    store.write(work)
+    store.write(work, campaign or "")
     return f"bb_{prefix}_{secret}"
 
 

@@ -206,7 +206,8 @@ class Store(ABC):
         """Run ``work`` in a transaction and make it durable; the future has its answer, or the error that undid it.
 
         ``work`` may be run again from the start if the database asks for it, so it must change nothing but the
-        transaction. Pieces ``about`` the same thing, such as a campaign, are best run together.
+        transaction. ``about`` is the campaign, by its id or name, that it reads or changes; pieces about the same one
+        may share a transaction.
         """
 
     def write(self, work: Callable[[Transaction], T], about: str = "") -> T:

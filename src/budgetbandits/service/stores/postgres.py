@@ -1,16 +1,15 @@
 """PostgreSQL: the store for many hosts. Extra ``postgres``.
 
 A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
-whichever host. What one server is asked about a campaign while it waits goes into one transaction; different campaigns
-rarely wait for each other. Events of a campaign are numbered under that lock, so their numbers are in the order of
-their commits.
+whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
+about two campaigns, so servers never wait for each other in a circle. Events of a campaign are numbered under that
+lock, so their numbers are in the order of their commits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -21,13 +20,13 @@ from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.group_commit import GroupWriter, one_line
+from budgetbandits.service.stores.group_commit import GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 READERS = 10
 WRITERS = 4
-"""Connections that write. What is about one campaign goes to one of them, so that it can share a transaction."""
+"""Connections that write, each for another campaign at a time."""
 
 PATIENCE = 10.0
 """Seconds to wait for a connection."""
@@ -52,7 +51,8 @@ class PostgresStore(Store):
             open=True,
             check=ConnectionPool.check_connection,
         )
-        self._writers = [_Writer(url, number) for number in range(WRITERS)]
+        self._waiting = Waiting()
+        self._writers = [_Writer(url, number, self._waiting) for number in range(WRITERS)]
         self._gate = threading.Lock()
 
     def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
@@ -60,7 +60,7 @@ class PostgresStore(Store):
         with self._gate:
             if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
-            self._writers[zlib.crc32(about.encode()) % WRITERS].put((work, future))
+            self._waiting.put((work, future), about or object())  # about nothing that is known: alone
         return future
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -76,8 +76,9 @@ class PostgresStore(Store):
             if self._pool.closed:
                 return
             self._pool.close()
+        self._waiting.stop()
         for writer in self._writers:
-            writer.stop()
+            writer.join()
 
     def _connection(self) -> Any:
         if self._pool.closed:
@@ -89,11 +90,11 @@ class _Writer(GroupWriter):
     errors = psycopg.Error
     broken = psycopg.OperationalError
 
-    def __init__(self, url: str, number: int) -> None:
+    def __init__(self, url: str, number: int, waiting: Waiting) -> None:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
         self._cache = RowCache()
-        super().__init__(f"store-writer-{number}")
+        super().__init__(f"store-writer-{number}", waiting)
 
     def begin(self) -> None:
         if self._connection is None or self._connection.closed:
@@ -115,8 +116,8 @@ class _Writer(GroupWriter):
     def again(self, error: Exception) -> bool:
         return isinstance(error, DeadlockDetected | SerializationFailure)
 
-    def stop(self) -> None:
-        super().stop()
+    def join(self) -> None:
+        super().join()
         if self._connection is not None:
             self._connection.close()
 
