@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -360,6 +361,87 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
             store.write(cut_off)
         store.write(lambda tx: tx.beat(1.0))
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Connections that wait for nobody as long as they should."""
+    limits = {"lock_timeout": 1.0, "idle_in_transaction_session_timeout": 0.3, "statement_timeout": 2.0}
+    monkeypatch.setattr("budgetbandits.service.stores.postgres.WRITING", limits)
+
+
+def test_a_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, impatient):
+    """The database ends its transaction; when it goes on it is told, and nothing is written twice."""
+    with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
+        other.write(lambda tx: tx.add_campaign(ONE))
+        gate, begun = threading.Event(), threading.Event()
+
+        def stands_still(tx):
+            row = tx.campaign("c1")
+            begun.set()
+            gate.wait(30.0)
+            tx.save_campaign(replace(row, version=99))
+
+        late = stopped.submit(stands_still, "c1")
+        begun.wait(30.0)
+        before = time.monotonic()
+        other.write(raising(False), "c1")
+        assert time.monotonic() - before < 5.0
+        gate.set()
+        with pytest.raises(StoreError, match="nothing was decided"):
+            late.result(30.0)
+        assert other.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
+        assert stopped.write(raising(False), "c1") == ONE.version + 1  # and all is well again
+
+
+def test_who_waits_for_a_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
+    """Others go on, and the store can be closed."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        import psycopg
+
+        store.write(lambda tx: tx.add_campaign(ONE))
+        store.write(lambda tx: tx.add_campaign(replace(ONE, id="c2", name="more")))
+        with psycopg.connect(opener.keywords["url"]) as keeper:
+            keeper.execute("SELECT 1 FROM campaign WHERE id = 'c1' FOR UPDATE")
+            waiting = [store.submit(raising(False), "c1") for _ in range(3)]
+            store.write(lambda tx: tx.save_campaign(replace(ONE, id="c2", name="more")), "c2")
+            assert not any(each.done() for each in waiting)
+            before = time.monotonic()
+            for each in waiting:
+                with pytest.raises(StoreError, match=r"kept the campaign.*ask again"):
+                    each.result(30.0)
+            last = store.submit(raising(False), "c1")
+            store.close()
+            assert isinstance(last.exception(0.0), StoreError)
+            assert time.monotonic() - before < 5.0
+
+
+def test_nobody_is_told_where_the_database_is(tmp_path):
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        for writer in store._writers:
+            writer._url = "postgresql://somebody@127.0.0.1:1/secret"
+        with pytest.raises(StoreError, match="cannot be reached") as caught:
+            store.write(lambda tx: tx.beat(1.0))
+        assert not any(word in str(caught.value) for word in ("127.0.0.1", "secret", "somebody", "port"))
+
+
+def test_a_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, monkeypatch):
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        import psycopg
+
+        store.write(lambda tx: tx.add_campaign(ONE))
+        commit = psycopg.Connection.commit
+
+        def cut_off(connection):
+            commit(connection)
+            connection.close()
+            raise psycopg.OperationalError("gone")
+
+        monkeypatch.setattr("psycopg.Connection.commit", cut_off)
+        with pytest.raises(StoreError, match="may have been done, or not; ask again"):
+            store.write(raising(False), "c1")
+        monkeypatch.undo()
+        assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
 
 
 def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):

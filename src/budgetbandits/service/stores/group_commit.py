@@ -80,7 +80,7 @@ class GroupWriter(ABC):
 
     errors: ClassVar[type[Exception]]
     """Whatever the database may raise."""
-    broken: ClassVar[type[Exception]]
+    broken: ClassVar[type[Exception] | tuple[type[Exception], ...]]
     """Those of them that are no piece's fault: the disk is full, or the connection gone."""
 
     def __init__(self, name: str, waiting: Waiting) -> None:
@@ -106,9 +106,14 @@ class GroupWriter(ABC):
         """Whether a group that failed so should be run again, piece by piece."""
         return False
 
-    def join(self) -> None:
-        """Wait for the thread to end, after `Waiting.stop`."""
-        self._thread.join()
+    def failure(self, error: Exception) -> StoreError:
+        """What a group is told that the database has failed so."""
+        return StoreError(f"cannot write: {one_line(error)}; nothing was decided")
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait for the thread to end, after `Waiting.stop`; whether it has."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _serve(self) -> None:
         while (taken := self._waiting.take()) is not None:
@@ -127,7 +132,7 @@ class GroupWriter(ABC):
             self.undo()
             if self.again(error) and tries > 1:
                 return self._one_by_one(group, tries - 1)
-            failure = StoreError(f"cannot write: {one_line(error)}; nothing was decided")
+            failure = self.failure(error)
             return [(future, None, failure) for _, future in group]
         return self._one_by_one(group) if answers is None else answers
 

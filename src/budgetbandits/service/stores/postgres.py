@@ -9,18 +9,37 @@ lock, so their numbers are in the order of their commits.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.errors import (
+    DeadlockDetected,
+    IdleInTransactionSessionTimeout,
+    LockNotAvailable,
+    QueryCanceled,
+    SerializationFailure,
+)
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GroupWriter, Waiting, one_line
+from budgetbandits.service.stores.postgres_session import (
+    IDLE_SECONDS,
+    LOCK_SECONDS,
+    READING,
+    STATEMENT_SECONDS,
+    WRITING,
+    arguments,
+    connect,
+    prepare,
+)
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
@@ -28,10 +47,15 @@ READERS = 10
 WRITERS = 4
 """Connections that write, each for another campaign at a time."""
 
-PATIENCE = 10.0
-"""Seconds to wait for a connection."""
+PATIENCE = 5.0
+"""Seconds to wait for one of the connections that read."""
+
+FINISH_WITHIN = 5.0
+"""Seconds to wait, when the store is closed, for writers that wait for the database."""
 
 MIGRATION_LOCK = 2015_07_25
+
+log = logging.getLogger("budgetbandits")
 
 
 class PostgresStore(Store):
@@ -39,12 +63,13 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         try:
-            with psycopg.connect(url, connect_timeout=int(PATIENCE)) as connection:
+            with connect(url, READING) as connection:
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
         self._pool = ConnectionPool(
-            url,
+            kwargs=arguments(url),
+            configure=partial(prepare, limits=READING),
             min_size=1,
             max_size=READERS,
             timeout=PATIENCE,
@@ -69,7 +94,7 @@ class PostgresStore(Store):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
-            raise StoreError(f"cannot read: {one_line(error)}") from None
+            raise StoreError(f"cannot read: {_reason(error)}") from None
 
     def close(self) -> None:
         with self._gate:
@@ -77,8 +102,9 @@ class PostgresStore(Store):
                 return
             self._pool.close()
         self._waiting.stop()
+        end = time.monotonic() + FINISH_WITHIN
         for writer in self._writers:
-            writer.join()
+            writer.join(max(0.0, end - time.monotonic()))
 
     def _connection(self) -> Any:
         if self._pool.closed:
@@ -88,7 +114,7 @@ class PostgresStore(Store):
 
 class _Writer(GroupWriter):
     errors = psycopg.Error
-    broken = psycopg.OperationalError
+    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout)
 
     def __init__(self, url: str, number: int, waiting: Waiting) -> None:
         self._url = url
@@ -98,7 +124,7 @@ class _Writer(GroupWriter):
 
     def begin(self) -> None:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, connect_timeout=int(PATIENCE))
+            self._connection = connect(self._url, WRITING)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
 
     def transaction(self) -> WritingTransaction:
@@ -106,7 +132,12 @@ class _Writer(GroupWriter):
 
     def commit(self) -> None:
         assert self._connection is not None
-        self._connection.commit()
+        try:
+            self._connection.commit()
+        except psycopg.OperationalError as error:
+            if self._connection.closed:
+                raise _OutcomeUnknown(str(error)) from None
+            raise
 
     def undo(self) -> None:
         with contextlib.suppress(psycopg.Error):
@@ -116,10 +147,36 @@ class _Writer(GroupWriter):
     def again(self, error: Exception) -> bool:
         return isinstance(error, DeadlockDetected | SerializationFailure)
 
-    def join(self) -> None:
-        super().join()
-        if self._connection is not None:
+    def failure(self, error: Exception) -> StoreError:
+        if isinstance(error, _OutcomeUnknown):
+            log.warning("the connection to the database was lost during a commit: %s", one_line(error))
+            return StoreError("the database was lost during the commit: what was asked may have been done, or not; "
+                              "ask again, a decision under the same key")  # fmt: skip
+        return StoreError(f"cannot write: {_reason(error)}; nothing was decided")
+
+    def join(self, seconds: float | None = None) -> bool:
+        ended = super().join(seconds)
+        if ended and self._connection is not None:
             self._connection.close()
+        return ended
+
+
+class _OutcomeUnknown(psycopg.OperationalError):  # type: ignore[misc]
+    """The connection was lost after the database had been asked to commit."""
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong and what to do about it, for whoever asked; only the log has the database's address."""
+    if isinstance(error, LockNotAvailable):
+        return f"another server has kept the campaign for {LOCK_SECONDS:g} seconds; ask again"
+    if isinstance(error, QueryCanceled):
+        return f"the database took more than {STATEMENT_SECONDS:g} seconds; ask again"
+    if isinstance(error, IdleInTransactionSessionTimeout):
+        return f"this server stood still for {IDLE_SECONDS:g} seconds, so the database has undone its work; ask again"
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        log.warning("the database cannot be reached: %s", one_line(error))
+        return "the database cannot be reached, the server's log says why; ask again"
+    return one_line(error)
 
 
 class _Transaction(SqlTransaction):

@@ -1,0 +1,58 @@
+"""How the service is connected to PostgreSQL: nobody waits without limit.
+
+A server that stands still in the middle of a transaction, because it was stopped or its host is gone, keeps a campaign
+from all others. The database ends such a transaction after `IDLE_SECONDS`, sooner than others give up waiting. When
+that server goes on, its connection is gone, so it cannot finish what it had begun.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+CONNECT_SECONDS = 5
+IDLE_SECONDS = 2.0
+"""How long a transaction that writes may wait for its server."""
+LOCK_SECONDS = 3.0
+"""How long a server waits for a campaign that another one is changing."""
+STATEMENT_SECONDS = 5.0
+"""How long a statement of a transaction that writes may take, waiting included."""
+READ_SECONDS = 60.0
+"""All three for whoever reads, which keeps nobody waiting, or makes the tables."""
+
+WRITING = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS,
+           "statement_timeout": STATEMENT_SECONDS}  # fmt: skip
+READING = dict.fromkeys(WRITING, READ_SECONDS)
+
+_NETWORK = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3,
+    "tcp_user_timeout": 5000,
+}  # fmt: skip
+"""A host that is gone is noticed within about five seconds; whatever the address says goes before."""
+
+
+def arguments(url: str) -> dict[str, Any]:
+    """What to connect with."""
+    given: dict[str, Any] = conninfo_to_dict(url)
+    return _NETWORK | given | {"client_encoding": "UTF8"}
+
+
+def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> None:
+    """Set what holds for this connection until its end."""
+    autocommit, connection.autocommit = connection.autocommit, True
+    for name, seconds in limits.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
+    connection.autocommit = autocommit
+
+
+def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:
+    connection = psycopg.connect(**arguments(url))
+    try:
+        prepare(connection, limits)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
