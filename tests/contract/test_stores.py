@@ -363,6 +363,29 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
 
 
+def test_postgres_waits_for_the_disk_whatever_it_is_set_to(tmp_path):
+    with STORES["postgres"](tmp_path) as opener:
+        for given, wanted in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
+            with opener.func(f"{opener.keywords['url']}%20-csynchronous_commit%3D{given}") as store:
+                assert store.write(lambda tx: tx._do("SHOW synchronous_commit").fetchone()) == (wanted,)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_postgres_that_cannot_keep_every_name_is_refused(tmp_path, encoding):
+    with STORES["postgres"](tmp_path) as opener:
+        import psycopg
+
+        url, name = opener.keywords["url"], f"test_{encoding.lower()}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            made = f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+            connection.execute(made)
+            try:
+                with pytest.raises(StoreError, match=rf"encoding is {encoding}.*createdb --encoding=UTF8"):
+                    opener.func(psycopg.conninfo.make_conninfo(url, dbname=name))
+            finally:
+                connection.execute(f"DROP DATABASE {name}")
+
+
 @pytest.fixture
 def impatient(monkeypatch):
     """Connections that wait for nobody as long as they should."""
@@ -370,7 +393,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.stores.postgres.WRITING", limits)
 
 
-def test_a_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, impatient):
+def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, impatient):
     """The database ends its transaction; when it goes on it is told, and nothing is written twice."""
     with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
         other.write(lambda tx: tx.add_campaign(ONE))
@@ -394,7 +417,7 @@ def test_a_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, im
         assert stopped.write(raising(False), "c1") == ONE.version + 1  # and all is well again
 
 
-def test_who_waits_for_a_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
+def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
     """Others go on, and the store can be closed."""
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         import psycopg
@@ -416,7 +439,7 @@ def test_who_waits_for_a_campaign_too_long_is_told_to_ask_again(tmp_path, impati
             assert time.monotonic() - before < 5.0
 
 
-def test_nobody_is_told_where_the_database_is(tmp_path):
+def test_nobody_is_told_where_the_postgres_is(tmp_path):
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         for writer in store._writers:
             writer._url = "postgresql://somebody@127.0.0.1:1/secret"
@@ -425,7 +448,7 @@ def test_nobody_is_told_where_the_database_is(tmp_path):
         assert not any(word in str(caught.value) for word in ("127.0.0.1", "secret", "somebody", "port"))
 
 
-def test_a_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, monkeypatch):
+def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, monkeypatch):
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         import psycopg
 
@@ -469,7 +492,7 @@ def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):
         assert len(of) == 4 + 8  # what is about the same campaign went together; what is about none, alone
 
 
-def test_servers_on_many_campaigns_never_deadlock(tmp_path, monkeypatch):
+def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
     """Two stores, eight campaigns, each group of requests in another order."""
     again = []
     with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as two:

@@ -37,6 +37,7 @@ from budgetbandits.service.stores.postgres_session import (
     STATEMENT_SECONDS,
     WRITING,
     arguments,
+    check_encoding,
     connect,
     prepare,
 )
@@ -64,6 +65,7 @@ class PostgresStore(Store):
     def __init__(self, url: str) -> None:
         try:
             with connect(url, READING) as connection:
+                check_encoding(connection)
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None

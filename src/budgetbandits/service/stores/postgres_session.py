@@ -1,4 +1,4 @@
-"""How the service is connected to PostgreSQL: nobody waits without limit.
+"""How the service is connected to PostgreSQL: nobody waits without limit, and what was acknowledged is durable.
 
 A server that stands still in the middle of a transaction, because it was stopped or its host is gone, keeps a campaign
 from all others. The database ends such a transaction after `IDLE_SECONDS`, sooner than others give up waiting. When
@@ -11,6 +11,8 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+
+from budgetbandits.errors import StoreError
 
 CONNECT_SECONDS = 5
 IDLE_SECONDS = 2.0
@@ -33,6 +35,11 @@ _NETWORK = {
 }  # fmt: skip
 """A host that is gone is noticed within about five seconds; whatever the address says goes before."""
 
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') != 'remote_apply'"
+)
+"""A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
+
 
 def arguments(url: str) -> dict[str, Any]:
     """What to connect with."""
@@ -43,6 +50,7 @@ def arguments(url: str) -> dict[str, Any]:
 def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> None:
     """Set what holds for this connection until its end."""
     autocommit, connection.autocommit = connection.autocommit, True
+    connection.execute(_DURABLE)
     for name, seconds in limits.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
     connection.autocommit = autocommit
@@ -56,3 +64,13 @@ def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:
         connection.close()
         raise
     return connection
+
+
+def check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a database that cannot keep every name."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database's encoding is {encoding}, which cannot keep every name; "
+            "make one with 'createdb --encoding=UTF8 --template=template0'"
+        )
