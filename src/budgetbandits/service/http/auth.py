@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
-from budgetbandits.service.stores.base import Key, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
 
@@ -34,7 +34,7 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
         only = None if campaign is None else found(tx, campaign).id
         tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
 
-    store.write(work, campaign or "")
+    store.write(work, About(campaign or ""))
     return f"bb_{prefix}_{secret}"
 
 

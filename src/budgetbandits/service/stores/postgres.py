@@ -4,12 +4,15 @@ A transaction that reads a campaign locks its row, so whatever is done to a camp
 whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
 about two campaigns, so servers never wait for each other in a circle. Events of a campaign are numbered under that
 lock, so their numbers are in the order of their commits.
+
+There are two ways to write: from an event loop in two round trips (`postgres_loop`), which is how decisions are made,
+and from threads statement by statement, for everybody else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,28 +21,24 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import (
-    DeadlockDetected,
-    IdleInTransactionSessionTimeout,
-    LockNotAvailable,
-    QueryCanceled,
-    SerializationFailure,
-)
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.group_commit import GroupWriter, Waiting, one_line
+from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
+from budgetbandits.service.stores.foreseen import Unforeseen
+from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
+from budgetbandits.service.stores.postgres_loop import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
-    IDLE_SECONDS,
-    LOCK_SECONDS,
     READING,
-    STATEMENT_SECONDS,
     WRITING,
+    OutcomeUnknown,
     arguments,
+    cannot_write,
     check_encoding,
     connect,
     prepare,
+    reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
@@ -55,8 +54,6 @@ FINISH_WITHIN = 5.0
 """Seconds to wait, when the store is closed, for writers that wait for the database."""
 
 MIGRATION_LOCK = 2015_07_25
-
-log = logging.getLogger("budgetbandits")
 
 
 class PostgresStore(Store):
@@ -78,17 +75,38 @@ class PostgresStore(Store):
             open=True,
             check=ConnectionPool.check_connection,
         )
+        self._url = url
+        self._in_loop: LoopWriter | None = None
         self._waiting = Waiting()
         self._writers = [_Writer(url, number, self._waiting) for number in range(WRITERS)]
         self._gate = threading.Lock()
 
-    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
-            self._waiting.put((work, future), about or object())  # about nothing that is known: alone
+            self._waiting.put((work, future), about.campaign or object())  # about nothing that is known: alone
         return future
+
+    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
+        """In the event loop itself, in two round trips; a writer's thread takes what cannot be foreseen."""
+        if self._pool.closed:
+            raise StoreError("the store is closed; open it again")
+        loop = asyncio.get_running_loop()
+        if self._in_loop is None or self._in_loop.loop is not loop:
+            self._close_loop()
+            self._in_loop = LoopWriter(self._url, loop)
+        if len(about.keys) + len(about.decisions) > GROUP:  # a batch that would keep the loop from everybody else
+            return await super().perform(work, about)
+        try:
+            return await self._in_loop.perform(work, about)
+        except Unforeseen:
+            return await super().perform(work, about)
+
+    def _close_loop(self) -> None:
+        if self._in_loop is not None:
+            self._in_loop.close()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         try:
@@ -96,13 +114,14 @@ class PostgresStore(Store):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
-            raise StoreError(f"cannot read: {_reason(error)}") from None
+            raise StoreError(f"cannot read: {reason(error)}") from None
 
     def close(self) -> None:
         with self._gate:
             if self._pool.closed:
                 return
             self._pool.close()
+        self._close_loop()
         self._waiting.stop()
         end = time.monotonic() + FINISH_WITHIN
         for writer in self._writers:
@@ -138,7 +157,7 @@ class _Writer(GroupWriter):
             self._connection.commit()
         except psycopg.OperationalError as error:
             if self._connection.closed:
-                raise _OutcomeUnknown(str(error)) from None
+                raise OutcomeUnknown(str(error)) from None
             raise
 
     def undo(self) -> None:
@@ -150,35 +169,13 @@ class _Writer(GroupWriter):
         return isinstance(error, DeadlockDetected | SerializationFailure)
 
     def failure(self, error: Exception) -> StoreError:
-        if isinstance(error, _OutcomeUnknown):
-            log.warning("the connection to the database was lost during a commit: %s", one_line(error))
-            return StoreError("the database was lost during the commit: what was asked may have been done, or not; "
-                              "ask again, a decision under the same key")  # fmt: skip
-        return StoreError(f"cannot write: {_reason(error)}; nothing was decided")
+        return cannot_write(error)
 
     def join(self, seconds: float | None = None) -> bool:
         ended = super().join(seconds)
         if ended and self._connection is not None:
             self._connection.close()
         return ended
-
-
-class _OutcomeUnknown(psycopg.OperationalError):  # type: ignore[misc]
-    """The connection was lost after the database had been asked to commit."""
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong and what to do about it, for whoever asked; only the log has the database's address."""
-    if isinstance(error, LockNotAvailable):
-        return f"another server has kept the campaign for {LOCK_SECONDS:g} seconds; ask again"
-    if isinstance(error, QueryCanceled):
-        return f"the database took more than {STATEMENT_SECONDS:g} seconds; ask again"
-    if isinstance(error, IdleInTransactionSessionTimeout):
-        return f"this server stood still for {IDLE_SECONDS:g} seconds, so the database has undone its work; ask again"
-    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
-        log.warning("the database cannot be reached: %s", one_line(error))
-        return "the database cannot be reached, the server's log says why; ask again"
-    return one_line(error)
 
 
 class _Transaction(SqlTransaction):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
+from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
@@ -70,7 +70,7 @@ class SQLiteStore(Store):
             raise
         self._writer = _Writer(connection, self._queue)
 
-    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._closed:
@@ -78,7 +78,7 @@ class SQLiteStore(Store):
             self._queue.put((work, future), "the file")
         return future
 
-    async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
+    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
         """In the event loop's own thread, together with whatever else comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
