@@ -5,18 +5,20 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import HoldRefused, NotFound, StoreError
+from budgetbandits.errors import Conflict, HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit import verify
+from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES
 
@@ -376,6 +378,319 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
             store.write(cut_off)
         store.write(lambda tx: tx.beat(1.0))
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
+
+
+def test_postgres_waits_for_the_disk_whatever_it_is_set_to(tmp_path):
+    with STORES["postgres"](tmp_path) as opener:
+        for given, wanted in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
+            with opener.func(f"{opener.keywords['url']}%20-csynchronous_commit%3D{given}") as store:
+                assert store.write(lambda tx: tx._do("SHOW synchronous_commit").fetchone()) == (wanted,)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_postgres_that_cannot_keep_every_name_is_refused(tmp_path, encoding):
+    with STORES["postgres"](tmp_path) as opener:
+        import psycopg
+
+        url, name = opener.keywords["url"], f"test_{encoding.lower()}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            made = f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+            connection.execute(made)
+            try:
+                with pytest.raises(StoreError, match=rf"encoding is {encoding}.*createdb --encoding=UTF8"):
+                    opener.func(psycopg.conninfo.make_conninfo(url, dbname=name))
+            finally:
+                connection.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Connections that wait for nobody as long as they should."""
+    limits = {"lock_timeout": 1.0, "idle_in_transaction_session_timeout": 0.3, "statement_timeout": 2.0}
+    session = pytest.importorskip("budgetbandits.service.stores.postgres_session")
+    for name, seconds in limits.items():
+        monkeypatch.setitem(session.WRITING, name, seconds)
+
+
+def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, impatient):
+    """The database ends its transaction; when it goes on it is told, and nothing is written twice."""
+    with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
+        other.write(lambda tx: tx.add_campaign(ONE))
+        gate, begun = threading.Event(), threading.Event()
+
+        def stands_still(tx):
+            row = tx.campaign("c1")
+            begun.set()
+            gate.wait(30.0)
+            tx.save_campaign(replace(row, version=99))
+
+        late = stopped.submit(stands_still, About("c1"))
+        begun.wait(30.0)
+        before = time.monotonic()
+        other.write(raising(False), About("c1"))
+        assert time.monotonic() - before < 5.0
+        gate.set()
+        with pytest.raises(StoreError, match="nothing was decided"):
+            late.result(30.0)
+        assert other.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
+        assert stopped.write(raising(False), About("c1")) == ONE.version + 1  # and all is well again
+
+
+def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
+    """Others go on, and the store can be closed."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        import psycopg
+
+        store.write(lambda tx: tx.add_campaign(ONE))
+        store.write(lambda tx: tx.add_campaign(replace(ONE, id="c2", name="more")))
+        with psycopg.connect(opener.keywords["url"]) as keeper:
+            keeper.execute("SELECT 1 FROM campaign WHERE id = 'c1' FOR UPDATE")
+            waiting = [store.submit(raising(False), About("c1")) for _ in range(3)]
+            store.write(lambda tx: tx.save_campaign(replace(ONE, id="c2", name="more")), About("c2"))
+            assert not any(each.done() for each in waiting)
+            before = time.monotonic()
+            for each in waiting:
+                with pytest.raises(StoreError, match=r"kept the campaign.*ask again"):
+                    each.result(30.0)
+            last = store.submit(raising(False), About("c1"))
+            store.close()
+            assert isinstance(last.exception(0.0), StoreError)
+            assert time.monotonic() - before < 5.0
+
+
+def test_nobody_is_told_where_the_postgres_is(tmp_path):
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        for writer in store._writers:
+            writer._url = "postgresql://somebody@127.0.0.1:1/secret"
+        with pytest.raises(StoreError, match="cannot be reached") as caught:
+            store.write(lambda tx: tx.beat(1.0))
+        assert not any(word in str(caught.value) for word in ("127.0.0.1", "secret", "somebody", "port"))
+
+
+def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, monkeypatch):
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        import psycopg
+
+        store.write(lambda tx: tx.add_campaign(ONE))
+        commit = psycopg.Connection.commit
+
+        def cut_off(connection):
+            commit(connection)
+            connection.close()
+            raise psycopg.OperationalError("gone")
+
+        monkeypatch.setattr("psycopg.Connection.commit", cut_off)
+        with pytest.raises(StoreError, match="may have been done, or not; ask again"):
+            store.write(raising(False), About("c1"))
+        monkeypatch.undo()
+        assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
+
+
+def test_an_event_loop_decides_as_threads_do(opener):
+    """Everything that workers ask for, on two stores in turn, with threads that decide in between."""
+    with opener() as one, opener() as two:
+        engines = [Engine(one), Engine(two)]
+        campaign = engines[0].create("ads", "bts", budget=12.0, arms={"a": 1.0, "b": 0.5, "c": 2.0})
+
+        async def run():
+            for number in range(8):
+                engine, store = engines[number % 2], (one, two)[number % 2]
+                name = campaign if number % 3 else "ads"
+                [made] = await store.perform(*engine.deciding(name, f"key {number}"))
+                again, other = await asyncio.gather(
+                    store.perform(*engine.deciding(name, f"key {number}")),
+                    store.perform(*engine.deciding(name, f"key {number}", {"another": "context"})),
+                    return_exceptions=True,
+                )
+                assert again == [made]
+                assert isinstance(other, Conflict)
+                if number == 3:
+                    await store.perform(*engine.voiding(made.decision, name))
+                    continue
+                outcomes = [Outcome(made.decision, 1.0, made.hold / 4), Outcome("nothing", 1.0, 0.1)]
+                booked, problem = await store.perform(*engine.telling_many(outcomes, name))
+                assert booked.cost_is_new
+                assert isinstance(problem, NotFound)
+                assert engines[1 - number % 2].decide("ads", f"thread {number}") is not None
+                engine.void(engine.decide("ads", f"thread {number}").decision)
+            # a batch that is refused has written before, and takes nobody else's work along
+            batch, single = await asyncio.gather(
+                one.perform(*engines[0].deciding(campaign, "batch", count=100)),
+                one.perform(*engines[0].deciding(campaign, "single")),
+                return_exceptions=True,
+            )
+            assert isinstance(batch, HoldRefused)
+            assert single[0].hold in (0.5, 1.0, 2.0)
+            with pytest.raises(NotFound):
+                await two.perform(*engines[1].deciding("no such campaign", "key"))
+            with pytest.raises(NotFound):
+                await two.perform(*engines[1].deciding("f" * 32, "key"))
+
+        asyncio.run(run())
+        assert verify(one, campaign) == []
+        assert engines[0].account(campaign).spent > 0
+
+
+def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_path, monkeypatch):
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        engine, trips, run = Engine(store), [], Pipeline.run
+
+        async def counted(self, calls):
+            trips.append([name for name, _ in calls])
+            return await run(self, calls)
+
+        monkeypatch.setattr(Pipeline, "run", counted)
+        campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
+
+        async def decide(count, name):
+            tasks = [engine.deciding(campaign, f"{name} {number}") for number in range(count)]
+            return [made for [made] in await asyncio.gather(*(store.perform(*task) for task in tasks))]
+
+        async def play():
+            await decide(1, "first")  # reads the arms as well
+            for count in (1, 20):
+                trips.clear()
+                made = await decide(count, count)
+                assert len(trips) == 2
+                assert trips[1].count("add decisions") == trips[1].count("save money") == 1
+                trips.clear()
+                told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made]
+                await asyncio.gather(*(store.perform(*task) for task in told))
+                assert len(trips) == 2
+                assert trips[1].count("save decisions") == trips[1].count("save campaign") == 1
+
+        asyncio.run(play())
+        assert verify(store, campaign) == []
+
+
+def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path, impatient):
+    with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
+        engine = Engine(stopped)
+        campaign = engine.create("ads", "bts", budget=10.0, arms={"a": 1.0, "b": 0.5})
+
+        def stands_still(tx):
+            row = tx.campaign(campaign)
+            taken = threading.Thread(target=lambda: Engine(other).top_up(campaign, 5.0))
+            taken.start()
+            taken.join(10.0)
+            tx.save_money(row.with_money(replace(row.account, budget=99_000_000)))
+
+        async def run():
+            with pytest.raises(StoreError, match="ask again; nothing was decided"):
+                await stopped.perform(stands_still, About(campaign))
+            return await stopped.perform(*engine.deciding(campaign, "after"))
+
+        assert asyncio.run(run())
+        assert engine.account(campaign).budget == 15_000_000
+        assert verify(other, campaign) == []
+
+
+def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_path):
+    """Those that did nothing are opened again unseen; what was under way is told to ask again."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        import psycopg
+
+        engine = Engine(store)
+        campaign = engine.create("ads", "bts", budget=10.0, arms={"a": 1.0, "b": 0.5})
+
+        def drop_all(tx=None):
+            with psycopg.connect(opener.keywords["url"]) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() "
+                    "AND datname = current_database() AND query LIKE '%COMMIT%' OR state = 'idle in transaction'"
+                )
+            if tx is not None:
+                tx.save_money(tx.campaign(campaign))
+
+        async def run():
+            await store.perform(*engine.deciding(campaign, "one"))
+            drop_all()
+            await store.perform(*engine.deciding(campaign, "two"))
+            with pytest.raises(StoreError, match="ask again"):
+                await store.perform(drop_all, About(campaign))
+            await store.perform(*engine.deciding(campaign, "three"))
+
+        asyncio.run(run())
+        assert len(store.read(lambda tx: list(all_decisions(tx, campaign)))) == 3
+        assert verify(store, campaign) == []
+
+
+def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
+    broken = object.__new__(Account)
+    for name, value in {"budget": 1, "spent": 1, "held": 1, "overrun": 0, "day": 0, "today": 0}.items():
+        object.__setattr__(broken, name, value)
+    broken.status = "active"
+
+    def good(tx):
+        row = tx.campaign_named("ads")
+        tx.save_campaign(replace(row, version=row.version + 1))
+
+    async def run():
+        works = [good, lambda tx: tx.save_money(replace(tx.campaign_named("ads"), account=broken)), good]
+        return await asyncio.gather(*(filled.perform(work, About("ads")) for work in works), return_exceptions=True)
+
+    first, refused, last = asyncio.run(run())
+    assert (first, last) == (None, None)
+    assert isinstance(refused, StoreError)
+    assert "refused" in str(refused)
+    assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, version=ONE.version + 2)
+
+
+def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):
+    """Locks of one campaign at a time cannot make a circle, whatever other servers lock."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        writers = len(store._writers)
+        gate, begun = threading.Event(), threading.Semaphore(0)
+
+        def number(tx):
+            return tx._do("SELECT pg_current_xact_id()::text").fetchone()[0]
+
+        def wait(tx):
+            begun.release()
+            gate.wait(30.0)
+
+        waiting = [store.submit(wait, About(f"busy {n}")) for n in range(writers)]
+        for _ in waiting:
+            begun.acquire()
+        abouts = ["a", "b", "c", "d", ""] * 8
+        futures = [(about, store.submit(number, About(about))) for about in abouts]
+        gate.set()
+        seen = [(future.result(30.0), about) for about, future in futures]
+        of = {transaction: {about for other, about in seen if other == transaction} for transaction, _ in seen}
+        assert all(len(abouts) == 1 for abouts in of.values())
+        assert len(of) == 4 + 8  # what is about the same campaign went together; what is about none, alone
+
+
+def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
+    """Two stores, eight campaigns, each group of requests in another order."""
+    again = []
+    with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as two:
+        writer = type(one._writers[0])
+        monkeypatch.setattr(writer, "again", lambda self, error: again.append(error) or True)
+        engines = [Engine(one), Engine(two)]
+        arms = {"a": 1.0, "b": 0.5}
+        campaigns = [engines[0].create(f"campaign {n}", "bts", budget=1e6, arms=arms) for n in range(8)]
+
+        async def client(engine, store, name):
+            for number in range(25):
+                campaign = campaigns[(name * 5 + number * 3) % 8]
+                [answer] = await store.perform(*engine.deciding(campaign, f"{name}-{number}"))
+                await store.perform(*engine.telling(Outcome(answer.decision, 1.0, 0.25), campaign))
+
+        async def clients(engine, store, first):
+            await asyncio.gather(*(client(engine, store, first + n) for n in range(12)))
+
+        runs = [(engines[0], one, 0), (engines[1], two, 12)]
+        threads = [threading.Thread(target=lambda run=run: asyncio.run(clients(*run))) for run in runs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert again == []
+        assert sum(engines[0].account(campaign).spent for campaign in campaigns) == 24 * 25 * 250_000
+        assert all(verify(one, campaign) == [] for campaign in campaigns)
 
 
 def test_the_same_feedback_from_many_threads_is_booked_once(store):

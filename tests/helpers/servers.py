@@ -16,10 +16,13 @@ def free_port():
         return free.getsockname()[1]
 
 
-def serving(folder, port):
-    """A server on the database of this folder, ready when this returns; what it says goes into the file ``said``."""
+def serving(folder, port, store=None):
+    """A server on the database of this folder or the one at this address, ready when this returns; what it says goes
+    into the file ``said``."""
     start = "from budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--port", str(port)]
+    if store is not None:
+        command += ["--store", store]
     with (folder / "said").open("w") as said:
         server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
     while True:

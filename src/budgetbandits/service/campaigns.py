@@ -22,7 +22,7 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.settings import settings_of, terms_of
-from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
 
 ID = re.compile(r"[0-9a-f]{32}")
@@ -85,7 +85,7 @@ class Campaigns:
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
 
         try:
-            self._store.write(work)
+            self._store.write(work, About(name))
         except StoreError:
             self._store.read(lambda tx: _check_free(tx, name))  # somebody else may have been quicker
             raise
@@ -137,7 +137,7 @@ class Campaigns:
                 change.learner.hear_budget(row.account.budget, row.settings)
             tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
 
-        self._store.write(work)
+        self._store.write(work, About(campaign))
 
     def set_status(self, campaign: str, status: Status) -> None:
         """Pause, resume (also after a freeze), or close for good."""
@@ -147,7 +147,7 @@ class Campaigns:
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, self._clock()))
 
-        self._store.write(work)
+        self._store.write(work, About(campaign))
 
     def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
         """A new arm, from the next decision on."""
@@ -170,7 +170,7 @@ class Campaigns:
                 change.arms = [arm]
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
-        self._store.write(work)
+        self._store.write(work, About(campaign))
 
     def retire_arm(self, campaign: str, name: str) -> None:
         """Never choose this arm again; its open decisions can still be told."""
@@ -189,7 +189,7 @@ class Campaigns:
                 change.arms = [arm]
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
-        self._store.write(work)
+        self._store.write(work, About(campaign))
 
 
 def open_campaign(tx: Transaction, campaign: str) -> Campaign:

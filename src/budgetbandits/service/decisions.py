@@ -2,8 +2,8 @@
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come.
 
-Each operation comes twice: as a method that does it and waits, and as the piece of work (`deciding`, `telling`,
-`voiding`) for whoever waits in another way.
+Each operation comes twice: as a method that does it and waits, and as a `Task` (`deciding`, `telling`, `voiding`) for
+whoever waits in another way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
@@ -22,7 +22,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.settings import limits_of, terms_of
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Store, Transaction, found
 
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
@@ -32,7 +32,13 @@ LARGEST_BATCH = 1000
 NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
 T = TypeVar("T")
-Work = Callable[[Transaction], T]
+
+
+class Task(NamedTuple, Generic[T]):
+    """What `Store.submit` and `Store.perform` are called with."""
+
+    work: Callable[[Transaction], T]
+    about: About
 
 
 @dataclass
@@ -93,17 +99,17 @@ class Decisions:
 
     def decide(self, campaign: str, key: str, context: Mapping[str, Any] | None = None) -> Answer:
         """Choose an arm and hold its cost cap. The same key gives the same answer; with another context, a conflict."""
-        return self._store.write(self.deciding(campaign, key, context), campaign)[0]
+        return self._store.write(*self.deciding(campaign, key, context))[0]
 
     def decide_many(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
     ) -> list[Answer]:
         """As many decisions as ``count`` says, all of them or none."""
-        return self._store.write(self.deciding(campaign, key, context, count), campaign)
+        return self._store.write(*self.deciding(campaign, key, context, count))
 
     def deciding(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
-    ) -> Work[list[Answer]]:
+    ) -> Task[list[Answer]]:
         """One decision; with a ``count``, that many under one key."""
         if not (isinstance(key, str) and 0 < len(key) <= 200):
             raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
@@ -116,7 +122,8 @@ class Decisions:
             # the first goes by the key itself, so that the key cannot be used for anything else
             keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
             requests = [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
-        return lambda tx: self._decide(tx, campaign, requests)
+        about = About(campaign, keys=[each for each, _ in requests])
+        return Task(lambda tx: self._decide(tx, campaign, requests), about)
 
     def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
         row = found(tx, campaign)
@@ -171,24 +178,24 @@ class Decisions:
         With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but the
         cost that came with it is booked: that money is spent.
         """
-        booked = self._store.write(self.telling(Outcome(decision, reward, cost), campaign), campaign or "")
+        booked = self._store.write(*self.telling(Outcome(decision, reward, cost), campaign))
         if booked.refused is not None:
             raise booked.refused
 
     def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[Booked | BudgetBanditsError]:
         """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
-        return self._store.write(self.telling_many(outcomes, campaign), campaign)
+        return self._store.write(*self.telling_many(outcomes, campaign))
 
-    def telling(self, outcome: Outcome, campaign: str | None = None) -> Work[Booked]:
+    def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[Booked]:
         reward, cost = outcome.checked()
 
         def work(tx: Transaction) -> Booked:
             row, made = _locked(tx, outcome.decision, campaign)
             return self._tell(tx, row, made, reward, cost)
 
-        return work
+        return Task(work, _about(campaign, [outcome.decision]))
 
-    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Work[list[Booked | BudgetBanditsError]]:
+    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
             raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
 
@@ -203,7 +210,7 @@ class Decisions:
                     results.append(error)
             return results
 
-        return work
+        return Task(work, _about(campaign, [outcome.decision for outcome in outcomes]))
 
     def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
@@ -249,9 +256,9 @@ class Decisions:
 
     def void(self, decision: str, campaign: str | None = None) -> None:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
-        self._store.write(self.voiding(decision, campaign), campaign or "")
+        self._store.write(*self.voiding(decision, campaign))
 
-    def voiding(self, decision: str, campaign: str | None = None) -> Work[None]:
+    def voiding(self, decision: str, campaign: str | None = None) -> Task[None]:
         def work(tx: Transaction) -> None:
             row, made = _locked(tx, decision, campaign)
             if made.hold.state == "voided":
@@ -263,7 +270,7 @@ class Decisions:
             tx.save_money(row.with_money(account))
             tx.add_event(Event(row.id, "voided", self._clock(), decision, made.arm))
 
-        return work
+        return Task(work, _about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
@@ -276,7 +283,7 @@ class Decisions:
         for campaign, decisions in due.items():
             work = partial(_expire, campaign=campaign, decisions=decisions, now=now)
             try:
-                name, expired_here = self._store.write(work, campaign)
+                name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
                 expired[name] = expired_here
             except Exception as error:
                 failure = error
@@ -329,6 +336,10 @@ def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | 
 def _answer(decision: Decision, learner: CampaignLearner) -> Answer:
     hold = to_units(decision.hold.amount)
     return Answer(decision.id, decision.campaign, learner.names[decision.arm], hold, decision.expires_at)
+
+
+def _about(campaign: str | None, decisions: Sequence[str]) -> About:
+    return About() if campaign is None else About(campaign, decisions=decisions)
 
 
 def _locked(tx: Transaction, decision: str, campaign: str | None) -> tuple[Campaign, Decision]:

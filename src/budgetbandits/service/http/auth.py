@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.base import Key, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Key, Store, Transaction, found
 
 SCOPES = ("decide", "feedback", "read", "admin")
 
@@ -35,7 +35,7 @@ def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | No
         only = None if campaign is None else found(tx, campaign).id
         tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
 
-    store.write(work)
+    store.write(work, About(campaign or ""))
     return text
 
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
-from budgetbandits.service.decisions import Answer, Booked, Outcome, Work
+from budgetbandits.service.decisions import Answer, Booked, Outcome, Task
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.dependencies import Service
 from budgetbandits.service.http.middleware import log_failure
@@ -45,7 +45,7 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(service, campaign, service.decisions.deciding(campaign, key, body.context))
+    made = await _decided(service, service.decisions.deciding(campaign, key, body.context))
     return _Json(made[0], 201)
 
 
@@ -53,7 +53,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    made = await _decided(service, campaign, service.decisions.deciding(campaign, key, body.context, body.count))
+    made = await _decided(service, service.decisions.deciding(campaign, key, body.context, body.count))
     return _Json({"decisions": made}, 201)
 
 
@@ -61,8 +61,8 @@ async def feedback(service: Service, request: Request) -> Response:
     """What a decision brought, what it cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
-    work = service.decisions.telling(Outcome(decision, body.reward, body.cost), campaign)
-    booked = await service.store.perform(work, campaign)
+    task = service.decisions.telling(Outcome(decision, body.reward, body.cost), campaign)
+    booked = await service.store.perform(*task)
     _count(service, campaign, booked)
     if booked.refused is not None:
         raise booked.refused
@@ -74,7 +74,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
     outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
-    found = await service.store.perform(service.decisions.telling_many(outcomes, campaign), campaign)
+    found = await service.store.perform(*service.decisions.telling_many(outcomes, campaign))
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
@@ -93,7 +93,7 @@ async def void(service: Service, request: Request) -> Response:
     """The call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(service.decisions.voiding(decision, campaign), campaign)
+    await service.store.perform(*service.decisions.voiding(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
@@ -170,9 +170,9 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _decided(service: Service, campaign: str, work: Work[list[Answer]]) -> list[dict[str, Any]]:
+async def _decided(service: Service, task: Task[list[Answer]]) -> list[dict[str, Any]]:
     try:
-        answers = await service.store.perform(work, campaign)
+        answers = await service.store.perform(*task)
     except HoldRefused as error:
         service.metrics.refusals[error.reason] += 1
         raise

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from budgetbandits.errors import NotFound
 from budgetbandits.service.ledger import Account, Hold
@@ -115,6 +115,20 @@ class Key:
     """The only campaign it is for; None for all."""
 
 
+class About(NamedTuple):
+    """What a piece of work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
+
+    Pieces about the same campaign may share a transaction, and a store may read all this beforehand, at once.
+    """
+
+    campaign: str = ""
+    keys: Sequence[str] = ()
+    decisions: Sequence[str] = ()
+
+
+NOTHING = About()
+
+
 class Transaction(ABC):
     """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
 
@@ -203,18 +217,18 @@ class Store(ABC):
     request will need can be prepared."""
 
     @abstractmethod
-    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         """Run ``work`` in a transaction and make it durable; the future has its answer, or the error that undid it.
 
         ``work`` may be run again from the start if the database asks for it, so it must change nothing but the
-        transaction. Pieces ``about`` the same thing, such as a campaign, are best run together.
+        transaction.
         """
 
-    def write(self, work: Callable[[Transaction], T], about: str = "") -> T:
+    def write(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
         """`submit`, and wait for its answer."""
         return self.submit(work, about).result()
 
-    async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
+    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
         """`submit` for an event loop; all calls come from one loop."""
         return await asyncio.wrap_future(self.submit(work, about))
 

@@ -1,4 +1,5 @@
-"""Group commit: whatever waits is run in one transaction, so that the price of making it durable is shared.
+"""Group commit: whatever waits for the same thing is run in one transaction, so that the price of making it durable is
+shared.
 
 If a piece fails after it has written something, which is rare, all are undone and run again one by one.
 """
@@ -6,10 +7,9 @@ If a piece fails after it has written something, which is rare, all are undone a
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar
 
@@ -28,16 +28,63 @@ Piece = tuple[Callable[[Transaction], Any], Answerable]
 Answers = list[tuple[Answerable, Any, BaseException | None]]
 
 
+class Waiting:
+    """Pieces of work that wait, by what they are about. Writers share one.
+
+    A group is about one thing, and one writer at a time has it: what comes meanwhile waits to go together.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: dict[Hashable, list[Piece]] = {}
+        """Whatever has waited longest comes first."""
+        self._taken: set[Hashable] = set()
+        self._changed = threading.Condition()
+        self._over = False
+
+    def put(self, piece: Piece, about: Hashable) -> None:
+        with self._changed:
+            self._pieces.setdefault(about, []).append(piece)
+            if about not in self._taken:
+                self._changed.notify()
+
+    def take(self) -> tuple[Hashable, list[Piece]] | None:
+        """The next group and what it is about, which is the caller's until `done`; None when all is over."""
+        with self._changed:
+            while True:
+                for about, pieces in self._pieces.items():
+                    if about not in self._taken:
+                        del self._pieces[about]
+                        if len(pieces) > GROUP:
+                            self._pieces[about] = pieces[GROUP:]
+                        self._taken.add(about)
+                        return about, pieces[:GROUP]
+                if self._over:  # what is left is taken by whoever is at it
+                    return None
+                self._changed.wait()
+
+    def done(self, about: Hashable) -> None:
+        with self._changed:
+            self._taken.discard(about)
+            if about in self._pieces:
+                self._changed.notify()
+
+    def stop(self) -> None:
+        """Nothing more will be put."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+
 class GroupWriter(ABC):
     """A connection that one thread writes on, group after group; a database supplies how."""
 
     errors: ClassVar[type[Exception]]
     """Whatever the database may raise."""
-    broken: ClassVar[type[Exception]]
+    broken: ClassVar[type[Exception] | tuple[type[Exception], ...]]
     """Those of them that are no piece's fault: the disk is full, or the connection gone."""
 
-    def __init__(self, name: str) -> None:
-        self._work: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+    def __init__(self, name: str, waiting: Waiting) -> None:
+        self._waiting = waiting
         self.busy = threading.Lock()
         """Held while a transaction is open, by the thread that runs it."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -59,27 +106,22 @@ class GroupWriter(ABC):
         """Whether a group that failed so should be run again, piece by piece."""
         return False
 
-    def put(self, piece: Piece) -> None:
-        self._work.put(piece)
+    def failure(self, error: Exception) -> StoreError:
+        """What a group is told that the database has failed so."""
+        return StoreError(f"cannot write: {one_line(error)}; nothing was decided")
 
-    def stop(self) -> None:
-        """Finish what was put and end the thread."""
-        self._work.put(None)
-        self._thread.join()
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait for the thread to end, after `Waiting.stop`; whether it has."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _serve(self) -> None:
-        while (first := self._work.get()) is not None:
-            group, more = [first], True
-            while more and len(group) < GROUP and not self._work.empty():
-                piece = self._work.get()
-                more = piece is not None
-                if piece is not None:
-                    group.append(piece)
+        while (taken := self._waiting.take()) is not None:
+            about, group = taken
             with self.busy:
                 answers = self.run(group)
+            self._waiting.done(about)
             give(answers)
-            if not more:
-                return
 
     def run(self, group: Sequence[Piece], tries: int = TRIES) -> Answers:
         """The group in one transaction, which has been committed when this returns what to answer."""
@@ -90,7 +132,7 @@ class GroupWriter(ABC):
             self.undo()
             if self.again(error) and tries > 1:
                 return self._one_by_one(group, tries - 1)
-            failure = StoreError(f"cannot write: {one_line(error)}; nothing was decided")
+            failure = self.failure(error)
             return [(future, None, failure) for _, future in group]
         return self._one_by_one(group) if answers is None else answers
 

@@ -1,36 +1,57 @@
 """PostgreSQL: the store for many hosts. Extra ``postgres``.
 
 A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
-whichever host. What one server is asked about a campaign while it waits goes into one transaction; different campaigns
-rarely wait for each other. Events of a campaign are numbered under that lock, so their numbers are in the order of
-their commits.
+whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
+about two campaigns, so servers never wait for each other in a circle. Events of a campaign are numbered under that
+lock, so their numbers are in the order of their commits.
+
+There are two ways to write: from an event loop in two round trips (`postgres_loop`), which is how decisions are made,
+and from threads statement by statement, for everybody else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
-import zlib
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.group_commit import GroupWriter, one_line
+from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
+from budgetbandits.service.stores.foreseen import Unforeseen
+from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
+from budgetbandits.service.stores.postgres_loop import LoopWriter
+from budgetbandits.service.stores.postgres_session import (
+    READING,
+    WRITING,
+    OutcomeUnknown,
+    arguments,
+    cannot_write,
+    check_encoding,
+    connect,
+    prepare,
+    reason,
+)
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
 READERS = 10
 WRITERS = 4
-"""Connections that write. What is about one campaign goes to one of them, so that it can share a transaction."""
+"""Connections that write, each for another campaign at a time."""
 
-PATIENCE = 10.0
-"""Seconds to wait for a connection."""
+PATIENCE = 5.0
+"""Seconds to wait for one of the connections that read."""
+
+FINISH_WITHIN = 5.0
+"""Seconds to wait, when the store is closed, for writers that wait for the database."""
 
 MIGRATION_LOCK = 2015_07_25
 
@@ -40,28 +61,52 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         try:
-            with psycopg.connect(url, connect_timeout=int(PATIENCE)) as connection:
+            with connect(url, READING) as connection:
+                check_encoding(connection)
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
         self._pool = ConnectionPool(
-            url,
+            kwargs=arguments(url),
+            configure=partial(prepare, limits=READING),
             min_size=1,
             max_size=READERS,
             timeout=PATIENCE,
             open=True,
             check=ConnectionPool.check_connection,
         )
-        self._writers = [_Writer(url, number) for number in range(WRITERS)]
+        self._url = url
+        self._in_loop: LoopWriter | None = None
+        self._waiting = Waiting()
+        self._writers = [_Writer(url, number, self._waiting) for number in range(WRITERS)]
         self._gate = threading.Lock()
 
-    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
-            self._writers[zlib.crc32(about.encode()) % WRITERS].put((work, future))
+            self._waiting.put((work, future), about.campaign or object())  # about nothing that is known: alone
         return future
+
+    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
+        """In the event loop itself, in two round trips; a writer's thread takes what cannot be foreseen."""
+        if self._pool.closed:
+            raise StoreError("the store is closed; open it again")
+        loop = asyncio.get_running_loop()
+        if self._in_loop is None or self._in_loop.loop is not loop:
+            self._close_loop()
+            self._in_loop = LoopWriter(self._url, loop)
+        if len(about.keys) + len(about.decisions) > GROUP:  # a batch that would keep the loop from everybody else
+            return await super().perform(work, about)
+        try:
+            return await self._in_loop.perform(work, about)
+        except Unforeseen:
+            return await super().perform(work, about)
+
+    def _close_loop(self) -> None:
+        if self._in_loop is not None:
+            self._in_loop.close()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         try:
@@ -69,15 +114,18 @@ class PostgresStore(Store):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
-            raise StoreError(f"cannot read: {one_line(error)}") from None
+            raise StoreError(f"cannot read: {reason(error)}") from None
 
     def close(self) -> None:
         with self._gate:
             if self._pool.closed:
                 return
             self._pool.close()
+        self._close_loop()
+        self._waiting.stop()
+        end = time.monotonic() + FINISH_WITHIN
         for writer in self._writers:
-            writer.stop()
+            writer.join(max(0.0, end - time.monotonic()))
 
     def _connection(self) -> Any:
         if self._pool.closed:
@@ -87,17 +135,17 @@ class PostgresStore(Store):
 
 class _Writer(GroupWriter):
     errors = psycopg.Error
-    broken = psycopg.OperationalError
+    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout)
 
-    def __init__(self, url: str, number: int) -> None:
+    def __init__(self, url: str, number: int, waiting: Waiting) -> None:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
         self._cache = RowCache()
-        super().__init__(f"store-writer-{number}")
+        super().__init__(f"store-writer-{number}", waiting)
 
     def begin(self) -> None:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, connect_timeout=int(PATIENCE))
+            self._connection = connect(self._url, WRITING)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
 
     def transaction(self) -> WritingTransaction:
@@ -105,7 +153,12 @@ class _Writer(GroupWriter):
 
     def commit(self) -> None:
         assert self._connection is not None
-        self._connection.commit()
+        try:
+            self._connection.commit()
+        except psycopg.OperationalError as error:
+            if self._connection.closed:
+                raise OutcomeUnknown(str(error)) from None
+            raise
 
     def undo(self) -> None:
         with contextlib.suppress(psycopg.Error):
@@ -115,10 +168,14 @@ class _Writer(GroupWriter):
     def again(self, error: Exception) -> bool:
         return isinstance(error, DeadlockDetected | SerializationFailure)
 
-    def stop(self) -> None:
-        super().stop()
-        if self._connection is not None:
+    def failure(self, error: Exception) -> StoreError:
+        return cannot_write(error)
+
+    def join(self, seconds: float | None = None) -> bool:
+        ended = super().join(seconds)
+        if ended and self._connection is not None:
             self._connection.close()
+        return ended
 
 
 class _Transaction(SqlTransaction):

@@ -20,27 +20,27 @@ MIGRATIONS = "budgetbandits.service.stores.migrations"
 COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
 """The type of a key that counts by itself."""
 
-_CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
+CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
-_ARM = "campaign, number, name, cost_cap, learned, version, active"
-_DECISION = (
+ARM = "campaign, number, name, cost_cap, learned, version, active"
+DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
 )
 _KEY = "prefix, digest, scopes, created_at, campaign"
-_EVENT = "campaign, kind, at, decision, arm, amount, reward"
+EVENT = "campaign, kind, at, decision, arm, amount, reward"
 
 # what is run all the time, put together once
-_BY_ID = f"SELECT {_DECISION} FROM decision WHERE id = ?"
-_BY_KEY = f"SELECT {_DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
+_BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _SAVE_ARM = (
-    f"INSERT INTO arm ({_ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
+    f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
     "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, active = excluded.active"
 )
-_ADD_EVENT = f"INSERT INTO event ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
@@ -92,45 +92,42 @@ class SqlTransaction(Transaction):
         self._do_many(statement, rows)
 
     def campaign(self, id: str) -> Campaign | None:
-        row = self._do(f"SELECT {_CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
-        return None if row is None else _campaign(row)
+        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        return None if row is None else campaign_of(row)
 
     def campaign_named(self, name: str) -> Campaign | None:
-        row = self._do(f"SELECT {_CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
-        return None if row is None else _campaign(row)
+        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
+        return None if row is None else campaign_of(row)
 
     def campaigns(self) -> list[Campaign]:
-        return [_campaign(row) for row in self._do(f"SELECT {_CAMPAIGN} FROM campaign ORDER BY created_at, id")]
+        return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
         self._change(
-            f"INSERT INTO campaign ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                campaign.id, campaign.name, campaign.policy, campaign.account.status, *_money(campaign.account),
-                _text(campaign.settings), _text(campaign.learned), campaign.version,
+                campaign.id, campaign.name, campaign.policy, campaign.account.status, *money_of(campaign.account),
+                json_text(campaign.settings), json_text(campaign.learned), campaign.version,
                 campaign.created_at,
             ),
         )  # fmt: skip
 
     def save_campaign(self, campaign: Campaign) -> None:
-        values = (*_money(campaign.account), _text(campaign.learned), campaign.version, campaign.id)
+        values = (*money_of(campaign.account), json_text(campaign.learned), campaign.version, campaign.id)
         self._change(_SAVE_CAMPAIGN, values)
 
     def save_money(self, campaign: Campaign) -> None:
-        self._change(_SAVE_MONEY, (*_money(campaign.account), campaign.id))
+        self._change(_SAVE_MONEY, (*money_of(campaign.account), campaign.id))
 
     def _save_status(self, campaign: Campaign) -> None:
         self._change(_SAVE_STATUS, (campaign.account.status, campaign.id))
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        rows = self._do(f"SELECT {_ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
-        return [
-            ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
-            for campaign, number, name, cost_cap, learned, version, active in rows
-        ]
+        rows = self._do(f"SELECT {ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
+        return [arm_of(row) for row in rows]
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        rows = [(a.campaign, a.number, a.name, a.cost_cap, _text(a.learned), a.version, a.active) for a in arms]
+        rows = [(a.campaign, a.number, a.name, a.cost_cap, json_text(a.learned), a.version, a.active) for a in arms]
         if len(rows) == 1:  # nearly always
             self._change(_SAVE_ARM, rows[0])
         else:
@@ -144,7 +141,7 @@ class SqlTransaction(Transaction):
 
     def _one_decision(self, statement: str, values: tuple[str, ...]) -> Decision | None:
         row = self._do(statement, values).fetchone()
-        return None if row is None else _decision(row)
+        return None if row is None else decision_of(row)
 
     def add_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
@@ -165,19 +162,19 @@ class SqlTransaction(Transaction):
 
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
-            f"SELECT {_DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+            f"SELECT {DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
             (now, limit),
         )
-        return [_decision(row) for row in rows]
+        return [decision_of(row) for row in rows]
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
-        columns = ", ".join(f"decision.{name}" for name in _DECISION.split(", "))
+        columns = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
         rows = self._do(
             f"SELECT event.seq, {columns} FROM event JOIN decision ON decision.id = event.decision "
             "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
             (campaign, after, limit),
         )
-        return [(row[0], _decision(row[1:])) for row in rows]
+        return [(row[0], decision_of(row[1:])) for row in rows]
 
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
         rows = self._do(
@@ -212,18 +209,18 @@ class SqlTransaction(Transaction):
 
     def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
         rows = self._do(
-            f"SELECT {_EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
+            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
             (campaign, after, limit),
         )
         return [Event(*row) for row in rows]
 
 
-def _text(values: dict[str, Any]) -> str:
+def json_text(values: dict[str, Any]) -> str:
     """JSON, a good deal faster than the standard library's; what cannot be written as JSON is, as it does."""
     return to_json(values, inf_nan_mode="constants").decode()
 
 
-def _money(a: Account) -> tuple[Any, ...]:
+def money_of(a: Account) -> tuple[Any, ...]:
     return a.budget, a.spent, a.held, a.overrun, a.day, a.today
 
 
@@ -232,10 +229,15 @@ def _key(row: Sequence[Any]) -> Key:
     return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)
 
 
-def _campaign(row: Sequence[Any]) -> Campaign:
+def campaign_of(row: Sequence[Any]) -> Campaign:
     id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at = row
     account = Account(budget, spent, held, overrun, status, day, today)
     return Campaign(id, name, policy, account, created_at, _settings(settings), json.loads(learned), version)
+
+
+def arm_of(row: Sequence[Any]) -> ArmRow:
+    campaign, number, name, cost_cap, learned, version, active = row
+    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
 
 
 @lru_cache(maxsize=4096)
@@ -244,7 +246,7 @@ def _settings(text: str) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def _decision(row: Sequence[Any]) -> Decision:
+def decision_of(row: Sequence[Any]) -> Decision:
     id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, created, expires = row
     hold = Hold(amount, state, charged, overrun, bool(reported), day_of(created))
     return Decision(id, campaign, arm, hold, key, payload, created, expires, cost, reward)

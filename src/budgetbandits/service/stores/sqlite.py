@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, T, Transaction
-from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, give
+from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
+from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
 
@@ -54,7 +54,10 @@ class SQLiteStore(Store):
         self._connections: list[sqlite3.Connection] = []
         self._gate = threading.Lock()
         self._closed = False
+        self._queue = Waiting()
+        """For the writer's thread ..."""
         self._waiting: list[Piece] = []
+        """... and for the event loop."""
         self._alone = True
         """Whether no other request seems to be under way: then none is waited for."""
         connection = self._connect()
@@ -65,17 +68,17 @@ class SQLiteStore(Store):
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"cannot use {self._path}: {error}; is it a database of budgetbandits?") from None
             raise
-        self._writer = _Writer(connection)
+        self._writer = _Writer(connection, self._queue)
 
-    def submit(self, work: Callable[[Transaction], T], about: str = "") -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._closed:
                 raise StoreError("the store is closed; open it again")
-            self._writer.put((work, future))
+            self._queue.put((work, future), "the file")
         return future
 
-    async def perform(self, work: Callable[[Transaction], T], about: str = "") -> T:
+    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
         """In the event loop's own thread, together with whatever else comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
@@ -162,7 +165,8 @@ class SQLiteStore(Store):
             if self._closed:
                 return
             self._closed = True
-        self._writer.stop()
+        self._queue.stop()
+        self._writer.join()
         with self._writer.busy:
             pass  # an event loop may be in the middle of a transaction
         for connection in self._connections:
@@ -195,13 +199,13 @@ class _Writer(GroupWriter):
     errors = sqlite3.Error
     broken = sqlite3.OperationalError
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, waiting: Waiting) -> None:
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
         self._cache = RowCache()
         """For as long as nobody else writes to the file."""
-        super().__init__("store-writer")
+        super().__init__("store-writer", waiting)
 
     def begin(self) -> None:
         end = time.monotonic() + PATIENCE

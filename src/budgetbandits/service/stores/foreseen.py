@@ -1,0 +1,159 @@
+"""A transaction over rows that were read beforehand: its work is done in memory, and every changed row is written once.
+
+What it is `About` has been read and locked. Arms are read when they are asked for, because only the learner knows
+which: `ArmsNeeded` stops the piece, which is run again when they are there. Anything else is `Unforeseen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Transaction
+
+
+class ArmsNeeded(Exception):
+    """The arms of a campaign above this version must be read."""
+
+    def __init__(self, campaign: str, since: int) -> None:
+        super().__init__(campaign, since)
+        self.campaign, self.since = campaign, since
+
+
+class Unforeseen(Exception):
+    """This work is not for a transaction over rows that were read beforehand."""
+
+
+class Foreseen(Transaction):
+    """What the pieces of a group read and change, one after the other.
+
+    campaign_row   the campaign as it is now; None if there is none
+    arms_read      for each version the arms above it, as they were before the group
+    made, told     decisions to add; decisions to change
+    changed_arms   by number
+    money, learned whether the campaign's money, or what it has learnt, has changed
+    """
+
+    def __init__(self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About]) -> None:
+        self.campaign_row = campaign
+        self._asked = {about.campaign for about in abouts}
+        self._by_id: dict[str, Decision] = {}
+        self._by_key: dict[str, Decision] = {}
+        for made in decisions:
+            if campaign is not None and made.campaign == campaign.id:
+                self._by_key[made.key] = made
+            self._by_id[made.id] = made
+        self._keys = {key for about in abouts for key in about.keys}
+        self._ids = {id for about in abouts for id in about.decisions}
+        self.arms_read: dict[int, list[ArmRow]] = {}
+        self.made: dict[str, Decision] = {}
+        self.told: dict[str, Decision] = {}
+        self.changed_arms: dict[int, ArmRow] = {}
+        self.new_events: list[Event] = []
+        self.beats: list[float] = []
+        self.money = self.learned = False
+        self.wrote = 0
+        """How often anything was."""
+
+    def campaign(self, id: str) -> Campaign | None:
+        return self._this(id, self.campaign_row is not None and self.campaign_row.id == id)
+
+    def campaign_named(self, name: str) -> Campaign | None:
+        return self._this(name, self.campaign_row is not None and self.campaign_row.name == name)
+
+    def _this(self, asked: str, it_is: bool) -> Campaign | None:
+        if it_is:
+            return self.campaign_row
+        if asked in self._asked and self.campaign_row is None:
+            return None
+        raise Unforeseen
+
+    def save_campaign(self, campaign: Campaign) -> None:
+        self._check(campaign.id)
+        self.campaign_row, self.money, self.learned = campaign, True, True
+
+    def save_money(self, campaign: Campaign) -> None:
+        row = self._check(campaign.id)
+        self.campaign_row, self.money = row.with_money(campaign.account), True
+
+    def _check(self, campaign: str) -> Campaign:
+        """The campaign that this is about; writing begins."""
+        row = self.campaign_row
+        if row is None or row.id != campaign:
+            raise Unforeseen
+        self.wrote += 1
+        return row
+
+    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
+        if self.campaign_row is None or self.campaign_row.id != campaign:
+            raise Unforeseen
+        if since not in self.arms_read:
+            raise ArmsNeeded(campaign, since)
+        rows = {arm.number: arm for arm in self.arms_read[since]} | self.changed_arms
+        return [rows[number] for number in sorted(rows)]
+
+    def save_arms(self, arms: Sequence[ArmRow]) -> None:
+        for arm in arms:
+            self._check(arm.campaign)
+            self.changed_arms[arm.number] = arm
+
+    def decision(self, id: str) -> Decision | None:
+        if id not in self._by_id and id not in self._ids:
+            raise Unforeseen
+        return self._by_id.get(id)
+
+    def decision_by_key(self, campaign: str, key: str) -> Decision | None:
+        row = self.campaign_row
+        if row is None or row.id != campaign or key not in self._keys:
+            raise Unforeseen
+        return self._by_key.get(key)
+
+    def add_decision(self, decision: Decision) -> None:
+        self._check(decision.campaign)
+        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.key] = decision
+
+    def save_decision(self, decision: Decision) -> None:
+        self._check(decision.campaign)
+        (self.made if decision.id in self.made else self.told)[decision.id] = decision
+        self._by_id[decision.id] = self._by_key[decision.key] = decision
+
+    def add_event(self, event: Event) -> None:
+        self._check(event.campaign)
+        self.new_events.append(event)
+
+    def beat(self, now: float) -> None:
+        self.wrote += 1
+        self.beats.append(now)
+
+    def _no(self) -> NoReturn:
+        raise Unforeseen
+
+    def campaigns(self) -> list[Campaign]:
+        self._no()
+
+    def add_campaign(self, campaign: Campaign) -> None:
+        self._no()
+
+    def due(self, now: float, limit: int) -> list[Decision]:
+        self._no()
+
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
+        self._no()
+
+    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        self._no()
+
+    def add_key(self, key: Key) -> None:
+        self._no()
+
+    def key(self, prefix: str) -> Key | None:
+        self._no()
+
+    def keys(self) -> list[Key]:
+        self._no()
+
+    def drop_key(self, prefix: str) -> None:
+        self._no()
+
+    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+        self._no()

@@ -1,0 +1,272 @@
+"""PostgreSQL from an event loop: what is asked about a campaign meanwhile goes together, in two round trips.
+
+    BEGIN, lock the campaign, read the decisions that are asked about
+    write every row that has changed once, COMMIT
+
+Between them the work is done in memory (`Foreseen`), so the campaign is locked for little longer than the commit takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.errors import IdleInTransactionSessionTimeout
+from pydantic_core import to_json
+
+from budgetbandits.errors import StoreError
+from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction
+from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen, Unforeseen
+from budgetbandits.service.stores.group_commit import GROUP, Answers, give, one_line
+from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
+from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
+from budgetbandits.service.stores.sql import (
+    ARM,
+    CAMPAIGN,
+    DECISION,
+    EVENT,
+    arm_of,
+    campaign_of,
+    decision_of,
+    json_text,
+    money_of,
+)
+
+CONNECTIONS = 4
+
+_NAMED = "(SELECT id FROM campaign WHERE name = $1)"
+_LISTED = "ANY (ARRAY(SELECT json_array_elements_text({})))"
+_OF_DECISION = ("state", "charged", "overrun", "reported", "cost", "reward")
+_MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, status = $7"
+
+STATEMENTS = {
+    "begin": "BEGIN",
+    "commit": "COMMIT",
+    "rollback": "ROLLBACK",
+    "campaign": f"SELECT {CAMPAIGN} FROM campaign WHERE id = $1 FOR UPDATE",
+    "campaign named": f"SELECT {CAMPAIGN} FROM campaign WHERE name = $1 FOR UPDATE",
+    "keys": f"SELECT {DECISION} FROM decision WHERE campaign = $1 AND key = {_LISTED.format('$2')}",
+    "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
+    "decisions": f"SELECT {DECISION} FROM decision WHERE id = {_LISTED.format('$1')}",
+    "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
+    "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $8",
+    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $8, version = $9 WHERE id = $10",
+    "save arms": "UPDATE arm SET cost_cap = new.cost_cap, learned = new.learned, version = new.version, "
+    "active = new.active FROM json_populate_recordset(null::arm, $1) AS new "
+    "WHERE arm.campaign = new.campaign AND arm.number = new.number",
+    "add decisions": f"INSERT INTO decision ({DECISION}) SELECT {DECISION} "
+    "FROM json_populate_recordset(null::decision, $1)",
+    "save decisions": f"UPDATE decision SET {', '.join(f'{name} = new.{name}' for name in _OF_DECISION)} "
+    "FROM json_populate_recordset(null::decision, $1) AS new WHERE decision.id = new.id",
+    "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
+    "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
+}
+
+Piece = tuple[Callable[[Transaction], Any], About, asyncio.Future[Any]]
+
+
+class LoopWriter:
+    """Connections that write, all of one event loop; each for another campaign at a time."""
+
+    def __init__(self, url: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._url = url
+        self._ids: dict[str, str] = {}
+        """Of campaigns by name, which never change: what is asked by name and by id goes together."""
+        self._waiting: dict[Hashable, list[Piece]] = {}
+        """By campaign; what has waited longest comes first."""
+        self._busy: dict[Hashable, asyncio.Task[None]] = {}
+        self._free: list[Pipeline] = []
+        self._all: list[Pipeline] = []
+
+    async def perform(self, work: Callable[[Transaction], T], about: About) -> T:
+        future: asyncio.Future[T] = self.loop.create_future()
+        group = self._ids.get(about.campaign, about.campaign) or object()  # about nothing that is known: alone
+        if group in self._waiting:
+            self._waiting[group].append((work, about, future))
+        else:
+            self._waiting[group] = [(work, about, future)]
+            self.loop.call_soon(self._start)  # others that are on the wire already go together with it
+        return await future
+
+    def close(self) -> None:
+        for connection in self._all:
+            connection.close()
+
+    def _start(self) -> None:
+        for group in [each for each in self._waiting if each not in self._busy]:
+            if len(self._busy) == CONNECTIONS:
+                return
+            self._busy[group] = self.loop.create_task(self._run(group))
+
+    async def _run(self, group: Hashable) -> None:
+        pieces = self._waiting.pop(group)
+        if len(pieces) > GROUP:
+            self._waiting[group] = pieces[GROUP:]
+        try:
+            give(await self._group(pieces[:GROUP]))
+        except BaseException as error:  # somebody waits for an answer
+            give([(future, None, error) for _, _, future in pieces[:GROUP]])
+        finally:
+            del self._busy[group]
+            self._start()
+
+    async def _group(self, pieces: Sequence[Piece]) -> Answers:
+        connection = None
+        try:
+            connection, tx = await self._begin([about for _, about, _ in pieces])
+            answers = await _work(connection, tx, pieces)
+        except (psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
+            failure = cannot_write(error)
+            return [(future, None, failure) for _, _, future in pieces]
+        except psycopg.Error as error:  # the database refused something: whose it was is seen one by one
+            refused = StoreError(f"the store refused: {one_line(error)}; nothing was written")
+            answers = [(future, None, refused) for _, _, future in pieces] if len(pieces) == 1 else None
+        finally:
+            if connection is not None:
+                await self._give_back(connection)
+        if answers is None:
+            return [answer for piece in pieces for answer in await self._group([piece])]
+        return answers
+
+    async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
+        connection, campaign = await self._connection(), abouts[0].campaign
+        id = self._ids.get(campaign) or (campaign if len(campaign) == 32 else None)  # as ids are, and few names
+        try:
+            tx = await _locked(connection, id, abouts)
+        except psycopg.Error:
+            if not connection.closed:
+                await self._give_back(connection)
+                raise
+            connection = await self._connection()  # the other was lost while nobody looked, and nothing was written
+            try:
+                tx = await _locked(connection, id, abouts)
+            except psycopg.Error:
+                await self._give_back(connection)
+                raise
+        if tx.campaign_row is not None:
+            self._ids[tx.campaign_row.name] = tx.campaign_row.id
+        return connection, tx
+
+    async def _connection(self) -> Pipeline:
+        while self._free:
+            connection = self._free.pop()
+            if not connection.closed:
+                return connection
+        connection = await Pipeline.open(self._url, STATEMENTS)
+        self._all = [each for each in self._all if not each.closed] + [connection]
+        return connection
+
+    async def _give_back(self, connection: Pipeline) -> None:
+        """Ready for the next group, or closed."""
+        try:
+            if not connection.closed and connection.in_transaction:
+                await connection.run([("rollback", ())])
+            self._free.append(connection)
+        except psycopg.Error:
+            connection.close()
+
+
+async def _work(connection: Pipeline, tx: Foreseen, pieces: Sequence[Piece]) -> Answers | None:
+    """What to answer, when it is committed; None, and nothing is, if each needs a transaction of its own."""
+    answers: Answers = []
+    for work, _, future in pieces:
+        before = tx.wrote
+        answer, problem = await _piece(connection, tx, work)
+        answers.append((future, answer, problem))
+        if problem is not None and tx.wrote != before:  # the others must not lose what they wrote
+            return answers if len(pieces) == 1 else None
+    await _commit(connection, _changes(tx))
+    return answers
+
+
+async def _piece(
+    connection: Pipeline, tx: Foreseen, work: Callable[[Transaction], Any]
+) -> tuple[Any, BaseException | None]:
+    """The answer of a piece, or its error; run again when arms that it asked for have been read."""
+    before = tx.wrote
+    while True:
+        try:
+            return work(tx), None
+        except ArmsNeeded as asked:
+            needed = asked
+        except BaseException as error:
+            return None, error
+        if tx.wrote != before:
+            return None, Unforeseen()
+        tx.arms_read[needed.since] = await _arms(connection, needed)
+
+
+async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
+    """Lock the campaign, then read its decisions, so that these are as whoever had it before has left them."""
+    campaign, named = (abouts[0].campaign, " named") if id is None else (id, "")
+    keys = [key for about in abouts for key in about.keys]
+    ids = [id for about in abouts for id in about.decisions]
+    calls: list[Call] = [("begin", ()), (f"campaign{named}", (campaign,))]
+    if keys:
+        calls.append((f"keys{named}", (campaign, _json(keys))))
+    if ids:
+        calls.append(("decisions", (_json(ids),)))
+    _, campaigns, *decisions = await connection.run(calls)
+    row = campaign_of(campaigns[0]) if campaigns else None
+    return Foreseen(row, [decision_of(each) for rows in decisions for each in rows], abouts)
+
+
+async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
+    [rows] = await connection.run([("arms", (needed.campaign, needed.since))])
+    return [arm_of(row) for row in rows]
+
+
+async def _commit(connection: Pipeline, changes: Sequence[Call]) -> None:
+    connection.check()  # from here on a connection that is lost leaves open what was done
+    try:
+        await connection.run([*changes, ("commit", ())])
+    except psycopg.OperationalError as error:
+        if connection.closed:
+            raise OutcomeUnknown(str(error)) from None
+        raise
+
+
+def _changes(tx: Foreseen) -> list[Call]:
+    """What writes all that has changed, each row once."""
+    changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
+    row = tx.campaign_row
+    if row is not None and tx.learned:
+        values = (*money_of(row.account), row.account.status, json_text(row.learned), row.version, row.id)
+        changes.append(("save campaign", values))
+    elif row is not None and tx.money:
+        changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
+    if tx.changed_arms:
+        rows = [
+            {"campaign": a.campaign, "number": a.number, "cost_cap": a.cost_cap, "learned": json_text(a.learned),
+             "version": a.version, "active": a.active}
+            for a in tx.changed_arms.values()
+        ]  # fmt: skip
+        changes.append(("save arms", (_json(rows),)))
+    if tx.made:
+        changes.append(("add decisions", (_json([_decision(each) for each in tx.made.values()]),)))
+    if tx.told:
+        changes.append(("save decisions", (_json([_decision(each) for each in tx.told.values()]),)))
+    if tx.new_events:
+        events = [
+            {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,
+             "amount": e.amount, "reward": e.reward}
+            for e in tx.new_events
+        ]  # fmt: skip
+        changes.append(("add events", (_json(events),)))
+    return changes
+
+
+def _decision(d: Decision) -> dict[str, Any]:
+    h = d.hold
+    return {
+        "id": d.id, "campaign": d.campaign, "arm": d.arm, "hold": h.amount, "state": h.state, "charged": h.charged,
+        "overrun": h.overrun, "reported": h.reported, "cost": d.cost, "reward": d.reward, "key": d.key,
+        "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at,
+    }  # fmt: skip
+
+
+def _json(rows: list[Any]) -> str:
+    return to_json(rows).decode()

@@ -1,0 +1,115 @@
+"""How the service is connected to PostgreSQL: nobody waits without limit, and what was acknowledged is durable.
+
+A server that stands still in the middle of a transaction, because it was stopped or its host is gone, keeps a campaign
+from all others. The database ends such a transaction after `IDLE_SECONDS`, sooner than others give up waiting. When
+that server goes on, its connection is gone, so it cannot finish what it had begun.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
+
+from budgetbandits.errors import StoreError
+from budgetbandits.service.stores.group_commit import one_line
+
+CONNECT_SECONDS = 5
+IDLE_SECONDS = 2.0
+"""How long a transaction that writes may wait for its server."""
+LOCK_SECONDS = 3.0
+"""How long a server waits for a campaign that another one is changing."""
+STATEMENT_SECONDS = 5.0
+"""How long a statement of a transaction that writes may take, waiting included."""
+READ_SECONDS = 60.0
+"""All three for whoever reads, which keeps nobody waiting, or makes the tables."""
+
+WRITING = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS,
+           "statement_timeout": STATEMENT_SECONDS}  # fmt: skip
+READING = dict.fromkeys(WRITING, READ_SECONDS)
+
+_NETWORK = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3,
+    "tcp_user_timeout": 5000,
+}  # fmt: skip
+"""A host that is gone is noticed within about five seconds; whatever the address says goes before."""
+
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') != 'remote_apply'"
+)
+"""A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
+
+
+log = logging.getLogger("budgetbandits")
+
+
+def arguments(url: str) -> dict[str, Any]:
+    """What to connect with."""
+    given: dict[str, Any] = conninfo_to_dict(url)
+    return _NETWORK | given | {"client_encoding": "UTF8"}
+
+
+def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> None:
+    """Set what holds for this connection until its end."""
+    autocommit, connection.autocommit = connection.autocommit, True
+    for statement in settings(limits):
+        connection.execute(statement)
+    connection.autocommit = autocommit
+
+
+def settings(limits: dict[str, float]) -> list[str]:
+    """The statements that `prepare` runs."""
+    return [_DURABLE, *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items())]
+
+
+def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:
+    connection = psycopg.connect(**arguments(url))
+    try:
+        prepare(connection, limits)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a database that cannot keep every name."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database's encoding is {encoding}, which cannot keep every name; "
+            "make one with 'createdb --encoding=UTF8 --template=template0'"
+        )
+
+
+class OutcomeUnknown(psycopg.OperationalError):  # type: ignore[misc]
+    """The connection was lost after the database had been asked to commit."""
+
+
+def reason(error: Exception) -> str:
+    """What went wrong and what to do about it, for whoever asked; only the log has the database's address."""
+    if isinstance(error, LockNotAvailable):
+        return f"another server has kept the campaign for {LOCK_SECONDS:g} seconds; ask again"
+    if isinstance(error, QueryCanceled):
+        return f"the database took more than {STATEMENT_SECONDS:g} seconds; ask again"
+    if isinstance(error, IdleInTransactionSessionTimeout):
+        return f"this server stood still for {IDLE_SECONDS:g} seconds, so the database has undone its work; ask again"
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        log.warning("the database cannot be reached: %s", one_line(error))
+        return "the database cannot be reached, the server's log says why; ask again"
+    return one_line(error)
+
+
+def cannot_write(error: Exception) -> StoreError:
+    """What is answered to whoever asked for something to be written."""
+    if isinstance(error, OutcomeUnknown):
+        log.warning("the connection to the database was lost during a commit: %s", one_line(error))
+        return StoreError(
+            "the database was lost during the commit: what was asked may have been done, or not; "
+            "ask again, a decision under the same key"
+        )
+    return StoreError(f"cannot write: {reason(error)}; nothing was decided")
