@@ -170,7 +170,7 @@ class Client:
         return self._change(campaign, "pause")
 
     def resume(self, campaign: str) -> CampaignInfo:
-        """After a pause, or after a freeze that somebody has looked into."""
+        """Decide again, after a pause or a freeze."""
         return self._change(campaign, "resume")
 
     def close_campaign(self, campaign: str) -> CampaignInfo:

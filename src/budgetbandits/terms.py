@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from budgetbandits.errors import BadParameter
 
 OnExpire = Literal["charge", "release"]
+
+LONGEST_TEXT = 200
 
 MONEY = ("budget", "spent", "held", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
@@ -41,13 +43,22 @@ class Terms:
     pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9)
 
     def checked(self) -> Self:
-        """These terms, if each of them can be kept."""
-        if self.on_expire not in get_args(OnExpire):
-            raise BadParameter(f"on_expire is {self.on_expire!r:.40}; use charge or release")
-        for term in fields(Terms):
+        """These terms, if each of them can be kept. Money is checked where it becomes micros."""
+        kinds = get_type_hints(type(self))
+        for term in fields(self):
             value = getattr(self, term.name)
-            if isinstance(term.default, str) or term.metadata["money"] or (value is None and term.default is None):
-                continue  # money is checked where it becomes micros
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
-                raise BadParameter(f"{term.name} is {value!r:.40}; use a positive number")
+            if not term.metadata["money"] and not (value is None and term.default is None):
+                _check(term.name, value, kinds[term.name])
         return self
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    """Refuse what is not one of the words, printable text or a positive number, as the term's type says."""
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise BadParameter(f"{name} is {value!r:.40}; use {' or '.join(get_args(kind))}")
+    elif str in (kind, *get_args(kind)):
+        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not value.isprintable():
+            raise BadParameter(f"{name} is {value!r:.40}; use 1 to {LONGEST_TEXT} printable characters")
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
+        raise BadParameter(f"{name} is {value!r:.40}; use a positive number")

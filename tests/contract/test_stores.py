@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -266,6 +266,24 @@ def test_an_error_undoes_all_of_its_own_work_and_nothing_else(filled):
     assert filled.read(lambda tx: tx.events("c1")) == []
     filled.write(lambda tx: tx.add_event(Event("c1", "kept", 1.0)))
     assert [event.kind for event in filled.read(lambda tx: tx.events("c1"))] == ["kept"]
+
+
+def test_a_writer_outlives_a_rollback_that_fails(filled):
+    """Whoever asked is told, and what comes next is written."""
+    writers = getattr(filled, "_writers", None) or [filled._writer]
+
+    def cannot():
+        for writer in writers:
+            del writer.undo
+        raise writers[0].errors("the disk is gone")
+
+    for writer in writers:
+        writer.undo = cannot
+    with pytest.raises(StoreError, match="cannot write"):
+        filled.submit(raising(True)).result(10.0)
+    for writer in writers:  # each of them may have been the one
+        assert writer.run([(raising(False), Future())])[0][2] is None
+    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + len(writers)
 
 
 def test_many_writers_at_once_lose_nothing(filled):

@@ -1,6 +1,6 @@
 """A campaign's terms are listed once, and every way into the service knows all of them."""
 
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from budgetbandits.cli import service
 from budgetbandits.client import CampaignInfo
+from budgetbandits.errors import BadParameter
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.schemas import CampaignView, NewCampaign
 from budgetbandits.terms import Terms
@@ -36,3 +37,21 @@ def test_terms_come_back_as_they_were_given():
 def test_a_term_that_is_none_is_refused():
     with pytest.raises(TypeError, match="colour"):
         Engine(MemoryStore()).create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, colour="red")
+
+
+@dataclass(frozen=True)
+class MoreTerms(Terms):
+    """A text that need not be given is one more field, like any other term."""
+
+    contact: str | None = field(default=None, metadata={"help": "Whom to call.", "largest": 0.0, "money": False})
+
+
+@pytest.mark.parametrize("contact", [None, "Ada, 555-0100"])
+def test_a_new_term_may_be_text(contact):
+    assert MoreTerms(contact=contact).checked().contact == contact
+
+
+@pytest.mark.parametrize("contact", ["", "a" * 201, "line\nbreak", 5])
+def test_text_that_cannot_be_shown_is_refused(contact):
+    with pytest.raises(BadParameter, match=r"contact is .*use 1 to 200 printable characters"):
+        MoreTerms(contact=contact).checked()

@@ -53,6 +53,8 @@ Address = Annotated[
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
+SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds")
+"""Terms that `campaign show` has a phrase for; others are shown by their name."""
 
 campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and check campaigns.")
 key_app = typer.Typer(no_args_is_help=True, help="Make, list and drop API keys.")
@@ -163,7 +165,7 @@ def _status_command(word: str, status: Literal["paused", "active", "closed"], te
 
 
 _status_command("pause", "paused", "No decisions until it is resumed; feedback goes on.")
-_status_command("resume", "active", "Decide again, after a pause or after a freeze that somebody has looked into.")
+_status_command("resume", "active", "Decide again, after a pause or a freeze.")
 _status_command("close", "closed", "For good; what is open can still be told.")
 
 
@@ -253,7 +255,7 @@ def list_keys_command(store: Address = DATABASE) -> None:
 def drop_key_command(
     prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")], store: Address = DATABASE
 ) -> None:
-    """Make a key worthless; servers notice within five seconds."""
+    """Delete a key; servers notice within five seconds."""
     from budgetbandits.service.http.auth import drop_key
 
     with _opened(store) as (_, opened):
@@ -308,7 +310,10 @@ def _show(engine: Engine, campaign: str) -> None:
         terms.append(f"at most {row['daily_cap']:,.{decimals([row['daily_cap']])}f} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
-    console.print("; ".join(terms), highlight=False)
+    for term in fields(Terms):
+        if term.name not in SAID and row[term.name] is not None:
+            terms.append(f"{term.name} {row[term.name]}")
+    console.print(escape("; ".join(terms)), highlight=False)
     table = plain_table()
     table.add_column("arm", overflow="fold")
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):

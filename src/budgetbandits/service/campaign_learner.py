@@ -24,7 +24,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
 
 TAGS = 8
-"""A campaign remembers the tags of so many of its latest changes: whoever knows one of them need not read all arms."""
+"""How many tags of its latest changes a campaign keeps. A server whose tag is among them reads only changed arms."""
 
 
 Purpose = Literal["choose", "learn"]

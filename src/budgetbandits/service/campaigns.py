@@ -62,7 +62,7 @@ class Campaigns:
         """
         name = checked_name("name", name)
         if ID.fullmatch(name):
-            raise BadParameter(f"name {name!r} looks like an id; give the campaign one that reads like a word")
+            raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
         if len(arms) < 2:
             raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
         arms = _arms(arms)

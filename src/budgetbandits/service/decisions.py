@@ -150,7 +150,7 @@ class Decisions:
         limits = limits_of(row)
         fitting = learner.fitting(row.account.left)
         if fitting is None:
-            ledger.place(row.account, int(learner.caps[learner.state.active].min()))  # says why there is none
+            ledger.place(row.account, int(learner.caps[learner.state.active].min()))  # always refuses, with the reason
         assert fitting is not None
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
@@ -165,7 +165,7 @@ class Decisions:
         decision = Decision(id, row.id, arm, hold, key, payload, now, expires_at)
         tx.add_decision(decision)
         tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
-        self._next = partial(learner.draws.prepare, id, "learn")  # its feedback, if nobody else is asking
+        self._next = partial(learner.draws.prepare, id, "learn")  # when idle: for its feedback
         return change.row, decision
 
     # --- feedback ------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Decisions:
             with self._learners.changing(tx, row) as change:
                 change.learner.learn(told.id, told.arm, told.reward, told.cost, row.settings)
                 change.arms = [told.arm]
-            self._next = change.learner.think_ahead  # whoever has told asks again, if nobody else is asking
+            self._next = change.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
         return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
 
     def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:

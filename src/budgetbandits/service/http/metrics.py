@@ -45,7 +45,7 @@ class Metrics(Collector):
         yield _count("decisions", "Decisions answered, repeated ones too.", self.decisions)
         yield _count("feedback", "Outcomes taken.", self.feedback)
         yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
-        yield _count("expired_holds", "Holds that nobody told of in time.", self.expired)
+        yield _count("expired_holds", "Holds that expired without feedback.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
         for reason, count in list(self.refusals.items()):  # a list, because others go on counting
             refusals.add_metric([reason], count)

@@ -90,7 +90,7 @@ def pause(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 @admin.post("/v1/campaigns/{campaign}/resume")
 def resume(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    """After a pause, or after a freeze that somebody has looked into."""
+    """Decide again, after a pause or a freeze."""
     return _set_status(service, campaign, "active")
 
 

@@ -31,7 +31,8 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     NoArmLeft: 409,
     StoreError: 503,
 }
-"""Everything else that is ours is malformed: 422."""
+"""All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
+raises it again: whoever renames a class changes the protocol."""
 
 PROBLEM = {
     "type": "object",
@@ -82,8 +83,8 @@ def answer(error: Exception) -> Response:
     if isinstance(error, HTTPException):  # no such path, or not with this method
         return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
-        return problem(400, "disconnected", "the body did not come")  # which nobody will read
-    return problem(500, "internal", "this is a mistake of the service; it is in its log")
+        return problem(400, "disconnected", "the connection closed before the body came")  # which nobody will read
+    return problem(500, "internal", "internal error; see the log of the service")
 
 
 async def _handle(_: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.decisions import LARGEST_BATCH
-from budgetbandits.terms import Terms
+from budgetbandits.terms import LONGEST_TEXT, Terms
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
@@ -27,6 +27,9 @@ class Body(BaseModel):
 def _sent(term: Any) -> tuple[Any, Any]:
     """A term as it may be sent: its type with its bounds, and its default."""
     kind, notes = get_type_hints(Terms)[term.name], term.metadata
+    if str in (kind, *get_args(kind)):
+        text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+        return (text | None if term.default is None else text), term.default
     if float not in (kind, *get_args(kind)):
         return kind, term.default
     least = {"ge": 0.0} if notes["money"] else {"gt": 0.0}

@@ -211,7 +211,7 @@ def _idempotency_key(request: Request) -> str:
     key = _header(request, b"idempotency-key")
     if not (0 < len(key) <= 200 and key.isprintable()):
         raise BadParameter(
-            "Idempotency-Key is missing or odd; send 1 to 200 printable characters, new for each decision"
+            "Idempotency-Key is missing or invalid; send 1 to 200 printable characters, new for each decision"
         )
     return key
 

@@ -7,10 +7,11 @@ If a piece fails after it has written something, which is rare, all are undone a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
@@ -118,8 +119,12 @@ class GroupWriter(ABC):
     def _serve(self) -> None:
         while (taken := self._waiting.take()) is not None:
             about, group = taken
-            with self.busy:
-                answers = self.run(group)
+            try:
+                with self.busy:
+                    answers = self.run(group)
+            except Exception as error:  # undoing failed, for example: somebody waits, and others will come
+                failure = self.failure(error)
+                answers = [(future, None, failure) for _, future in group]
             self._waiting.done(about)
             give(answers)
 
@@ -166,12 +171,14 @@ class GroupWriter(ABC):
 def give(answers: Answers) -> None:
     """Tell everybody who waits."""
     for future, answer, problem in answers:
-        if future.done():
-            continue  # whoever asked has gone
-        if problem is None:
-            future.set_result(answer)
-        else:
-            future.set_exception(problem)
+        # whoever asked may have gone, even just now
+        with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
+            if future.done():
+                continue
+            if problem is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(problem)
 
 
 def one_line(error: BaseException) -> str:

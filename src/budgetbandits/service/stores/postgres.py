@@ -22,6 +22,7 @@ from typing import Any
 
 import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
@@ -144,6 +145,8 @@ class _Writer(GroupWriter):
         super().__init__(f"store-writer-{number}", waiting)
 
     def begin(self) -> None:
+        if self._connection is not None and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self._connection.close()  # the last transaction could not be undone
         if self._connection is None or self._connection.closed:
             self._connection = connect(self._url, WRITING)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer

@@ -217,6 +217,8 @@ class _Writer(GroupWriter):
     def begin_at_once(self) -> bool:
         """False, and nothing has happened, if another process is writing."""
         try:
+            if self._connection.in_transaction:  # the last one could not be undone
+                self.undo()
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # the upper bits say why it is busy
