@@ -30,7 +30,7 @@ from budgetbandits.policies.thompson import BetaPosterior
 
 SURE = ScoresAbove.plain_above
 
-FEW_ARMS = 5
+FEW_ARMS = 12
 """Up to so many arms are drawn quicker one by one than as arrays."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.

@@ -38,7 +38,6 @@ CONNECTIONS = 4
 
 _NAMED = "(SELECT id FROM campaign WHERE name = $1)"
 _LISTED = "ANY (ARRAY(SELECT json_array_elements_text({})))"
-_OF_DECISION = ("state", "charged", "overrun", "reported", "cost", "reward")
 _MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, status = $7"
 
 STATEMENTS = {
@@ -53,13 +52,12 @@ STATEMENTS = {
     "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
     "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $8",
     "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $8, version = $9 WHERE id = $10",
-    "save arms": "UPDATE arm SET cost_cap = new.cost_cap, learned = new.learned, version = new.version, "
-    "active = new.active FROM json_populate_recordset(null::arm, $1) AS new "
-    "WHERE arm.campaign = new.campaign AND arm.number = new.number",
+    "save arm": "UPDATE arm SET cost_cap = $1, learned = $2, version = $3, active = $4 "
+    "WHERE campaign = $5 AND number = $6",
     "add decisions": f"INSERT INTO decision ({DECISION}) SELECT {DECISION} "
     "FROM json_populate_recordset(null::decision, $1)",
-    "save decisions": f"UPDATE decision SET {', '.join(f'{name} = new.{name}' for name in _OF_DECISION)} "
-    "FROM json_populate_recordset(null::decision, $1) AS new WHERE decision.id = new.id",
+    "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
+    "reward = $6 WHERE id = $7",
     "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
     "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
 }
@@ -238,17 +236,16 @@ def _changes(tx: Foreseen) -> list[Call]:
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
-    if tx.changed_arms:
-        rows = [
-            {"campaign": a.campaign, "number": a.number, "cost_cap": a.cost_cap, "learned": json_text(a.learned),
-             "version": a.version, "active": a.active}
-            for a in tx.changed_arms.values()
-        ]  # fmt: skip
-        changes.append(("save arms", (_json(rows),)))
+    # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
+    for a in tx.changed_arms.values():
+        values = (a.cost_cap, json_text(a.learned), a.version, a.active, a.campaign, a.number)
+        changes.append(("save arm", values))
     if tx.made:
         changes.append(("add decisions", (_json([_decision(each) for each in tx.made.values()]),)))
-    if tx.told:
-        changes.append(("save decisions", (_json([_decision(each) for each in tx.told.values()]),)))
+    for d in tx.told.values():
+        h = d.hold
+        values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
+        changes.append(("save decision", values))
     if tx.new_events:
         events = [
             {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,

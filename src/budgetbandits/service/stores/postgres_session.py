@@ -43,6 +43,9 @@ _DURABLE = (
 )
 """A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
 
+_BY_INDEX = "SET enable_seqscan = off"
+"""Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
+
 
 log = logging.getLogger("budgetbandits")
 
@@ -63,7 +66,7 @@ def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> No
 
 def settings(limits: dict[str, float]) -> list[str]:
     """The statements that `prepare` runs."""
-    return [_DURABLE, *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items())]
+    return [_DURABLE, _BY_INDEX, *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items())]
 
 
 def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:
