@@ -11,6 +11,7 @@ from numba import njit
 from budgetbandits.simulation.compiled.finite_laws import outcome, outcomes
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.compiled.tournament import set_leaf
 from budgetbandits.simulation.index.memory import CHOOSING, FLOOR_SEEN, can_pay, pulls_of
 from budgetbandits.simulation.index.tapes import tape_of
 
@@ -110,14 +111,8 @@ def stop(game):
 def note_mean_cost(game, arm):
     """Keep the smallest mean cost of all arms at the root of a tournament tree."""
     tree = float_pointer(game.tree_at)
-    spot = game.leaves + arm
-    tree[spot] = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
-    while spot > 1:
-        spot >>= 1
-        smaller = min(tree[2 * spot], tree[2 * spot + 1])
-        if tree[spot] == smaller:
-            break
-        tree[spot] = smaller
+    mean = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
+    set_leaf(tree, game.leaves + arm, mean)
     game.floor = tree[1]
 
 

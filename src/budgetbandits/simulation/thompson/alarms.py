@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from numba import njit
 
+from budgetbandits.simulation.compiled.tournament import set_leaf
+
 NEVER = (1 << 63) - 1
 
 
 @njit(cache=True, nogil=True)
 def set_alarm(tree, base, slot, time):
-    node = base + slot
-    tree[node] = time
-    while node > 1:
-        node >>= 1
-        earliest = min(tree[2 * node], tree[2 * node + 1])
-        if tree[node] == earliest:
-            return
-        tree[node] = earliest
+    set_leaf(tree, base + slot, time)
 
 
 @njit(cache=True, nogil=True)
