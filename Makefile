@@ -33,7 +33,7 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes" --ignore tests/clusters
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not examples" --ignore tests/clusters
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
@@ -46,7 +46,8 @@ clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
 	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -k postgres
 
-examples: .venv/ready  ## the three example programs, each against a service of its own
+examples: .venv/ready  ## the manual's commands; the three example programs, each against a service of its own
+	$(BIN)/python -m pytest -m examples tests
 	@for each in llm_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter

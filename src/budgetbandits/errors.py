@@ -9,6 +9,10 @@ class ProblemError(BudgetBanditsError, ValueError):
     """A law, an arm or a problem file that cannot be played."""
 
 
+class PluginError(BudgetBanditsError, ValueError):
+    """A file or a package that offers policies, laws or families, and cannot be used."""
+
+
 class UnknownPolicy(BudgetBanditsError, ValueError):
     """No policy of that name is registered."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from budgetbandits.choosing import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
-from budgetbandits.policies import parse_policy
+from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.learners import Learners
@@ -70,7 +70,7 @@ class Campaigns:
         amount = to_micros(budget, "budget")
         if amount < min(caps):
             raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
-        given, rule = Terms(**terms).checked(), parse_policy(policy)
+        given, rule = Terms(**terms).checked(), _own_policy(policy)
         scaled = _scaled(known or {}, list(arms), amount, max(caps))
         settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
         learner = CampaignLearner.new(rule, list(arms), caps, settings)
@@ -207,6 +207,16 @@ def summary(row: Campaign) -> dict[str, Any]:
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(terms_of(row)), "created_at": row.created_at,
     }  # fmt: skip
+
+
+def _own_policy(text: str) -> Policy:
+    name = text.partition(":")[0].strip()
+    if name not in POLICIES and (name in KNOWN or ".py" in name):
+        raise BadParameter(
+            f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
+            f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"
+        )
+    return parse_policy(text)
 
 
 def _check_free(tx: Transaction, name: str) -> None:
