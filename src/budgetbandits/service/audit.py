@@ -30,10 +30,14 @@ def _verify(tx: Transaction, campaign: str) -> list[str]:
     wrong = replay.run()
     if replay.account != row.account:
         wrong.append(f"the campaign's row says {row.account}, its events {replay.account}")
+    listed = tx.pending(row.id)
     for id, hold in replay.holds.items():
         made = tx.decision(id)
         if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
             wrong.append(f"decision {id}: the row says {made}, the events {hold}")
+        elif listed.pop(id, None) != (made.expires_at if hold.state == "pending" else None):
+            wrong.append(f"decision {id} is {hold.state}, and the list of what may expire does not say so")
+    wrong += [f"decision {id} may expire, and no event tells of it" for id in listed]
     learner = replay.learner
     for arm in arms:
         learned = learner.of_arm(arm.number)

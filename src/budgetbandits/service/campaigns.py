@@ -81,7 +81,7 @@ class Campaigns:
         def work(tx: Transaction) -> None:
             _check_free(tx, name)
             tx.add_campaign(campaign)
-            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
+            tx.add_arms([learner.row(campaign, arm) for arm in range(len(arms))])
             tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
 
         try:
@@ -167,7 +167,7 @@ class Campaigns:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
-                change.arms = [arm]
+                change.added = [arm]
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
         self._store.write(work, About(campaign))

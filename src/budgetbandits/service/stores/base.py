@@ -37,7 +37,7 @@ class Campaign:
     settings: dict[str, Any] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     version: int = 0
-    """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
+    """Raised by every change of what is learnt or of the arms."""
 
     def with_money(self, account: Account) -> Campaign:
         """This campaign with another account; `dataclasses.replace` takes seven times as long."""
@@ -60,7 +60,6 @@ class ArmRow:
     name: str
     cost_cap: int
     learned: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
     active: bool = True
 
 
@@ -155,12 +154,15 @@ class Transaction(ABC):
         """Write a campaign's money alone."""
 
     @abstractmethod
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        """The arms whose version is above ``since``, in order."""
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        """The arms of a campaign in order, or only those with these numbers, which are in order."""
+
+    @abstractmethod
+    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
 
     @abstractmethod
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        """Write arms, new ones and changed ones."""
+        """Write what is learnt of arms, and whether they are active; their names and cost caps never change."""
 
     @abstractmethod
     def decision(self, id: str) -> Decision | None: ...
@@ -177,6 +179,10 @@ class Transaction(ABC):
     @abstractmethod
     def due(self, now: float, limit: int) -> list[Decision]:
         """Pending decisions whose time is over, the oldest first."""
+
+    @abstractmethod
+    def pending(self, campaign: str) -> dict[str, float]:
+        """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
 
     @abstractmethod
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
