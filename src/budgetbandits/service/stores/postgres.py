@@ -42,7 +42,8 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
+from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
 WRITERS = 4

@@ -1,41 +1,17 @@
-"""What SQL databases share: the statements, the rows, the numbered migrations."""
+"""What SQL databases share: the statements and the rows."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
-
-MIGRATIONS = "budgetbandits.service.stores.migrations"
-_CLEARED = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000"
-"""Old versions are cleared away after so many changes, however many rows there are."""
-
-WORDS = {
-    "sqlite": {
-        "COUNTED_KEY": "INTEGER PRIMARY KEY",
-        "OFTEN_CHANGED": "",
-        "CHANGED_ONCE": "",
-        "COMES_AND_GOES": "WITHOUT ROWID",
-    },
-    "postgresql": {
-        "COUNTED_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        # room in every page for new versions of its rows
-        "OFTEN_CHANGED": f"WITH (fillfactor = 50, {_CLEARED})",
-        "CHANGED_ONCE": "WITH (fillfactor = 80)",
-        "COMES_AND_GOES": f"WITH ({_CLEARED})",
-    },
-}
-"""What the migrations leave to the database: the type of a key that counts by itself, and how a table is kept."""
 
 CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
@@ -57,32 +33,6 @@ _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
 _ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-
-
-def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
-    """(number, statements) of every migration in order."""
-    steps = []
-    for entry in resources.files(MIGRATIONS).iterdir():
-        if entry.name.endswith(".sql"):
-            text = entry.read_text(encoding="utf-8")
-            for word, meaning in WORDS[database].items():
-                text = text.replace(word, meaning)
-            steps.append((int(entry.name.split("_")[0]), list(_statements(text))))
-    return sorted(steps)
-
-
-def check_version(done: int, newest: int) -> None:
-    if done > newest:
-        raise StoreError(f"the database is of version {done}, this package knows {newest}; upgrade budgetbandits")
-
-
-def _statements(text: str) -> Iterator[str]:
-    statement = ""
-    for line in text.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):  # knows about semicolons inside texts and comments
-            yield statement
-            statement = ""
 
 
 class SqlTransaction(Transaction):
