@@ -124,6 +124,13 @@ class _Memory(Transaction):
         made = self.store.decisions.values()
         return {d.id: d.expires_at for d in made if d.hold.state == "pending" and d.campaign == campaign}
 
+    def set_expiry(self, decision, expires_at):
+        self.save_decision(replace(self.decision(decision), expires_at=expires_at))
+
+    def booked(self, campaign, begin, end):
+        made = [d for d in self.store.decisions.values() if d.campaign == campaign and begin <= d.created_at < end]
+        return sum(d.hold.amount if d.hold.state == "pending" else d.hold.charged for d in made)
+
     def decisions(self, campaign, after=0, limit=1000):
         made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]
         return [(event.seq, self.decision(event.decision)) for event in made[:limit]]

@@ -82,6 +82,7 @@ class _Replay:
             "rewarded": self._rewarded,
             "voided": self._voided,
             "expired": self._expired,
+            "set back": self._set_back,
         }
         wrong = []
         for event in self.events:
@@ -135,6 +136,12 @@ class _Replay:
     def _expired(self, event: Event) -> None:
         id, charge = _known(event.decision), terms_of(self.row).on_expire == "charge"
         self.account, self.holds[id] = ledger.expire(self.account, self.holds[id], charge)
+
+    def _set_back(self, event: Event) -> None:
+        day = ledger.day_of(event.at)
+        of_day = [hold for hold in self.holds.values() if hold.day == day]
+        booked = sum(hold.amount if hold.state == "pending" else hold.charged for hold in of_day)
+        self.account = ledger.set_back(self.account, day, booked)
 
     def _learn(self, id: str, arm: int) -> None:
         if id in self.cost and id in self.reward:

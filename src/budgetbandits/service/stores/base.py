@@ -12,6 +12,7 @@ long to make one, which is felt at every decision.
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -131,6 +132,10 @@ NOTHING = About()
 class Transaction(ABC):
     """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
 
+    def now(self) -> float:
+        """What time it is for all who share the store, in seconds since 1970."""
+        return time.time()
+
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...
 
@@ -183,6 +188,14 @@ class Transaction(ABC):
     @abstractmethod
     def pending(self, campaign: str) -> dict[str, float]:
         """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
+
+    @abstractmethod
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        """When a pending decision expires."""
+
+    @abstractmethod
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        """What the decisions that were made in this time, without its end, hold and were charged. Slow."""
 
     @abstractmethod
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:

@@ -28,14 +28,18 @@ class Foreseen(Transaction):
     """What the pieces of a group read and change, one after the other.
 
     campaign_row   the campaign as it is now; None if there is none
+    now            when it was read, by the database's clock
     arms_read      the arms that were asked for by these numbers, or all, as they were before the group
     made, told     decisions to add; decisions to change
     changed_arms   by number
     money, learned whether the campaign's money, or what it has learnt, has changed
     """
 
-    def __init__(self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About]) -> None:
+    def __init__(
+        self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About], now: float | None
+    ) -> None:
         self.campaign_row = campaign
+        self._now = now
         self._asked = {about.campaign for about in abouts}
         self._by_id: dict[str, Decision] = {}
         self._by_key: dict[str, Decision] = {}
@@ -54,6 +58,11 @@ class Foreseen(Transaction):
         self.money = self.learned = False
         self.wrote = 0
         """How often anything was."""
+
+    def now(self) -> float:
+        if self._now is None:
+            raise Unforeseen
+        return self._now
 
     def campaign(self, id: str) -> Campaign | None:
         return self._this(id, self.campaign_row is not None and self.campaign_row.id == id)
@@ -142,6 +151,12 @@ class Foreseen(Transaction):
         self._no()
 
     def pending(self, campaign: str) -> dict[str, float]:
+        self._no()
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._no()
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
         self._no()
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:

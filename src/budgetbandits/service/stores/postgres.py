@@ -186,6 +186,10 @@ class _Transaction(SqlTransaction):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
+    def now(self) -> float:
+        """The database's time: servers' clocks may differ."""
+        return float(self._do("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
+
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 

@@ -37,6 +37,7 @@ from budgetbandits.service.stores.sql import (
 CONNECTIONS = 4
 
 _NAMED = "(SELECT id FROM campaign_name WHERE name = $1)"
+_NOW = "extract(epoch FROM clock_timestamp())::double precision"
 _MADE = (
     f"SELECT {DECISION} FROM json_array_elements_text({{}}) AS asked (value), "
     f"LATERAL (SELECT {DECISION} FROM decision WHERE {{}} = asked.value LIMIT 1) AS made"
@@ -54,8 +55,8 @@ STATEMENTS = {
     "begin": "BEGIN",
     "commit": "COMMIT",
     "rollback": "ROLLBACK",
-    "campaign": f"SELECT {CAMPAIGN} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
-    "campaign named": f"SELECT {CAMPAIGN} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
+    "campaign": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
+    "campaign named": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
     "keys": _MADE.format("$2", "campaign = $1 AND key"),
     "keys named": _MADE.format("$2", f"campaign = {_NAMED} AND key"),
     "decisions": _MADE.format("$1", "id"),
@@ -221,8 +222,11 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     if ids:
         calls.append(("decisions", (_json(ids),)))
     _, campaigns, *decisions = await connection.run(calls)
-    row = campaign_of(campaigns[0]) if campaigns else None
-    return Foreseen(row, [decision_of(each) for rows in decisions for each in rows], abouts)
+    made = [decision_of(each) for rows in decisions for each in rows]
+    if not campaigns:
+        return Foreseen(None, made, abouts, None)
+    *row, now = campaigns[0]
+    return Foreseen(campaign_of(row), made, abouts, now)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:

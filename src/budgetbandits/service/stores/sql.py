@@ -158,6 +158,22 @@ class SqlTransaction(Transaction):
         )
         return dict(rows)
 
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._change(
+            "UPDATE pending SET expires_at = ? WHERE decision = ? "
+            "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
+            (expires_at, decision, decision),
+        )
+        self._change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        row = self._do(
+            "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
+            "FROM decision WHERE campaign = ? AND created_at >= ? AND created_at < ?",
+            (campaign, begin, end),
+        ).fetchone()
+        return int(row[0])
+
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
         rows = self._do(
             f"SELECT event.seq, {_OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
