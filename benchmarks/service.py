@@ -1,11 +1,14 @@
 """The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
 
-    python benchmarks/service.py [--seconds 5]
+    python benchmarks/service.py [--seconds 5] [--snapshot 10]
     bash tests/service/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
 
 One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
 server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
+
+On PostgreSQL also: with a transaction left open that sees the state before, as a dump does, measured after so many
+seconds of load (``--snapshot``); and two servers beside one, eight campaigns, 24 clients.
 """
 
 from __future__ import annotations
@@ -80,8 +83,13 @@ async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
     await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
 
 
-async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float) -> Load:
-    connections = [Connection(*await asyncio.open_connection("127.0.0.1", PORT), key) for _ in range(clients)]
+async def drive(
+    job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float, ports: Sequence[int] = (PORT,)
+) -> Load:
+    connections = [
+        Connection(*await asyncio.open_connection("127.0.0.1", ports[number % len(ports)]), key)
+        for number in range(clients)
+    ]
     run, end, rounds = os.urandom(4).hex(), time.perf_counter() + seconds, 0
 
     async def one(client: Connection, number: int) -> None:
@@ -102,26 +110,24 @@ async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seco
 
 
 @contextlib.contextmanager
-def server(store: str) -> Iterator[str]:
-    """A server of its own on an empty store; gives the admin key."""
+def server(store: str, port: int = PORT) -> Iterator[str]:
+    """A server; on an empty store, gives the admin key."""
     start = "from budgetbandits.__main__ import main; main()"
-    command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(PORT)]
+    command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(port)]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
-            [*command, "--key-file", f"{folder}/key"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*command, "--key-file", f"{folder}/key"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process,
     ):
-        assert process.stdout is not None
         try:
-            next(line for line in process.stdout if "admin key" in line)
-            key = Path(folder, "key").read_text().strip()
             for _ in range(100):
                 with contextlib.suppress(OSError):
-                    urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz")
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz")
                     break
                 time.sleep(0.1)
-            yield key
+            key = Path(folder, "key")
+            yield key.read_text().strip() if key.exists() else ""
         finally:
             process.terminate()
 
@@ -140,6 +146,7 @@ def create(key: str, name: str, arms: int, budget: float = 1e9) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=5.0)
+    options.add_argument("--snapshot", type=float, default=10.0, help="seconds of load before the snapshot is measured")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stores = {"SQLite": str(Path(folder) / "money.db")}
@@ -148,6 +155,9 @@ def main() -> None:
         for kind, store in stores.items():
             with server(store) as key:
                 measure(kind, key, given.seconds)
+                if kind == "PostgreSQL":
+                    measure_snapshot(store, key, given.seconds, given.snapshot)
+                    measure_servers(store, key, given.seconds)
 
 
 def measure(kind: str, key: str, seconds: float) -> None:
@@ -163,8 +173,37 @@ def measure(kind: str, key: str, seconds: float) -> None:
     many = [create(key, f"one of many, {number}", 10) for number in range(1000)]
     kinds = {"10 arms": one, "10,000 arms": large, "1,000 campaigns": many, "10 arms, again": one}
     for what, campaigns in kinds.items():
-        load = asyncio.run(drive(pair, key, campaigns, 8, seconds))
-        print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+        show(what, asyncio.run(drive(pair, key, campaigns, 8, seconds)))
+
+
+def measure_snapshot(store: str, key: str, seconds: float, before: float) -> None:
+    """Eight clients, while nothing that they change can be cleared away."""
+    import psycopg
+
+    campaign = [create(key, "looked at", 10)]
+    asyncio.run(drive(pair, key, campaign, 8, 1.0))
+    show("no snapshot", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+    with psycopg.connect(store) as watcher:
+        watcher.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        watcher.execute("SELECT count(*) FROM campaign")
+        asyncio.run(drive(pair, key, campaign, 8, before))
+        show(f"snapshot, {before:.0f} s", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+    show("snapshot closed", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+
+
+def measure_servers(store: str, key: str, seconds: float) -> None:
+    """The same load on one server and on two; in turns, because the second one has to warm up as well."""
+    campaigns = [create(key, f"one of eight, {number}", 10) for number in range(8)]
+    with server(store, PORT + 1):
+        ways = {"one server": [PORT], "two servers": [PORT, PORT + 1]}
+        for ports in ways.values():
+            asyncio.run(drive(pair, key, campaigns, 24, 1.0, ports))
+        for what, ports in [*ways.items(), *ways.items()]:
+            show(what, asyncio.run(drive(pair, key, campaigns, 24, seconds, ports)))
+
+
+def show(what: str, load: Load) -> None:
+    print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -173,6 +173,10 @@ class Client:
         """Decide again, after a pause or a freeze."""
         return self._change(campaign, "resume")
 
+    def set_back(self, campaign: str) -> CampaignInfo:
+        """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+        return self._change(campaign, "set-back")
+
     def close_campaign(self, campaign: str) -> CampaignInfo:
         """For good; what is open can still be told."""
         return self._change(campaign, "close")

@@ -108,6 +108,10 @@ class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 
 
+class WrongClock(BudgetBanditsError, RuntimeError):
+    """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
+
+
 class Unreachable(BudgetBanditsError, ConnectionError):
     """The service does not answer."""
 

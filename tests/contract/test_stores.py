@@ -23,7 +23,7 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES
 
 ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
-ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}, 1), ArmRow("c1", 1, "mail", 50, {}, 2, active=False)]
+ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 
@@ -43,7 +43,7 @@ def store(opener):
 def filled(store):
     def work(tx):
         tx.add_campaign(ONE)
-        tx.save_arms(ARMS)
+        tx.add_arms(ARMS)
         tx.add_decision(MADE)
 
     store.write(work)
@@ -83,7 +83,7 @@ def test_rows_come_back_as_they_went(filled):
     assert filled.read(lambda tx: (tx.campaign_named("ads"), tx.campaign_named("c1"))) == (ONE, None)
     assert filled.read(lambda tx: tx.campaigns()) == [ONE]
     assert filled.read(lambda tx: tx.arms("c1")) == ARMS
-    assert filled.read(lambda tx: tx.arms("c1", since=1)) == ARMS[1:]
+    assert filled.read(lambda tx: tx.arms("c1", [1])) == ARMS[1:]
     assert filled.read(lambda tx: tx.decision("d1")) == MADE
     assert filled.read(lambda tx: tx.decision_by_key("c1", "key")) == MADE
     assert filled.read(lambda tx: (tx.campaign("no"), tx.decision("no"), tx.decision_by_key("c1", "no"))) == (None,) * 3
@@ -96,7 +96,7 @@ def test_changes_are_written(filled):
 
     def work(tx):
         tx.save_campaign(changed)
-        tx.save_arms([replace(ARMS[0], learned={"pulls": 3}, version=9, active=False)])
+        tx.save_arms([replace(ARMS[0], learned={"pulls": 3}, active=False)])
         tx.save_decision(told)
 
     filled.write(work)

@@ -88,8 +88,12 @@ class _Memory(Transaction):
     def save_money(self, campaign):
         self.save_campaign(replace(self.campaign(campaign.id), account=campaign.account))
 
-    def arms(self, campaign, since=-1):
-        return [arm for arm in self.store.arms.get(campaign, ()) if arm.version > since]
+    def arms(self, campaign, numbers=None):
+        rows = self.store.arms.get(campaign, ())
+        return list(rows) if numbers is None else [rows[number] for number in numbers]
+
+    def add_arms(self, arms):
+        self.save_arms(arms)
 
     def save_arms(self, arms):
         for arm in arms:
@@ -115,6 +119,17 @@ class _Memory(Transaction):
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return sorted(pending, key=lambda d: d.expires_at)[:limit]
+
+    def pending(self, campaign):
+        made = self.store.decisions.values()
+        return {d.id: d.expires_at for d in made if d.hold.state == "pending" and d.campaign == campaign}
+
+    def set_expiry(self, decision, expires_at):
+        self.save_decision(replace(self.decision(decision), expires_at=expires_at))
+
+    def booked(self, campaign, begin, end):
+        made = [d for d in self.store.decisions.values() if d.campaign == campaign and begin <= d.created_at < end]
+        return sum(d.hold.amount if d.hold.state == "pending" else d.hold.charged for d in made)
 
     def decisions(self, campaign, after=0, limit=1000):
         made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]

@@ -78,6 +78,8 @@ def test_operators(service, campaign):
     paused = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
     assert (paused.status_code, paused.json()["title"]) == (409, "paused")
     assert service("POST", f"{campaign}/resume").json()["status"] == "active"
+    in_order = service("POST", f"{campaign}/set-back")
+    assert (in_order.status_code, in_order.json()["title"]) == (409, "Conflict")
     assert service("POST", f"{campaign}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
     retired = service("POST", f"{campaign}/arms/search/retire").json()
     assert [(arm["name"], arm["active"]) for arm in retired["arms"]] == [
@@ -402,7 +404,7 @@ def test_the_document_tells_of_every_route(service):
     assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 18
+    assert len(document["paths"]) == 19
 
 
 def test_ids_that_are_none(service):

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import time
 
 import polars
 import pytest
@@ -53,6 +54,10 @@ def test_a_campaigns_life(say, tmp_path):
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
     say("campaign", "export", "ads", "all.parquet", "--table", "events")
     assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        ahead = Engine(store, lambda: time.time() + 400 * 86_400.0)
+        ahead.void(ahead.decide("ads", "far ahead").decision)
+    assert "ads goes on today" in say("campaign", "set-back", "ads")
     assert "agrees with its events" in say("campaign", "verify", "ads")
     assert "ads is closed" in say("campaign", "close", "ads")
     assert [row["name"] for row in json.loads(say("campaign", "list", "--json"))] == ["ads"]

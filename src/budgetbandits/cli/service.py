@@ -169,6 +169,14 @@ _status_command("resume", "active", "Decide again, after a pause or a freeze.")
 _status_command("close", "closed", "For good; what is open can still be told.")
 
 
+@campaign_app.command("set-back")
+def set_back_command(campaign: Name, store: Address = DATABASE) -> None:
+    """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+    with _opened(store) as (engine, _):
+        engine.set_back(campaign)
+    print(f"{campaign} goes on today")
+
+
 @campaign_app.command("add-arm")
 def add_arm_command(
     campaign: Name, arm: Annotated[str, typer.Argument(help="NAME=CAP")], store: Address = DATABASE

@@ -30,10 +30,14 @@ def _verify(tx: Transaction, campaign: str) -> list[str]:
     wrong = replay.run()
     if replay.account != row.account:
         wrong.append(f"the campaign's row says {row.account}, its events {replay.account}")
+    listed = tx.pending(row.id)
     for id, hold in replay.holds.items():
         made = tx.decision(id)
         if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
             wrong.append(f"decision {id}: the row says {made}, the events {hold}")
+        elif listed.pop(id, None) != (made.expires_at if hold.state == "pending" else None):
+            wrong.append(f"decision {id} is {hold.state}, and the list of what may expire does not say so")
+    wrong += [f"decision {id} may expire, and no event tells of it" for id in listed]
     learner = replay.learner
     for arm in arms:
         learned = learner.of_arm(arm.number)
@@ -78,6 +82,7 @@ class _Replay:
             "rewarded": self._rewarded,
             "voided": self._voided,
             "expired": self._expired,
+            "set back": self._set_back,
         }
         wrong = []
         for event in self.events:
@@ -131,6 +136,12 @@ class _Replay:
     def _expired(self, event: Event) -> None:
         id, charge = _known(event.decision), terms_of(self.row).on_expire == "charge"
         self.account, self.holds[id] = ledger.expire(self.account, self.holds[id], charge)
+
+    def _set_back(self, event: Event) -> None:
+        day = ledger.day_of(event.at)
+        of_day = [hold for hold in self.holds.values() if hold.day == day]
+        booked = sum(hold.amount if hold.state == "pending" else hold.charged for hold in of_day)
+        self.account = ledger.set_back(self.account, day, booked)
 
     def _learn(self, id: str, arm: int) -> None:
         if id in self.cost and id in self.reward:

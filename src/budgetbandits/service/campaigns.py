@@ -7,9 +7,8 @@ the rows and one event for each thing that happened. The events are the truth th
 from __future__ import annotations
 
 import re
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, 
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
@@ -40,7 +40,7 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, learners: Learners, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, learners: Learners, clock: Clock | None = None) -> None:
         self._store = store
         self._learners = learners
         self._clock = clock
@@ -75,14 +75,15 @@ class Campaigns:
         settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
         learner = CampaignLearner.new(rule, list(arms), caps, settings)
         campaign = learner.of_campaign(
-            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
+            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings)
         )  # fmt: skip
 
         def work(tx: Transaction) -> None:
             _check_free(tx, name)
-            tx.add_campaign(campaign)
-            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
-            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
+            now = moment(tx, self._clock)
+            tx.add_campaign(replace(campaign, created_at=now))
+            tx.add_arms([learner.row(campaign, arm) for arm in range(len(arms))])
+            tx.add_event(Event(campaign.id, "created", now, amount=amount))
 
         try:
             self._store.write(work, About(name))
@@ -135,7 +136,7 @@ class Campaigns:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.hear_budget(row.account.budget, row.settings)
-            tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
+            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros))
 
         self._store.write(work, About(campaign))
 
@@ -145,9 +146,15 @@ class Campaigns:
         def work(tx: Transaction) -> None:
             row = open_campaign(tx, campaign)
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
-            tx.add_event(Event(row.id, status, self._clock()))
+            tx.add_event(Event(row.id, status, moment(tx, self._clock)))
 
         self._store.write(work, About(campaign))
+
+    def set_back(self, campaign: str) -> None:
+        """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+        self._store.write(
+            lambda tx: set_back(tx, open_campaign(tx, campaign), moment(tx, self._clock)), About(campaign)
+        )
 
     def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
         """A new arm, from the next decision on."""
@@ -167,8 +174,8 @@ class Campaigns:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
-                change.arms = [arm]
-            tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
+                change.added = [arm]
+            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap))
 
         self._store.write(work, About(campaign))
 
@@ -187,7 +194,7 @@ class Campaigns:
             with self._learners.changing(tx, row) as change:
                 change.learner.retire(arm)
                 change.arms = [arm]
-            tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
+            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm))
 
         self._store.write(work, About(campaign))
 

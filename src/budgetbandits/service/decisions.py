@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import Clock, moment, time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.settings import limits_of, terms_of
@@ -82,7 +82,7 @@ class Booked:
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, learners: Learners, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, learners: Learners, clock: Clock | None = None) -> None:
         self._store = store
         self._learners = learners
         self._clock = clock
@@ -145,8 +145,7 @@ class Decisions:
     ) -> tuple[Campaign, Decision]:
         """Choose, hold, and write it down."""
         ledger.check_open(row.account)
-        # clocks of different hosts differ a little; a day that has begun for one has begun for all
-        now = max(self._clock(), row.account.day * ledger.DAY)
+        now = time_of_decision(row, moment(tx, self._clock))
         limits = limits_of(row)
         fitting = learner.fitting(row.account.left)
         if fitting is None:
@@ -225,7 +224,7 @@ class Decisions:
             reward, new_reward = None, False
         if not (new_cost or new_reward):
             return Booked(made.id, to_units(made.hold.overrun), False, refused)
-        now, account = self._clock(), row.account
+        now, account = moment(tx, self._clock), row.account
         if new_cost:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
@@ -268,20 +267,19 @@ class Decisions:
             account, hold = ledger.void(row.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
             tx.save_money(row.with_money(account))
-            tx.add_event(Event(row.id, "voided", self._clock(), decision, made.arm))
+            tx.add_event(Event(row.id, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(work, _about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-        now = self._clock()
         due: dict[str, list[str]] = {}
-        for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
+        for made in self._store.read(lambda tx: tx.due(moment(tx, self._clock), EXPIRED_AT_ONCE)):
             due.setdefault(made.campaign, []).append(made.id)
         expired: dict[str, int] = {}
         failure = None
         for campaign, decisions in due.items():
-            work = partial(_expire, campaign=campaign, decisions=decisions, now=now)
+            work = partial(_expire, campaign=campaign, decisions=decisions, clock=self._clock)
             try:
                 name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
                 expired[name] = expired_here
@@ -292,12 +290,13 @@ class Decisions:
         return expired
 
 
-def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], now: float) -> tuple[str, int]:
+def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], clock: Clock | None) -> tuple[str, int]:
     """The campaign's name, and how many holds have expired."""
-    name, count = found(tx, campaign).name, 0
+    name, count, now = found(tx, campaign).name, 0, moment(tx, clock)
     for decision in decisions:
         row, made = _locked(tx, decision, campaign)
-        if made.hold.state == "pending":  # or it was told while we waited for the lock
+        # or it was told, or given more time, while we waited for the lock
+        if made.hold.state == "pending" and made.expires_at <= now:
             account, hold = ledger.expire(row.account, made.hold, terms_of(row).on_expire == "charge")
             tx.save_decision(replace(made, hold=hold))
             tx.save_money(row.with_money(account))

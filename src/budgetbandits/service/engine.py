@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.clocks import Clock
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.stores.base import Store
@@ -25,7 +23,8 @@ class Engine(Campaigns, Decisions):
     250000
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        """``clock`` is for whoever has another one than the store's, such as a test."""
         learners = Learners()
         Campaigns.__init__(self, store, learners, clock)
         Decisions.__init__(self, store, learners, clock)

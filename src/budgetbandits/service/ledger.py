@@ -227,6 +227,13 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
+def set_back(account: Account, day: int, booked: int) -> Account:
+    """An account of a day to come as one of this day, whose decisions hold and were charged so much."""
+    if day >= account.day:
+        raise ArithmeticError(f"day {day} is not before {account.day}")
+    return replace(account, day=day, today=booked)
+
+
 def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0) -> Account:
     """The account with these changes, for a decision of this day; of earlier days nothing is kept."""
     a = account

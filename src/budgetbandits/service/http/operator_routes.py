@@ -100,6 +100,13 @@ def close(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     return _set_status(service, campaign, "closed")
 
 
+@admin.post("/v1/campaigns/{campaign}/set-back")
+def set_back(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+    """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+    service.campaigns.set_back(campaign)
+    return _changed(service, "set back", campaign)
+
+
 @admin.post("/v1/campaigns/{campaign}/top-up")
 def top_up(campaign: CampaignPath, body: Amount, service: ThisService) -> CampaignDetail:
     service.campaigns.top_up(campaign, body.amount)

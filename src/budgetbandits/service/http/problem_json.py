@@ -21,6 +21,7 @@ from budgetbandits.errors import (
     NotFound,
     StoreError,
     UnknownArm,
+    WrongClock,
 )
 
 STATUS: dict[type[BudgetBanditsError], int] = {
@@ -30,6 +31,7 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     AlreadyResolved: 409,
     NoArmLeft: 409,
     StoreError: 503,
+    WrongClock: 503,
 }
 """All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
 raises it again: whoever renames a class changes the protocol."""
@@ -52,7 +54,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         411: "Content-Length is missing",
         413: "the body is too large",
         422: "malformed",
-        503: "the store cannot write; nothing was decided",
+        503: "the store cannot write, or a clock is wrong; nothing was decided",
     }.items()
 }
 

@@ -12,6 +12,7 @@ long to make one, which is felt at every decision.
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -37,7 +38,7 @@ class Campaign:
     settings: dict[str, Any] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     version: int = 0
-    """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
+    """Raised by every change of what is learnt or of the arms."""
 
     def with_money(self, account: Account) -> Campaign:
         """This campaign with another account; `dataclasses.replace` takes seven times as long."""
@@ -60,7 +61,6 @@ class ArmRow:
     name: str
     cost_cap: int
     learned: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
     active: bool = True
 
 
@@ -132,6 +132,10 @@ NOTHING = About()
 class Transaction(ABC):
     """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
 
+    def now(self) -> float:
+        """What time it is for all who share the store, in seconds since 1970."""
+        return time.time()
+
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...
 
@@ -155,12 +159,15 @@ class Transaction(ABC):
         """Write a campaign's money alone."""
 
     @abstractmethod
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        """The arms whose version is above ``since``, in order."""
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        """The arms of a campaign in order, or only those with these numbers, which are in order."""
+
+    @abstractmethod
+    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
 
     @abstractmethod
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        """Write arms, new ones and changed ones."""
+        """Write what is learnt of arms, and whether they are active; their names and cost caps never change."""
 
     @abstractmethod
     def decision(self, id: str) -> Decision | None: ...
@@ -177,6 +184,18 @@ class Transaction(ABC):
     @abstractmethod
     def due(self, now: float, limit: int) -> list[Decision]:
         """Pending decisions whose time is over, the oldest first."""
+
+    @abstractmethod
+    def pending(self, campaign: str) -> dict[str, float]:
+        """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
+
+    @abstractmethod
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        """When a pending decision expires."""
+
+    @abstractmethod
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        """What the decisions that were made in this time, without its end, hold and were charged. Slow."""
 
     @abstractmethod
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:

@@ -13,11 +13,11 @@ from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision,
 
 
 class ArmsNeeded(Exception):
-    """The arms of a campaign above this version must be read."""
+    """The arms of a campaign with these numbers must be read, or all if it is None."""
 
-    def __init__(self, campaign: str, since: int) -> None:
-        super().__init__(campaign, since)
-        self.campaign, self.since = campaign, since
+    def __init__(self, campaign: str, numbers: tuple[int, ...] | None) -> None:
+        super().__init__(campaign, numbers)
+        self.campaign, self.numbers = campaign, numbers
 
 
 class Unforeseen(Exception):
@@ -28,14 +28,18 @@ class Foreseen(Transaction):
     """What the pieces of a group read and change, one after the other.
 
     campaign_row   the campaign as it is now; None if there is none
-    arms_read      for each version the arms above it, as they were before the group
+    now            when it was read, by the database's clock
+    arms_read      the arms that were asked for by these numbers, or all, as they were before the group
     made, told     decisions to add; decisions to change
     changed_arms   by number
     money, learned whether the campaign's money, or what it has learnt, has changed
     """
 
-    def __init__(self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About]) -> None:
+    def __init__(
+        self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About], now: float | None
+    ) -> None:
         self.campaign_row = campaign
+        self._now = now
         self._asked = {about.campaign for about in abouts}
         self._by_id: dict[str, Decision] = {}
         self._by_key: dict[str, Decision] = {}
@@ -45,7 +49,7 @@ class Foreseen(Transaction):
             self._by_id[made.id] = made
         self._keys = {key for about in abouts for key in about.keys}
         self._ids = {id for about in abouts for id in about.decisions}
-        self.arms_read: dict[int, list[ArmRow]] = {}
+        self.arms_read: dict[tuple[int, ...] | None, list[ArmRow]] = {}
         self.made: dict[str, Decision] = {}
         self.told: dict[str, Decision] = {}
         self.changed_arms: dict[int, ArmRow] = {}
@@ -54,6 +58,11 @@ class Foreseen(Transaction):
         self.money = self.learned = False
         self.wrote = 0
         """How often anything was."""
+
+    def now(self) -> float:
+        if self._now is None:
+            raise Unforeseen
+        return self._now
 
     def campaign(self, id: str) -> Campaign | None:
         return self._this(id, self.campaign_row is not None and self.campaign_row.id == id)
@@ -84,13 +93,14 @@ class Foreseen(Transaction):
         self.wrote += 1
         return row
 
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         if self.campaign_row is None or self.campaign_row.id != campaign:
             raise Unforeseen
-        if since not in self.arms_read:
-            raise ArmsNeeded(campaign, since)
-        rows = {arm.number: arm for arm in self.arms_read[since]} | self.changed_arms
-        return [rows[number] for number in sorted(rows)]
+        asked = None if numbers is None else tuple(numbers)
+        if asked not in self.arms_read:
+            raise ArmsNeeded(campaign, asked)
+        rows = {arm.number: arm for arm in self.arms_read[asked]} | self.changed_arms
+        return [rows[number] for number in (sorted(rows) if asked is None else asked)]
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
         for arm in arms:
@@ -134,7 +144,19 @@ class Foreseen(Transaction):
     def add_campaign(self, campaign: Campaign) -> None:
         self._no()
 
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        self._no()
+
     def due(self, now: float, limit: int) -> list[Decision]:
+        self._no()
+
+    def pending(self, campaign: str) -> dict[str, float]:
+        self._no()
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._no()
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
         self._no()
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:

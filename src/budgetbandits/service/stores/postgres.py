@@ -42,7 +42,8 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
+from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
 WRITERS = 4
@@ -184,6 +185,10 @@ class _Writer(GroupWriter):
 class _Transaction(SqlTransaction):
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    def now(self) -> float:
+        """The database's time: servers' clocks may differ."""
+        return float(self._do("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)

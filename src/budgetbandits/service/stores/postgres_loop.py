@@ -36,26 +36,40 @@ from budgetbandits.service.stores.sql import (
 
 CONNECTIONS = 4
 
-_NAMED = "(SELECT id FROM campaign WHERE name = $1)"
-_LISTED = "ANY (ARRAY(SELECT json_array_elements_text({})))"
-_MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, status = $7"
+_NAMED = "(SELECT id FROM campaign_name WHERE name = $1)"
+_NOW = "extract(epoch FROM clock_timestamp())::double precision"
+_MADE = (
+    f"SELECT {DECISION} FROM json_array_elements_text({{}}) AS asked (value), "
+    f"LATERAL (SELECT {DECISION} FROM decision WHERE {{}} = asked.value LIMIT 1) AS made"
+)
+"""Decisions that are looked up one by one, because of the LIMIT: for a list, a database that has no statistics yet may
+read all decisions of a campaign instead."""
+_MONEY = "budget = $2, spent = $3, held = $4, overrun = $5, day = $6, today = $7, status = $8"
+_CAMPAIGN = "id >= $1 AND id <= $1 ORDER BY id DESC LIMIT 1"
+_ARM = "campaign = $1 AND number >= $2 AND number <= $2 ORDER BY number DESC LIMIT 1"
+"""A row that changes all the time, by its key. While somebody looks at an old state of the database, no old version of
+a row can be cleared away, and by the index on its key they are all found. The newest is nearly always the last, so the
+index is read backwards: a range of one key and an order make the database do that, where an equality would not."""
 
 STATEMENTS = {
     "begin": "BEGIN",
     "commit": "COMMIT",
     "rollback": "ROLLBACK",
-    "campaign": f"SELECT {CAMPAIGN} FROM campaign WHERE id = $1 FOR UPDATE",
-    "campaign named": f"SELECT {CAMPAIGN} FROM campaign WHERE name = $1 FOR UPDATE",
-    "keys": f"SELECT {DECISION} FROM decision WHERE campaign = $1 AND key = {_LISTED.format('$2')}",
-    "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
-    "decisions": f"SELECT {DECISION} FROM decision WHERE id = {_LISTED.format('$1')}",
-    "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
-    "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $8",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $8, version = $9 WHERE id = $10",
-    "save arm": "UPDATE arm SET cost_cap = $1, learned = $2, version = $3, active = $4 "
-    "WHERE campaign = $5 AND number = $6",
-    "add decisions": f"INSERT INTO decision ({DECISION}) SELECT {DECISION} "
-    "FROM json_populate_recordset(null::decision, $1)",
+    "campaign": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
+    "campaign named": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
+    "keys": _MADE.format("$2", "campaign = $1 AND key"),
+    "keys named": _MADE.format("$2", f"campaign = {_NAMED} AND key"),
+    "decisions": _MADE.format("$1", "id"),
+    "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 ORDER BY number",
+    "arm": f"SELECT {ARM} FROM arm WHERE {_ARM}",
+    "save money": f"UPDATE campaign SET {_MONEY} WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
+    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $9, version = $10 "
+    f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
+    "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
+    "add decisions": f"WITH made AS (INSERT INTO decision ({DECISION}) SELECT {DECISION} "
+    "FROM json_populate_recordset(null::decision, $1) RETURNING id, state, expires_at) "
+    "INSERT INTO pending (expires_at, decision) SELECT expires_at, id FROM made WHERE state = 'pending'",
+    "drop pending": "DELETE FROM pending WHERE expires_at = $1 AND decision = $2",
     "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
     "reward = $6 WHERE id = $7",
     "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
@@ -194,7 +208,7 @@ async def _piece(
             return None, error
         if tx.wrote != before:
             return None, Unforeseen()
-        tx.arms_read[needed.since] = await _arms(connection, needed)
+        tx.arms_read[needed.numbers] = await _arms(connection, needed)
 
 
 async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
@@ -208,13 +222,18 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     if ids:
         calls.append(("decisions", (_json(ids),)))
     _, campaigns, *decisions = await connection.run(calls)
-    row = campaign_of(campaigns[0]) if campaigns else None
-    return Foreseen(row, [decision_of(each) for rows in decisions for each in rows], abouts)
+    made = [decision_of(each) for rows in decisions for each in rows]
+    if not campaigns:
+        return Foreseen(None, made, abouts, None)
+    *row, now = campaigns[0]
+    return Foreseen(campaign_of(row), made, abouts, now)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
-    [rows] = await connection.run([("arms", (needed.campaign, needed.since))])
-    return [arm_of(row) for row in rows]
+    calls: list[Call] = [("arms", (needed.campaign,))]
+    if needed.numbers is not None:
+        calls = [("arm", (needed.campaign, number)) for number in needed.numbers]
+    return [arm_of(row) for rows in await connection.run(calls) for row in rows]
 
 
 async def _commit(connection: Pipeline, changes: Sequence[Call]) -> None:
@@ -232,13 +251,13 @@ def _changes(tx: Foreseen) -> list[Call]:
     changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
     row = tx.campaign_row
     if row is not None and tx.learned:
-        values = (*money_of(row.account), row.account.status, json_text(row.learned), row.version, row.id)
+        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned), row.version)
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
-        changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
+        changes.append(("save money", (row.id, *money_of(row.account), row.account.status)))
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():
-        values = (a.cost_cap, json_text(a.learned), a.version, a.active, a.campaign, a.number)
+        values = (a.campaign, a.number, json_text(a.learned), a.active)
         changes.append(("save arm", values))
     if tx.made:
         changes.append(("add decisions", (_json([_decision(each) for each in tx.made.values()]),)))
@@ -246,6 +265,8 @@ def _changes(tx: Foreseen) -> list[Call]:
         h = d.hold
         values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
         changes.append(("save decision", values))
+        if h.state != "pending":
+            changes.append(("drop pending", (d.expires_at, d.id)))
     if tx.new_events:
         events = [
             {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,

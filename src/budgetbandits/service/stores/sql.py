@@ -1,31 +1,25 @@
-"""What SQL databases share: the statements, the rows, the numbered migrations."""
+"""What SQL databases share: the statements and the rows."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
 
-MIGRATIONS = "budgetbandits.service.stores.migrations"
-COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
-"""The type of a key that counts by itself."""
-
 CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
-ARM = "campaign, number, name, cost_cap, learned, version, active"
+ARM = "campaign, number, name, cost_cap, learned, active"
 DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
 )
+_OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 _KEY = "prefix, digest, scopes, created_at, campaign"
 EVENT = "campaign, kind, at, decision, arm, amount, reward"
 
@@ -36,35 +30,9 @@ _ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?,
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
-_SAVE_ARM = (
-    f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
-    "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, active = excluded.active"
-)
+_NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
+_SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
 _ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-
-
-def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
-    """(number, statements) of every migration in order."""
-    steps = []
-    for entry in resources.files(MIGRATIONS).iterdir():
-        if entry.name.endswith(".sql"):
-            text = entry.read_text(encoding="utf-8").replace("COUNTED_KEY", COUNTED_KEY[database])
-            steps.append((int(entry.name.split("_")[0]), list(_statements(text))))
-    return sorted(steps)
-
-
-def check_version(done: int, newest: int) -> None:
-    if done > newest:
-        raise StoreError(f"the database is of version {done}, this package knows {newest}; upgrade budgetbandits")
-
-
-def _statements(text: str) -> Iterator[str]:
-    statement = ""
-    for line in text.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):  # knows about semicolons inside texts and comments
-            yield statement
-            statement = ""
 
 
 class SqlTransaction(Transaction):
@@ -96,13 +64,14 @@ class SqlTransaction(Transaction):
         return None if row is None else campaign_of(row)
 
     def campaign_named(self, name: str) -> Campaign | None:
-        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
+        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
         return None if row is None else campaign_of(row)
 
     def campaigns(self) -> list[Campaign]:
         return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
+        self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
         self._change(
             f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -122,12 +91,21 @@ class SqlTransaction(Transaction):
     def _save_status(self, campaign: Campaign) -> None:
         self._change(_SAVE_STATUS, (campaign.account.status, campaign.id))
 
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        rows = self._do(f"SELECT {ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
-        return [arm_of(row) for row in rows]
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        which = "" if numbers is None else f" AND number IN ({', '.join('?' * len(numbers))})"
+        values = (campaign, *(numbers or ()))
+        return [
+            arm_of(row) for row in self._do(f"SELECT {ARM} FROM arm WHERE campaign = ?{which} ORDER BY number", values)
+        ]
+
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        names = [(a.campaign, a.number, a.name) for a in arms]
+        self._change_many("INSERT INTO arm_name (campaign, number, name) VALUES (?, ?, ?)", names)
+        rows = [(a.campaign, a.number, a.name, a.cost_cap, json_text(a.learned), a.active) for a in arms]
+        self._change_many(f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        rows = [(a.campaign, a.number, a.name, a.cost_cap, json_text(a.learned), a.version, a.active) for a in arms]
+        rows = [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms]
         if len(rows) == 1:  # nearly always
             self._change(_SAVE_ARM, rows[0])
         else:
@@ -152,6 +130,8 @@ class SqlTransaction(Transaction):
                 d.key, d.payload, d.created_at, d.expires_at,
             ),
         )  # fmt: skip
+        if h.state == "pending":
+            self._change("INSERT INTO pending (expires_at, decision) VALUES (?, ?)", (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
@@ -159,18 +139,44 @@ class SqlTransaction(Transaction):
             "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?",
             (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
         )
+        if h.state != "pending":
+            self._change("DELETE FROM pending WHERE expires_at = ? AND decision = ?", (d.expires_at, d.id))
 
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
-            f"SELECT {DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+            f"SELECT {_OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
+            "WHERE pending.expires_at <= ? ORDER BY pending.expires_at LIMIT ?",
             (now, limit),
         )
         return [decision_of(row) for row in rows]
 
-    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
-        columns = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
+    def pending(self, campaign: str) -> dict[str, float]:
         rows = self._do(
-            f"SELECT event.seq, {columns} FROM event JOIN decision ON decision.id = event.decision "
+            "SELECT pending.decision, pending.expires_at FROM pending JOIN decision ON decision.id = pending.decision "
+            "WHERE decision.campaign = ?",
+            (campaign,),
+        )
+        return dict(rows)
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._change(
+            "UPDATE pending SET expires_at = ? WHERE decision = ? "
+            "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
+            (expires_at, decision, decision),
+        )
+        self._change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        row = self._do(
+            "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
+            "FROM decision WHERE campaign = ? AND created_at >= ? AND created_at < ?",
+            (campaign, begin, end),
+        ).fetchone()
+        return int(row[0])
+
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
+        rows = self._do(
+            f"SELECT event.seq, {_OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
             "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
             (campaign, after, limit),
         )
@@ -236,8 +242,8 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
-    campaign, number, name, cost_cap, learned, version, active = row
-    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
+    campaign, number, name, cost_cap, learned, active = row
+    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
 
 
 @lru_cache(maxsize=4096)

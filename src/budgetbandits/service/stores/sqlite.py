@@ -22,7 +22,8 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
+from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.sql import SqlTransaction
 
 PATIENCE = 8.0
 """Seconds to wait for another process that is writing."""

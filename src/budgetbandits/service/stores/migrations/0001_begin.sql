@@ -1,8 +1,28 @@
+-- PostgreSQL writes a new version of a row at every change, and while anybody looks at an older state none can be cleared
+-- away. So the tables that change with every request (campaign, arm, decision) have no index on a column that changes:
+-- most versions then stand beside each other and the indexes are left alone. What changes again and again (campaign, arm)
+-- has no unique index either, because to check one is to read all versions: tables that never change see to it that ids
+-- and names are used once. And no row of a request refers to its campaign by a foreign key, which would look it up and
+-- lock it once more.
+
+CREATE TABLE campaign_name (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE arm_name (
+    campaign TEXT NOT NULL REFERENCES campaign_name (id),
+    number BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (campaign, number),
+    UNIQUE (campaign, name)
+);
+
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
 -- day and today: what the decisions of the latest day hold and were charged, for daily caps.
 CREATE TABLE campaign (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
     policy TEXT NOT NULL,
     budget BIGINT NOT NULL,
     spent BIGINT NOT NULL DEFAULT 0,
@@ -17,28 +37,26 @@ CREATE TABLE campaign (
     today BIGINT NOT NULL DEFAULT 0,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND spent + held <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
-);
+) OFTEN_CHANGED;
+
+CREATE INDEX campaign_id ON campaign (id);
 
 CREATE TABLE arm (
-    campaign TEXT NOT NULL REFERENCES campaign (id),
+    campaign TEXT NOT NULL,
     number BIGINT NOT NULL,
     name TEXT NOT NULL,
     cost_cap BIGINT NOT NULL CHECK (cost_cap > 0),
     learned TEXT NOT NULL,
-    version BIGINT NOT NULL DEFAULT 0,
-    active BOOLEAN NOT NULL,
-    PRIMARY KEY (campaign, number),
-    UNIQUE (campaign, name)
-);
+    active BOOLEAN NOT NULL
+) OFTEN_CHANGED;
 
--- Whoever has fallen behind reads the arms that changed since.
-CREATE INDEX arm_version ON arm (campaign, version);
+CREATE INDEX arm_number ON arm (campaign, number);
 
 -- The states are compared one by one: for IN, SQLite makes a table of them at every row it writes, which takes as long as
 -- writing the row.
 CREATE TABLE decision (
     id TEXT PRIMARY KEY,
-    campaign TEXT NOT NULL REFERENCES campaign (id),
+    campaign TEXT NOT NULL,
     arm BIGINT NOT NULL,
     hold BIGINT NOT NULL,
     state TEXT NOT NULL CHECK (state = 'pending' OR state = 'settled' OR state = 'voided' OR state = 'expired'),
@@ -52,13 +70,18 @@ CREATE TABLE decision (
     created_at DOUBLE PRECISION NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL,
     UNIQUE (campaign, key)
-);
+) CHANGED_ONCE;
 
-CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending';
+-- The decisions whose state is pending, by when they expire.
+CREATE TABLE pending (
+    expires_at DOUBLE PRECISION NOT NULL,
+    decision TEXT NOT NULL,
+    PRIMARY KEY (expires_at, decision)
+) COMES_AND_GOES;
 
 CREATE TABLE event (
     seq COUNTED_KEY,
-    campaign TEXT NOT NULL REFERENCES campaign (id),
+    campaign TEXT NOT NULL,
     kind TEXT NOT NULL,
     decision TEXT,
     arm BIGINT,
@@ -74,7 +97,7 @@ CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
     digest TEXT NOT NULL,
     scopes TEXT NOT NULL,
-    campaign TEXT REFERENCES campaign (id),
+    campaign TEXT REFERENCES campaign_name (id),
     created_at DOUBLE PRECISION NOT NULL
 );
 
