@@ -584,6 +584,30 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
         assert verify(store, campaign) == []
 
 
+def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(tmp_path, monkeypatch):
+    """It reads the arms that others have changed before it writes anything, so nothing must be undone."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as other:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        engine, trips, run = Engine(store), [], Pipeline.run
+        campaign = engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(40)})
+
+        async def counted(self, calls):
+            trips.append([name for name, _ in calls])
+            return await run(self, calls)
+
+        async def play():
+            made = await store.perform(*engine.deciding(campaign, "key", count=3))
+            Engine(other).feedback(made[0].decision, reward=1.0, cost=0.25)
+            monkeypatch.setattr(Pipeline, "run", counted)
+            told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
+            await asyncio.gather(*(store.perform(*task) for task in told))
+
+        asyncio.run(play())
+        assert [len(trips), trips[1], trips[2][-1]] == [3, ["arm"], "commit"]
+        assert verify(store, campaign) == []
+
+
 def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path, impatient):
     with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
         engine = Engine(stopped)

@@ -482,9 +482,6 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
         "UPDATE event SET amount = amount + 1 WHERE kind = 'settled'",
         "UPDATE arm SET learned = replace(learned, '\"pulls\":', '\"pulls\":1')",
         "UPDATE arm SET active = 0 WHERE number = 1",
-        "DELETE FROM pending",
-        "UPDATE pending SET expires_at = expires_at + 1",
-        "INSERT INTO pending SELECT expires_at, id FROM decision WHERE state = 'settled'",
     ],
 )
 def test_the_audit_finds_what_was_tampered_with(tmp_path, tamper):

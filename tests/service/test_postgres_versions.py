@@ -76,6 +76,23 @@ def test_no_request_reads_the_decisions_of_others(opener, connection):
     assert seen["decision"][0] <= 10 * 400, seen
 
 
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        "DELETE FROM pending",
+        "UPDATE pending SET expires_at = expires_at + 1",
+        "INSERT INTO pending SELECT expires_at, id FROM decision WHERE state = 'settled'",
+    ],
+)
+def test_the_audit_compares_what_may_expire_with_the_decisions(opener, connection, tamper):
+    play(opener, 5)
+    with opener() as store:
+        Engine(store).decide("ads", "open")
+        assert verify(store, "ads") == []
+        assert connection.execute(tamper).rowcount > 0
+        assert verify(store, "ads") != []
+
+
 def test_who_looks_at_an_old_state_does_not_slow_down_the_new_ones(opener, connection):
     """With a snapshot open no version can be cleared away; those that are not the newest must not be read."""
     import psycopg

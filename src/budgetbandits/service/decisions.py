@@ -229,15 +229,21 @@ class Decisions:
             assert cost is not None
             account, hold = ledger.settle(account, made.hold, cost)
             told = made.told(hold, cost, reward if new_reward else made.reward)
-            tx.add_event(Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None))
+            event = Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
             told = made.told(made.hold, made.cost, reward)
-            tx.add_event(Event(row.id, "rewarded", now, made.id, made.arm, reward=reward))
+            event = Event(row.id, "rewarded", now, made.id, made.arm, reward=reward)
+        learns = told.cost is not None and told.reward is not None
+        if learns:
+            self._learners.of(tx, row)  # whatever must be read for that is read before anything is written
+        tx.add_event(event)
         tx.save_decision(told)
         row = row.with_money(account)
-        if told.cost is None or told.reward is None:
+        if not learns:
             tx.save_money(row)
         else:
+            assert told.reward is not None
+            assert told.cost is not None
             with self._learners.changing(tx, row) as change:
                 change.learner.learn(told.id, told.arm, told.reward, told.cost, row.settings)
                 change.arms = [told.arm]

@@ -27,10 +27,12 @@ class Learners:
     def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
         learner = self.kept.get(row.id)
+        if learner is not None and learner.tag == newest_tag(row):
+            return learner
         changed = None if learner is None else changed_since(row, learner.tag)
         if learner is None or changed is None:
             learner = self.kept[row.id] = CampaignLearner.remembered(row, tx.arms(row.id))
-        elif learner.tag != newest_tag(row):
+        else:
             learner.catch_up(row, tx.arms(row.id, changed) if changed else [])
         return learner
 

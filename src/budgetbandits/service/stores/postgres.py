@@ -183,6 +183,8 @@ class _Writer(GroupWriter):
 
 
 class _Transaction(SqlTransaction):
+    LISTS_PENDING = True
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 

@@ -18,17 +18,22 @@ WORDS = {
         "COUNTED_KEY": "INTEGER PRIMARY KEY",
         "OFTEN_CHANGED": "",
         "CHANGED_ONCE": "",
-        "COMES_AND_GOES": "WITHOUT ROWID",
+        "LIST_OF_PENDING": "CREATE VIEW pending AS "
+        "SELECT expires_at, id AS decision FROM decision WHERE state = 'pending';\n"
+        "CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending'",
     },
     "postgresql": {
         "COUNTED_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         # room in every page for new versions of its rows
         "OFTEN_CHANGED": f"WITH (fillfactor = 50, {_CLEARED})",
         "CHANGED_ONCE": "WITH (fillfactor = 80)",
-        "COMES_AND_GOES": f"WITH ({_CLEARED})",
+        # a view would need an index on what changes
+        "LIST_OF_PENDING": "CREATE TABLE pending (expires_at DOUBLE PRECISION NOT NULL, decision TEXT NOT NULL, "
+        f"PRIMARY KEY (expires_at, decision)) WITH ({_CLEARED})",
     },
 }
-"""What the migrations leave to the database: the type of a key that counts by itself, and how a table is kept."""
+"""What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, and how the
+pending decisions are found."""
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:

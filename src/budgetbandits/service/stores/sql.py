@@ -41,6 +41,9 @@ class SqlTransaction(Transaction):
     LOCK = ""
     """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
 
+    LISTS_PENDING = False
+    """Whether the list of pending decisions is a table that must be kept, not a view."""
+
     wrote = False
     """Whether anything has been."""
 
@@ -130,7 +133,7 @@ class SqlTransaction(Transaction):
                 d.key, d.payload, d.created_at, d.expires_at,
             ),
         )  # fmt: skip
-        if h.state == "pending":
+        if self.LISTS_PENDING and h.state == "pending":
             self._change("INSERT INTO pending (expires_at, decision) VALUES (?, ?)", (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
@@ -139,7 +142,7 @@ class SqlTransaction(Transaction):
             "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?",
             (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
         )
-        if h.state != "pending":
+        if self.LISTS_PENDING and h.state != "pending":
             self._change("DELETE FROM pending WHERE expires_at = ? AND decision = ?", (d.expires_at, d.id))
 
     def due(self, now: float, limit: int) -> list[Decision]:
@@ -159,11 +162,12 @@ class SqlTransaction(Transaction):
         return dict(rows)
 
     def set_expiry(self, decision: str, expires_at: float) -> None:
-        self._change(
-            "UPDATE pending SET expires_at = ? WHERE decision = ? "
-            "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
-            (expires_at, decision, decision),
-        )
+        if self.LISTS_PENDING:
+            self._change(
+                "UPDATE pending SET expires_at = ? WHERE decision = ? "
+                "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
+                (expires_at, decision, decision),
+            )
         self._change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
 
     def booked(self, campaign: str, begin: float, end: float) -> int:

@@ -72,12 +72,8 @@ CREATE TABLE decision (
     UNIQUE (campaign, key)
 ) CHANGED_ONCE;
 
--- The decisions whose state is pending, by when they expire.
-CREATE TABLE pending (
-    expires_at DOUBLE PRECISION NOT NULL,
-    decision TEXT NOT NULL,
-    PRIMARY KEY (expires_at, decision)
-) COMES_AND_GOES;
+-- pending (expires_at, decision): the decisions whose state is pending, by when they expire.
+LIST_OF_PENDING;
 
 CREATE TABLE event (
     seq COUNTED_KEY,
