@@ -44,7 +44,7 @@ class MemoryStore(Store):
             raise StoreError("the answer was lost")
         return answer
 
-    def read(self, work):
+    def read(self, work, urgent=False):
         return work(_Memory(self))
 
     def close(self):
@@ -100,6 +100,9 @@ class _Memory(Transaction):
     def decision(self, id):
         return self.store.decisions.get(id)
 
+    def decisions_of(self, ids):
+        return [self.store.decisions[id] for id in ids if id in self.store.decisions]
+
     def decision_by_key(self, campaign, key):
         return self.store.decisions.get(self.store.keys.get((campaign, key)))
 
@@ -149,5 +152,9 @@ class _Memory(Transaction):
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
 
-    def events(self, campaign, after=0, limit=1000):
-        return [event for event in self.store.events[after:] if event.campaign == campaign][:limit]
+    def events(self, campaign, after=0, limit=1000, kind=None):
+        events = [event for event in self.store.events[after:] if event.campaign == campaign]
+        return [event for event in events if kind in (None, event.kind)][:limit]
+
+    def last_event(self, campaign):
+        return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)

@@ -276,7 +276,7 @@ class Decisions:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
         now = self._clock()
         due: dict[str, list[str]] = {}
-        for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
+        for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE), urgent=True):
             due.setdefault(made.campaign, []).append(made.id)
         expired: dict[str, int] = {}
         failure = None

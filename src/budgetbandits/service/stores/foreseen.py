@@ -137,6 +137,9 @@ class Foreseen(Transaction):
     def due(self, now: float, limit: int) -> list[Decision]:
         self._no()
 
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
+        self._no()
+
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
         self._no()
 
@@ -155,5 +158,8 @@ class Foreseen(Transaction):
     def drop_key(self, prefix: str) -> None:
         self._no()
 
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        self._no()
+
+    def last_event(self, campaign: str) -> int:
         self._no()
