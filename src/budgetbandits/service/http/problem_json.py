@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from budgetbandits.errors import (
     AlreadyResolved,
+    BadState,
     BudgetBanditsError,
     Busy,
     Conflict,
@@ -34,6 +35,7 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     NoArmLeft: 409,
     NoRoom: 507,
     StoreError: 503,
+    BadState: 503,
     Busy: 503,
     ServiceError: 500,
 }
