@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -52,6 +53,7 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
 
 def main() -> None:
     """Do the job that standard input has."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes our input
     if hasattr(os, "nice"):
         os.nice(LEAST_URGENT)
     with os.fdopen(0, "rb", buffering=0, closefd=False) as asked:

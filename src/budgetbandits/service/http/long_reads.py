@@ -61,14 +61,18 @@ class LongReads:
 
     async def open(self, request: Request, job: Job) -> Reading:
         """Begin a read; gives it when its first bytes are there. Whoever has it closes it."""
-        if self._running[job.what] >= AT_ONCE[job.what]:
-            raise Busy(f"this server runs {AT_ONCE[job.what]} {job.what} at once; ask again when one has ended")
+        self.check_free(job.what)
         self._running[job.what] += 1
         try:
             return await _ReadingProcess.start(self, request, job)
         except BaseException:
             self.ended(job)
             raise
+
+    def check_free(self, what: What) -> None:
+        """Refuse if as many run as may."""
+        if self._running[what] >= AT_ONCE[what]:
+            raise Busy(f"this server runs {AT_ONCE[what]} {what} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
         self._running[job.what] -= 1
@@ -88,7 +92,7 @@ class _ReadingProcess:
     async def start(cls, reads: LongReads, request: Request, job: Job) -> _ReadingProcess:
         try:
             process = await asyncio.create_subprocess_exec(
-                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE, start_new_session=True
+                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE
             )  # fmt: skip
         except OSError as error:
             raise Busy(

@@ -139,6 +139,7 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
 
 
 async def _long_read(request: Request, service: Service, job: Job) -> Reading:
+    service.reads.check_free(job.what)
     await run_in_threadpool(service.campaigns.account, job.campaign)  # not found: no process need start for that
     return await service.reads.open(request, job)
 
