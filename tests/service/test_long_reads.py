@@ -1,6 +1,7 @@
 """Audits and exports: in little memory, a few at once, ended when nobody wants them, and never in the way."""
 
 import asyncio
+import contextlib
 import csv
 import errno
 import io
@@ -10,7 +11,6 @@ import sqlite3
 import subprocess
 import threading
 import tracemalloc
-from contextlib import contextmanager
 from functools import partial
 
 import httpx
@@ -120,6 +120,16 @@ def test_an_audit_while_decisions_are_made_and_told(store):
     assert verify(store, "ads") == []
 
 
+def test_an_audit_tells_how_far_it_is(store, monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.stores.slices.SLICE", 50)
+    filled(Engine(store), 1, 60)
+    told = []
+    verify(store, "ads", lambda done, last: told.append((done, last)))
+    assert len(told) == 3  # of 121 events
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] == told[0][1]
+
+
 def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
     monkeypatch.setattr(audit, "MOST_LISTED", 10)
     store = MemoryStore()
@@ -200,6 +210,32 @@ def test_threads_that_have_ended_leave_no_connections_behind(tmp_path):
         assert open_files() - before <= 2 * IDLE_READERS + 12
 
 
+@pytest.fixture
+def no_descriptors():
+    """Take all file descriptors that this process may have, but for those it has already."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+
+    def take():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+
+    yield take
+    for each in taken:
+        os.close(each)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_reader_without_a_descriptor_is_told_what_to_do(tmp_path, no_descriptors):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        no_descriptors()
+        with pytest.raises(StoreError, match="ulimit -n"):
+            store.read(lambda tx: tx.keys())
+
+
 def test_keys_are_looked_up_while_all_other_readers_are_busy(store):
     key = make_key(store, ["decide"], 0.0)
     go_on, reading = threading.Event(), threading.Semaphore(0)
@@ -224,7 +260,7 @@ def test_keys_are_looked_up_while_all_other_readers_are_busy(store):
 # --- over HTTP -------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
+@contextlib.contextmanager
 def application(store):
     reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
     app = httpx.ASGITransport(create_app(Engine(store), store, reads=reads), raise_app_exceptions=False)
