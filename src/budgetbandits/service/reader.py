@@ -17,15 +17,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.audit import verify
-from budgetbandits.service.export import Format, Table, pieces
-from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import Store
 
-LEAST_URGENT = 19
+if TYPE_CHECKING:  # what else is needed is imported after this process has given way
+    from budgetbandits.service.export import Format, Table
+    from budgetbandits.service.stores.base import Store
+
+PRIORITY = 15
+"""As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
+fill, and whatever others leave."""
 
 What = Literal["verify", "export"]
 
@@ -46,6 +48,9 @@ class Job:
 
 def answer(store: Store, job: Job) -> Iterator[bytes]:
     """The bytes that were asked for: a table, or the differences as JSON."""
+    from budgetbandits.service.audit import verify
+    from budgetbandits.service.export import pieces
+
     if job.what == "export":
         return pieces(store, job.campaign, job.table, job.format)
     return iter([json.dumps(verify(store, job.campaign)).encode()])
@@ -55,10 +60,12 @@ def main() -> None:
     """Do the job that standard input has."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes our input
     if hasattr(os, "nice"):
-        os.nice(LEAST_URGENT)
+        os.nice(PRIORITY)
     with os.fdopen(0, "rb", buffering=0, closefd=False) as asked:
         given = json.loads(asked.readline())
     threading.Thread(target=_leave_when_unwanted, daemon=True).start()
+    from budgetbandits.service.stores import open_store
+
     address, out = given.pop("address"), sys.stdout.buffer
     begun = False
     try:
