@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null || $(PIP) --no-compile $(WHAT)
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test crashes clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper demo test crashes attack clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,10 +33,13 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not examples" --ignore tests/clusters
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not attack and not examples" --ignore tests/clusters
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
+
+attack: .venv/ready  ## many clients, long exports and audits at once (about two minutes)
+	$(BIN)/python -m pytest --durations=5 -m attack tests
 
 clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
@@ -44,7 +47,7 @@ clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray
 	$(BIN)/python -m pytest tests/clusters
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
-	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -k postgres
+	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -m "not attack" -k postgres
 
 examples: .venv/ready  ## the manual's commands; the three example programs, each against a service of its own
 	$(BIN)/python -m pytest -m examples tests

@@ -190,8 +190,9 @@ class Client:
         return self._change(campaign, f"arms/{quote(name, safe='')}/retire")
 
     def verify(self, campaign: str) -> list[str]:
-        """Replay the campaign's events; what does not agree, in words."""
-        return self._do(Call("GET", calls.path_of(campaign, "verify"), lambda verdict: list(verdict["differences"])))
+        """Replay the campaign's events, however long it takes; what does not agree, in words."""
+        call = Call("GET", calls.path_of(campaign, "verify"), lambda verdict: list(verdict["differences"]))
+        return self._do(call, timeout=self._patient())
 
     def export(self, campaign: str, path: str | Path, table: str = "decisions") -> None:
         """All decisions or events as a file; the format is that of the name's ending: .csv or .parquet."""
@@ -200,7 +201,9 @@ class Client:
         query = {"table": table, "format": path.suffix.removeprefix(".")}
         calls.check_open(self._http)
         try:
-            with self._http.stream("GET", calls.path_of(campaign, "export"), params=query) as answer:
+            with self._http.stream(
+                "GET", calls.path_of(campaign, "export"), params=query, timeout=self._patient()
+            ) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise calls.error_of(answer)
@@ -225,12 +228,19 @@ class Client:
     def _change(self, campaign: str, what: str, body: Mapping[str, Any] | None = None) -> CampaignInfo:
         return self._do(Call("POST", calls.path_of(campaign, what), CampaignInfo.read, body, repeatable=False))
 
-    def _do(self, call: Call[T], wait: float = 0.0) -> T:
+    def _patient(self) -> httpx.Timeout:
+        """For answers that take as long as they take."""
+        usual = self._http.timeout
+        return httpx.Timeout(connect=usual.connect, read=None, write=usual.write, pool=usual.pool)
+
+    def _do(self, call: Call[T], wait: float = 0.0, timeout: httpx.Timeout | None = None) -> T:
         calls.check_open(self._http)
         tries = Tries(call, wait)
         while True:
             try:
-                answer = self._http.request(call.method, call.path, json=call.body, headers=call.headers)
+                answer = self._http.request(
+                    call.method, call.path, json=call.body, headers=call.headers, timeout=timeout or self._http.timeout
+                )
             except httpx.TransportError as error:
                 time.sleep(tries.after_failure(error))
                 continue

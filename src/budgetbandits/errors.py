@@ -112,6 +112,18 @@ class WrongClock(BudgetBanditsError, RuntimeError):
     """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
 
 
+class NoRoom(StoreError):
+    """A file could not be written because its disk is full."""
+
+
+class Busy(BudgetBanditsError, RuntimeError):
+    """The server does as much of this as it may at once; ask again after ``retry_after`` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 5.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class Unreachable(BudgetBanditsError, ConnectionError):
     """The service does not answer."""
 

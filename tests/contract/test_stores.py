@@ -18,9 +18,10 @@ from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, all_decisions, all_events
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key
+from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from stores import STORES
+from stores import STORES, all_decisions
 
 ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
@@ -126,7 +127,7 @@ def test_decisions_come_in_the_order_they_were_made(filled):
             tx.add_event(Event("c1", "settled", 2.0, each.id))
 
     filled.write(work)
-    assert filled.read(lambda tx: list(all_decisions(tx, "c1"))) == made
+    assert all_decisions(filled, "c1") == made
     first = filled.read(lambda tx: tx.decisions("c1", limit=2))
     assert [each for _, each in first] == made[:2]
     assert [each for _, each in filled.read(lambda tx: tx.decisions("c1", first[1][0], 2))] == made[2:4]
@@ -333,10 +334,23 @@ def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
 def test_events_are_numbered_in_order_and_read_in_pages(filled):
     events = [Event("c1", f"kind {n}", float(n), "d1", n, n * 10, n / 2) for n in range(2500)]
     filled.write(lambda tx: [tx.add_event(event) for event in events])
-    found = filled.read(lambda tx: list(all_events(tx, "c1")))
+    last = filled.read(lambda tx: tx.last_event("c1"))
+    found = [event for page in event_slices(filled, "c1", 0, last) for event in page]
     assert [replace(event, seq=0) for event in found] == events
     assert all(a.seq < b.seq for a, b in pairwise(found))
     assert filled.read(lambda tx: tx.events("c1", after=found[10].seq, limit=2)) == found[11:13]
+    assert filled.read(lambda tx: tx.events("c1", kind="kind 7")) == found[7:8]
+    middle = [event for page in event_slices(filled, "c1", found[10].seq, found[2100].seq) for event in page]
+    assert middle == found[11:2101]
+    assert (last, filled.read(lambda tx: tx.last_event("none"))) == (found[-1].seq, 0)
+
+
+def test_many_decisions_are_read_at_once(filled):
+    made = [replace(MADE, id=f"m{n}", key=f"m{n}") for n in range(3)]
+    filled.write(lambda tx: [tx.add_decision(each) for each in made])
+    read = filled.read(lambda tx: tx.decisions_of(["m2", "none", "m0"]))
+    assert sorted(read, key=lambda each: each.id) == [made[0], made[2]]
+    assert filled.read(lambda tx: tx.decisions_of([])) == []
 
 
 def test_keys(filled):
@@ -656,7 +670,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
             await store.perform(*engine.deciding(campaign, "three"))
 
         asyncio.run(run())
-        assert len(store.read(lambda tx: list(all_decisions(tx, campaign)))) == 3
+        assert len(all_decisions(store, campaign)) == 3
         assert verify(store, campaign) == []
 
 

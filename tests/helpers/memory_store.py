@@ -44,7 +44,7 @@ class MemoryStore(Store):
             raise StoreError("the answer was lost")
         return answer
 
-    def read(self, work):
+    def read(self, work, urgent=False):
         return work(_Memory(self))
 
     def close(self):
@@ -104,6 +104,9 @@ class _Memory(Transaction):
     def decision(self, id):
         return self.store.decisions.get(id)
 
+    def decisions_of(self, ids):
+        return [self.store.decisions[id] for id in ids if id in self.store.decisions]
+
     def decision_by_key(self, campaign, key):
         return self.store.decisions.get(self.store.keys.get((campaign, key)))
 
@@ -123,6 +126,9 @@ class _Memory(Transaction):
     def pending(self, campaign):
         made = self.store.decisions.values()
         return {d.id: d.expires_at for d in made if d.hold.state == "pending" and d.campaign == campaign}
+
+    def pending_of(self, ids):
+        return {d.id: d.expires_at for d in self.decisions_of(ids) if d.hold.state == "pending"}
 
     def set_expiry(self, decision, expires_at):
         self.save_decision(replace(self.decision(decision), expires_at=expires_at))
@@ -164,5 +170,9 @@ class _Memory(Transaction):
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
 
-    def events(self, campaign, after=0, limit=1000):
-        return [event for event in self.store.events[after:] if event.campaign == campaign][:limit]
+    def events(self, campaign, after=0, limit=1000, kind=None):
+        events = [event for event in self.store.events[after:] if event.campaign == campaign]
+        return [event for event in events if kind in (None, event.kind)][:limit]
+
+    def last_event(self, campaign):
+        return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)

@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from budgetbandits.service.stores.slices import decision_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"
@@ -40,3 +41,9 @@ def postgres(_folder):
 
 
 STORES = {"sqlite": sqlite, "postgres": postgres}
+
+
+def all_decisions(store, campaign):
+    """Every decision of a campaign in order."""
+    last = store.read(lambda tx: tx.last_event(campaign))
+    return [made for page in decision_slices(store, campaign, last) for made in page]

@@ -18,6 +18,7 @@ from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, drop_key, make_key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
+from reads_here import ReadsHere
 from servers import admin_key, free_port, serving
 
 CAMPAIGN = {"name": "ads", "budget": 10.0, "arms": {"search": 1.0, "mail": 0.5}}
@@ -29,7 +30,9 @@ class Service:
     def __init__(self):
         self.store = MemoryStore()
         self.engine = Engine(self.store)
-        self.transport = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.transport = httpx.ASGITransport(
+            create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
+        )
         self.admin = make_key(self.store, ["admin"], 0.0)
 
     def __call__(self, method, path, body=None, key=None, content=None, **headers):

@@ -27,6 +27,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from memory_store import MemoryStore
+from reads_here import ReadsHere
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -37,7 +38,9 @@ class Line(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def __init__(self):
         self.store = MemoryStore()
         self.engine = Engine(self.store)
-        self.app = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.app = httpx.ASGITransport(
+            create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
+        )
         self.admin = make_key(self.store, ["admin"], 0.0)
         self.trouble, self.requests = [], []
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -61,6 +63,15 @@ def progress_bar(console: Console, **options: Any) -> Progress:
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=console, transient=True, **options)
+
+
+@contextlib.contextmanager
+def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the screen, if there is one, for whoever tells how much of how much is done."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(what), total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 class Split:

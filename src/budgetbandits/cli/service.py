@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import decimals, filled, fits, plain_table
+from budgetbandits.cli.screen import decimals, filled, fits, plain_table, share_bar
 from budgetbandits.errors import BadParameter
 from budgetbandits.terms import MONEY, Terms
 
@@ -218,8 +218,8 @@ def verify_command(campaign: Name, store: Address = DATABASE) -> None:
     """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
     from budgetbandits.service.audit import verify
 
-    with _opened(store) as (_, opened):
-        differences = verify(opened, campaign)
+    with _opened(store) as (_, opened), share_bar(f"replaying {campaign}") as progress:
+        differences = verify(opened, campaign, progress)
     for difference in differences:
         print(difference)
     if differences:

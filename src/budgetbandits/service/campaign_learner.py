@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.errors import BadState
 from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
@@ -113,7 +114,12 @@ class CampaignLearner:
         self._take(row, arms)
 
     def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+        try:
+            self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+        except BadState as error:
+            raise BadState(
+                f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
+            ) from None
         self.hear_budget(row.account.budget, row.settings)
         self.tag = newest_tag(row)
 

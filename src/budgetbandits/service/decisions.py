@@ -280,7 +280,7 @@ class Decisions:
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
         due: dict[str, list[str]] = {}
-        for made in self._store.read(lambda tx: tx.due(moment(tx, self._clock), EXPIRED_AT_ONCE)):
+        for made in self._store.read(lambda tx: tx.due(moment(tx, self._clock), EXPIRED_AT_ONCE), urgent=True):
             due.setdefault(made.campaign, []).append(made.id)
         expired: dict[str, int] = {}
         failure = None

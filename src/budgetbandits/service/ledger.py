@@ -126,6 +126,11 @@ class Hold:
     day: int = 0
     """The day it was placed."""
 
+    @property
+    def booked(self) -> int:
+        """What it takes of its day's money: all of it while it is pending, and then what was charged."""
+        return self.amount if self.state == "pending" else self.charged
+
 
 NO_LIMITS = Limits()
 RETRY_SECONDS = 1.0

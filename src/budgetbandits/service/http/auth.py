@@ -123,7 +123,7 @@ class KeyRing:
             only = None if key.campaign is None else found(tx, key.campaign)
             return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
 
-        known = self._store.read(work) if prefix and secret else None
+        known = self._store.read(work, urgent=True) if prefix and secret else None
         # compared also when there is no such key, so that the time tells nothing
         right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
         if known is None or not right:

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores.base import Store
 
@@ -25,6 +26,7 @@ class Service:
     store: Store
     metrics: Metrics
     keys: KeyRing
+    reads: LongReads
 
 
 def service_of(request: Request) -> Service:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import json
 import time
-from pathlib import Path
 from typing import Any
 
 import structlog
-from fastapi import APIRouter, Response
-from fastapi.responses import FileResponse
-from starlette.background import BackgroundTask
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.audit import verify
-from budgetbandits.service.export import Format, Table, export
+from budgetbandits.service.export import Format, Table
 from budgetbandits.service.http.dependencies import Service, ThisService, guarded
+from budgetbandits.service.http.long_reads import Passing, Reading
 from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
@@ -28,9 +26,11 @@ from budgetbandits.service.http.schemas import (
     Verdict,
 )
 from budgetbandits.service.ledger import Status as CampaignStatus
+from budgetbandits.service.reader import Job
 
 READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
 
 anyone = APIRouter()
 read = APIRouter(route_class=guarded("read"))
@@ -125,26 +125,30 @@ def retire_arm(campaign: CampaignPath, arm: CampaignPath, service: ThisService) 
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
-@read.get("/v1/campaigns/{campaign}/export", response_class=FileResponse)
-def read_export(
-    campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
-) -> FileResponse:
+@read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
+async def read_export(
+    request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
+) -> Passing:
     """All decisions or all events as a file."""
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / f"{table}.{format}"
-    try:
-        export(service.store, campaign, path, table)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return FileResponse(path, media_type=TYPES[format], filename=path.name, background=BackgroundTask(folder.cleanup))
+    reading = await _long_read(request, service, Job("export", campaign, table, format))
+    return Passing(reading, TYPES[format], f"{table}.{format}")
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-def read_verify(campaign: CampaignPath, service: ThisService) -> Verdict:
+async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Verdict:
     """Replay the campaign's events and compare."""
-    differences = verify(service.store, campaign)
+    reading = await _long_read(request, service, Job("verify", campaign))
+    try:
+        differences = json.loads(b"".join([piece async for piece in reading]))
+    finally:
+        await reading.close()
     return Verdict(agrees=not differences, differences=differences)
+
+
+async def _long_read(request: Request, service: Service, job: Job) -> Reading:
+    service.reads.check_free(job.what)
+    await run_in_threadpool(service.campaigns.account, job.campaign)  # not found: no process need start for that
+    return await service.reads.open(request, job)
 
 
 def _set_status(service: Service, campaign: str, status: CampaignStatus) -> CampaignDetail:

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from pathlib import Path
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -16,6 +17,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
+from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores import open_store
 
@@ -35,10 +37,10 @@ def serve(address: str, host: str, port: int, name: str, key_file: Path | None =
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = Engine(store), threading.Event()
-        metrics = Metrics(engine)
+        metrics, reads = Metrics(engine), LongReads(store)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
         sweeper.start()
-        app = create_app(engine, store, metrics)
+        app = create_app(engine, store, metrics, reads)
         gc.collect()
         gc.freeze()  # all this stays until the end: the collector need not look through it again
         log.info("serving", host=host, port=port)
@@ -47,11 +49,23 @@ def serve(address: str, host: str, port: int, name: str, key_file: Path | None =
                 app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
                 ws="none",  # a WebSocket left open would keep the server from ending as it should
             )  # fmt: skip
-            uvicorn.Server(config).run(sockets=[listener])
+            _Server(config, reads).run(sockets=[listener])
         finally:
             stop.set()
             sweeper.join()
             log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    """A server that tells long reads to end as soon as it is told to."""
+
+    def __init__(self, config: uvicorn.Config, reads: LongReads) -> None:
+        super().__init__(config)
+        self._reads = reads
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._reads.stopping = True
+        super().handle_exit(sig, frame)
 
 
 def _leave(_signal: int, _frame: object) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
@@ -173,6 +173,10 @@ class Transaction(ABC):
     def decision(self, id: str) -> Decision | None: ...
 
     @abstractmethod
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
+        """Those of these decisions that there are, in any order; a thousand ids at most."""
+
+    @abstractmethod
     def decision_by_key(self, campaign: str, key: str) -> Decision | None: ...
 
     @abstractmethod
@@ -188,6 +192,10 @@ class Transaction(ABC):
     @abstractmethod
     def pending(self, campaign: str) -> dict[str, float]:
         """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
+
+    @abstractmethod
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        """Of these decisions the pending ones, as `due` would find them, and when each expires."""
 
     @abstractmethod
     def set_expiry(self, decision: str, expires_at: float) -> None:
@@ -225,11 +233,19 @@ class Transaction(ABC):
         """Write something that nobody reads."""
 
     @abstractmethod
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]: ...
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        """Events in order, those of one kind or all."""
+
+    @abstractmethod
+    def last_event(self, campaign: str) -> int:
+        """The number of the campaign's latest event; 0 if there is none."""
 
 
 class Store(ABC):
     """A place that keeps what was written."""
+
+    address: str
+    """What `open_store` opens it by, from any process of this host."""
 
     on_idle: Callable[[], None] | None = None
     """Called between transactions when no request is waiting, by a store that knows such moments: what the next
@@ -252,8 +268,11 @@ class Store(ABC):
         return await asyncio.wrap_future(self.submit(work, about))
 
     @abstractmethod
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work`` on a consistent view of what is committed; it must not write."""
+    def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
+        """Run ``work`` on a consistent view of what is committed; it must not write.
+
+        What is ``urgent`` (and short) does not wait for readers that are not.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -274,19 +293,3 @@ def found(transaction: Transaction, campaign: str) -> Campaign:
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
-
-
-def all_events(transaction: Transaction, campaign: str) -> Iterator[Event]:
-    """Every event of a campaign in order, a thousand at a time."""
-    after = 0
-    while page := transaction.events(campaign, after):
-        yield from page
-        after = page[-1].seq
-
-
-def all_decisions(transaction: Transaction, campaign: str) -> Iterator[Decision]:
-    """Every decision of a campaign in order, a thousand at a time."""
-    after = 0
-    while page := transaction.decisions(campaign, after):
-        yield from (made for _, made in page)
-        after = page[-1][0]

@@ -153,10 +153,16 @@ class Foreseen(Transaction):
     def pending(self, campaign: str) -> dict[str, float]:
         self._no()
 
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        self._no()
+
     def set_expiry(self, decision: str, expires_at: float) -> None:
         self._no()
 
     def booked(self, campaign: str, begin: float, end: float) -> int:
+        self._no()
+
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
         self._no()
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
@@ -177,5 +183,8 @@ class Foreseen(Transaction):
     def drop_key(self, prefix: str) -> None:
         self._no()
 
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        self._no()
+
+    def last_event(self, campaign: str) -> int:
         self._no()

@@ -117,6 +117,12 @@ class SqlTransaction(Transaction):
     def decision(self, id: str) -> Decision | None:
         return self._one_decision(_BY_ID, (id,))
 
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
+        if not ids:
+            return []
+        marks = ", ".join("?" * len(ids))
+        return [decision_of(row) for row in self._do(f"SELECT {DECISION} FROM decision WHERE id IN ({marks})", ids)]
+
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
         return self._one_decision(_BY_KEY, (campaign, key))
 
@@ -158,6 +164,18 @@ class SqlTransaction(Transaction):
             "SELECT pending.decision, pending.expires_at FROM pending JOIN decision ON decision.id = pending.decision "
             "WHERE decision.campaign = ?",
             (campaign,),
+        )
+        return dict(rows)
+
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        if not ids:
+            return {}
+        marks = ", ".join("?" * len(ids))
+        rows = self._do(
+            "SELECT pending.decision, pending.expires_at FROM decision JOIN pending "
+            "ON pending.expires_at = decision.expires_at AND pending.decision = decision.id "
+            f"WHERE decision.id IN ({marks})",
+            ids,
         )
         return dict(rows)
 
@@ -217,12 +235,17 @@ class SqlTransaction(Transaction):
     def beat(self, now: float) -> None:
         self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
 
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         rows = self._do(
-            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (campaign, after, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ?{of_kind} ORDER BY seq LIMIT ?",
+            (campaign, after, *kinds, limit),
         )
         return [Event(*row) for row in rows]
+
+    def last_event(self, campaign: str) -> int:
+        row = self._do("SELECT seq FROM event WHERE campaign = ? ORDER BY seq DESC LIMIT 1", (campaign,)).fetchone()
+        return 0 if row is None else int(row[0])
 
 
 def json_text(values: dict[str, Any]) -> str:
