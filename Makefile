@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test crashes clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper demo test crashes attack clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,10 +28,13 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes" --ignore tests/clusters
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not attack" --ignore tests/clusters
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
+
+attack: .venv/ready  ## hostile clients against a server on this machine (about a minute)
+	$(BIN)/python -m pytest --durations=5 -m attack tests
 
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,test,dask,ray]'

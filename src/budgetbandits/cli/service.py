@@ -21,7 +21,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import decimals, filled, fits, plain_table
+from budgetbandits.amounts import decimals, shown
+from budgetbandits.cli.screen import filled, fits, plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.terms import MONEY, Terms
 
@@ -67,13 +68,16 @@ def serve_command(
     key_file: Annotated[
         Path | None, typer.Option(help="Where the first admin key goes; if not said, to the screen, if there is one.")
     ] = None,
+    per_address: Annotated[
+        int | None, typer.Option(min=1, help="Connections that one address may have; if not said, half of all.")
+    ] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, makes an admin key."""
     try:
         from budgetbandits.service.http.server import serve
     except ImportError as error:
         raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    serve(store, host, port, _public(store), key_file)
+    serve(store, host, port, _public(store), key_file, per_address)
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ def _arms(texts: list[str]) -> dict[str, float]:
     arms: dict[str, float] = {}
     for name, cap in map(_arm, texts):
         if name in arms:
-            raise BadParameter(f"arm {name!r} is given twice, with {arms[name]:g} and {cap:g}; say which")
+            raise BadParameter(f"arm {name!r} is given twice, with {' and '.join(shown([arms[name], cap]))}; say which")
         arms[name] = cap
     return arms
 
@@ -307,7 +311,7 @@ def _show(engine: Engine, campaign: str) -> None:
     _print_money(console, row)
     terms = [f"holds {row['hold_seconds']:g} s, then {row['on_expire']}", f"rewards up to {row['reward_max']:g}"]
     if row["daily_cap"] is not None:
-        terms.append(f"at most {row['daily_cap']:,.{decimals([row['daily_cap']])}f} a day")
+        terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
     for term in fields(Terms):
@@ -338,8 +342,7 @@ def _print_money(console: Console, row: dict[str, Any]) -> None:
 
 def _money(row: dict[str, Any]) -> list[str]:
     """A campaign's money, all of it with as many decimals as any of it needs."""
-    digits = decimals(row[name] for name in MONEY)
-    return [f"{row[name]:,.{digits}f}" for name in MONEY]
+    return shown([row[name] for name in MONEY])
 
 
 def _when(at: float) -> str:

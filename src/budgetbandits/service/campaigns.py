@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from budgetbandits.amounts import shown
 from budgetbandits.choosing import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
 from budgetbandits.policies import parse_policy
@@ -69,7 +70,8 @@ class Campaigns:
         caps = [_cap(arm, cap) for arm, cap in arms.items()]
         amount = to_micros(budget, "budget")
         if amount < min(caps):
-            raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
+            least, offered = shown([to_units(min(caps)), budget])
+            raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
         given, rule = Terms(**terms).checked(), parse_policy(policy)
         scaled = _scaled(known or {}, list(arms), amount, max(caps))
         settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
@@ -160,9 +162,8 @@ class Campaigns:
             if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
             if cap > most:
-                raise BadParameter(
-                    f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
-                )
+                asked, allowed = ledger.in_words(row.account, cap, most)
+                raise BadParameter(f"{name!r} may cost {asked}, the campaign's most is {allowed}; lower it")
             if "costs" in learner.state.known:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
             with self._learners.changing(tx, row) as change:

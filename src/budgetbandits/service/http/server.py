@@ -6,14 +6,17 @@ import gc
 import signal
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.connections import BoundedConnection, Connections, room
 from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.metrics import Metrics
@@ -26,7 +29,9 @@ FINISH_WITHIN = 10
 log = structlog.get_logger("budgetbandits")
 
 
-def serve(address: str, host: str, port: int, name: str, key_file: Path | None = None) -> None:
+def serve(
+    address: str, host: str, port: int, name: str, key_file: Path | None = None, per_address: int | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
@@ -43,15 +48,22 @@ def serve(address: str, host: str, port: int, name: str, key_file: Path | None =
         gc.freeze()  # all this stays until the end: the collector need not look through it again
         log.info("serving", host=host, port=port)
         try:
-            config = uvicorn.Config(
-                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
-                ws="none",  # a WebSocket left open would keep the server from ending as it should
-            )  # fmt: skip
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(_config(app, per_address)).run(sockets=[listener])
         finally:
             stop.set()
             sweeper.join()
             log.info("stopped")
+
+
+def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
+    most = room()
+    connections = Connections(most, per_address or most // 2)
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
+        http=partial(BoundedConnection, among=connections),  # type: ignore[arg-type] # whatever makes one will do
+        callback_notify=connections.sweep, timeout_notify=0,  # as often as uvicorn looks, which is once a second
+        ws="none",  # a WebSocket left open would keep the server from ending as it should
+    )  # fmt: skip
 
 
 def _leave(_signal: int, _frame: object) -> None:
