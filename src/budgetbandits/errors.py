@@ -104,6 +104,13 @@ class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 
 
+class OutcomeUnknown(StoreError):
+    """The store was lost while it was asked to commit: what was asked may have been done, or not.
+
+    Ask again under the same idempotency key: nothing is done twice.
+    """
+
+
 class Unreachable(BudgetBanditsError, ConnectionError):
     """The service does not answer."""
 

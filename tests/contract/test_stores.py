@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
@@ -476,6 +476,40 @@ def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_pat
             assert time.monotonic() - before < 5.0
 
 
+def test_what_operators_change_under_a_key_is_changed_once(opener):
+    """Also by another server, and by two at the same time."""
+    arms = {"search": 1.0, "mail": 0.5}
+    with opener() as one, opener() as two:
+        engines = [Engine(one), Engine(two)]
+        assert len({engine.create("ads", "bts", 10.0, arms, key="k") for engine in engines}) == 1
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda number: engines[number % 2].top_up("ads", 5.0, key="monday"), range(16)):
+                pass
+        for engine in engines:
+            engine.add_arm("ads", "tv", 0.75, key="tv")
+            engine.retire_arm("ads", "tv", key="no tv")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].top_up("ads", 6.0, key="monday")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].create("ads", "bts", 11.0, arms, key="k")
+        for engine in engines:
+            engine.set_status("ads", "closed", key="end")
+        row = one.read(lambda tx: tx.campaign_named("ads"))
+        assert row.account.budget == 15_000_000
+        kinds = [event.kind for event in one.read(lambda tx: list(all_events(tx, row.id)))]
+        assert kinds == ["created", "topped up", "arm added", "arm retired", "closed"]
+        assert verify(one, "ads") == []
+
+
+def test_a_change_that_fails_leaves_its_key_free(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 0.5})
+        with pytest.raises(BadParameter):
+            engine.add_arm("ads", "tv", 2.0, key="one")
+        engine.add_arm("ads", "tv", 1.0, key="one")
+
+
 def test_nobody_is_told_where_the_postgres_is(tmp_path):
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         for writer in store._writers:
@@ -498,7 +532,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
             raise psycopg.OperationalError("gone")
 
         monkeypatch.setattr("psycopg.Connection.commit", cut_off)
-        with pytest.raises(StoreError, match="may have been done, or not; ask again"):
+        with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
             store.write(raising(False), About("c1"))
         monkeypatch.undo()
         assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1

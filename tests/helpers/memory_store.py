@@ -15,7 +15,7 @@ from budgetbandits.service.stores.base import Store, Transaction
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
-        self.api_keys, self.heartbeat = {}, {}
+        self.api_keys, self.heartbeat, self.operations = {}, {}, {}
         self.breaks = None
         self.closed = False
 
@@ -136,6 +136,12 @@ class _Memory(Transaction):
 
     def add_event(self, event):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
+
+    def operation(self, campaign, key):
+        return self.store.operations.get((campaign, key))
+
+    def add_operation(self, campaign, key, payload, at):
+        self._put(self.store.operations, (campaign, key), payload)
 
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)

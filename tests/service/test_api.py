@@ -89,6 +89,23 @@ def test_operators(service, campaign):
     assert [each["name"] for each in service("GET", "/v1/campaigns").json()] == ["ads"]
 
 
+def test_operators_changes_under_a_key_are_made_once(service, campaign):
+    for _ in range(2):
+        answer = service("POST", f"{campaign}/top-up", {"amount": 5}, Idempotency_Key="one")
+        assert (answer.status_code, answer.json()["budget"]) == (200, 15.0)
+    other = service("POST", f"{campaign}/top-up", {"amount": 6}, Idempotency_Key="one")
+    assert (other.status_code, other.json()["title"]) == (409, "Conflict")
+    made = [service("POST", "/v1/campaigns", CAMPAIGN | {"name": "two"}, Idempotency_Key="one") for _ in range(2)]
+    assert [each.status_code for each in made] == [201, 201]
+    assert made[0].json() == made[1].json()
+    for path in ("pause", "resume", "arms/mail/retire", "close"):
+        answers = [service("POST", f"{campaign}/{path}", Idempotency_Key=path) for _ in range(2)]
+        assert [each.status_code for each in answers] == [200, 200], path
+    assert service("POST", f"{campaign}/pause", Idempotency_Key="x" * 201).status_code == 422
+    document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
+    assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
+
+
 def test_money_that_is_gone_and_money_that_is_held(service):
     body = CAMPAIGN | {"budget": 1.0, "arms": {"a": 1.0, "b": 1.0}}
     campaign = f"/v1/campaigns/{service('POST', '/v1/campaigns', body).json()['id']}"

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app
+from budgetbandits.errors import OutcomeUnknown
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -179,3 +180,21 @@ def test_keys(say, tmp_path):
     assert key.split("_", 2)[2] not in listed
     say("key", "drop", key.split("_")[1])
     assert key.split("_")[1] not in say("key", "list")
+
+
+def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, monkeypatch):
+    say(*ADS)
+    write, troubles = SQLiteStore.write, [OutcomeUnknown("lost"), OutcomeUnknown("lost")]
+
+    def lost(*given):
+        answer = write(*given)
+        if troubles:
+            raise troubles.pop()
+        return answer
+
+    monkeypatch.setattr(SQLiteStore, "write", lost)
+    monkeypatch.setattr("budgetbandits.cli.service.AGAIN_AFTER", (0.0, 0.0))
+    assert "budget 502.50" in say("campaign", "top-up", "ads", "2.5")
+    troubles += [OutcomeUnknown("lost")] * 3
+    say("campaign", "top-up", "ads", "2.5", fails="lost")
+    assert "budget 505.00" in say("campaign", "show", "ads")

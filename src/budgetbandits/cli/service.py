@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import datetime
@@ -23,7 +24,7 @@ from rich.markup import escape
 
 from budgetbandits.amounts import decimals, shown
 from budgetbandits.cli.screen import filled, fits, plain_table
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.terms import MONEY, Terms
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
@@ -54,6 +55,8 @@ Address = Annotated[
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
+AGAIN_AFTER = (0.5, 1.0, 2.0)
+"""Seconds between tries of a change of which nobody knows whether it was made."""
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds")
 """Terms that `campaign show` has a phrase for; others are shown by their name."""
 
@@ -112,7 +115,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
-        engine.create(name, policy, budget, _arms(arm), known=known, **terms)
+        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, **terms))
         _show(engine, name)
 
 
@@ -155,14 +158,14 @@ def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = Fa
 def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> None:
     """Raise the budget."""
     with _opened(store) as (engine, _):
-        engine.top_up(campaign, amount)
+        _once(lambda key: engine.top_up(campaign, amount, key))
         _show(engine, campaign)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DATABASE) -> None:
         with _opened(store) as (engine, _):
-            engine.set_status(campaign, status)
+            _once(lambda key: engine.set_status(campaign, status, key))
         print(f"{campaign} is {status}")
 
     campaign_app.command(word, help=text)(command)
@@ -180,7 +183,7 @@ def add_arm_command(
     """A new arm, from the next decision on."""
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
-        engine.add_arm(campaign, name, cap)
+        _once(lambda key: engine.add_arm(campaign, name, cap, key))
         _show(engine, campaign)
 
 
@@ -188,7 +191,7 @@ def add_arm_command(
 def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> None:
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
-        engine.retire_arm(campaign, arm)
+        _once(lambda key: engine.retire_arm(campaign, arm, key))
         _show(engine, campaign)
 
 
@@ -277,6 +280,19 @@ def _opened(address: str) -> Iterator[tuple[Engine, Store]]:
 
     with open_store(address, must_exist=True) as store:
         yield Engine(store), store
+
+
+def _once(change: Callable[[str], object]) -> None:
+    """Make a change under a key of its own. If the store was lost meanwhile it is asked for again, and made once."""
+    key = uuid.uuid4().hex
+    for pause in AGAIN_AFTER:
+        try:
+            change(key)
+        except OutcomeUnknown:
+            time.sleep(pause)
+        else:
+            return
+    change(key)
 
 
 def _public(store: str) -> str:

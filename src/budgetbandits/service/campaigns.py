@@ -22,6 +22,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import settings_of, terms_of
 from budgetbandits.service.stores.base import About, Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
@@ -54,44 +55,43 @@ class Campaigns:
         arms: Mapping[str, float],
         *,
         known: Mapping[str, Any] | None = None,
+        key: str | None = None,
         **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
-        arm, in the user's unit.
+        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign.
         """
-        name = checked_name("name", name)
-        if ID.fullmatch(name):
-            raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
-        if len(arms) < 2:
-            raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
-        arms = _arms(arms)
-        caps = [_cap(arm, cap) for arm, cap in arms.items()]
-        amount = to_micros(budget, "budget")
-        if amount < min(caps):
-            least, offered = shown([to_units(min(caps)), budget])
-            raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
-        given, rule = Terms(**terms).checked(), parse_policy(policy)
-        scaled = _scaled(known or {}, list(arms), amount, max(caps))
-        settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
-        learner = CampaignLearner.new(rule, list(arms), caps, settings)
-        campaign = learner.of_campaign(
-            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
-        )  # fmt: skip
+        learner, campaign = _new(name, policy, budget, arms, known or {}, Terms(**terms).checked(), self._clock())
+        caps = list(zip(learner.names, map(int, learner.caps), strict=True))
+        asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings)
+        operation = Operation(key, asked)
 
-        def work(tx: Transaction) -> None:
-            _check_free(tx, name)
+        def before(tx: Transaction) -> str | None:
+            """The campaign that was made by this, or under this key; a conflict if another one has the name."""
+            there = tx.campaign_named(campaign.name)
+            if there is not None and there.id != campaign.id and not operation.done(tx, there.id):
+                raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
+            return None if there is None else there.id
+
+        def work(tx: Transaction) -> str:
+            made = before(tx)
+            if made is not None:
+                return made
             tx.add_campaign(campaign)
-            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
-            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
+            tx.save_arms([learner.row(campaign, arm) for arm in range(len(caps))])
+            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=campaign.account.budget))
+            operation.note(tx, campaign.id, campaign.created_at)
+            return campaign.id
 
         try:
-            self._store.write(work, About(name))
+            return self._store.write(work, About(campaign.name))
         except StoreError:
-            self._store.read(lambda tx: _check_free(tx, name))  # somebody else may have been quicker
-            raise
-        return campaign.id
+            made = self._store.read(before)  # somebody else may have been quicker, or it was done and the answer lost
+            if made is None:
+                raise
+            return made
 
     def account(self, campaign: str) -> Account:
         return self._store.read(lambda tx: found(tx, campaign).account)
@@ -128,36 +128,35 @@ class Campaigns:
 
         return self._store.read(work)
 
-    def top_up(self, campaign: str, amount: float) -> None:
+    # What follows takes a ``key``: asked again under the same one, nothing is changed again.
+
+    def top_up(self, campaign: str, amount: float, key: str | None = None) -> None:
         """Raise the budget."""
         micros = to_micros(amount, "amount")
 
-        def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.hear_budget(row.account.budget, row.settings)
             tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("top up", micros)), work)
 
-    def set_status(self, campaign: str, status: Status) -> None:
+    def set_status(self, campaign: str, status: Status, key: str | None = None) -> None:
         """Pause, resume (also after a freeze), or close for good."""
 
-        def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, self._clock()))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("status", status)), work)
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
+    def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None) -> None:
         """A new arm, from the next decision on."""
         name = checked_name("an arm's name", name)
         cap = _cap(name, cost_cap)
 
-        def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             learner, most = self._learners.of(tx, row), row.settings["cost_max"]
             if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
@@ -171,14 +170,13 @@ class Campaigns:
                 change.arms = [arm]
             tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
-    def retire_arm(self, campaign: str, name: str) -> None:
+    def retire_arm(self, campaign: str, name: str, key: str | None = None) -> None:
         """Never choose this arm again; its open decisions can still be told."""
         name = normal(name)
 
-        def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
             if name not in learner.names:
                 raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
@@ -190,15 +188,43 @@ class Campaigns:
                 change.arms = [arm]
             tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("retire arm", name)), work)
+
+    def _change(self, campaign: str, operation: Operation, work: Callable[[Transaction, Campaign], None]) -> None:
+        """Change a campaign that has not been closed, unless this was done before."""
+
+        def once(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            if operation.done(tx, row.id):
+                return
+            if row.account.status == "closed":
+                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+            work(tx, row)
+            operation.note(tx, row.id, self._clock())
+
+        self._store.write(once, About(campaign))
 
 
-def open_campaign(tx: Transaction, campaign: str) -> Campaign:
-    """A campaign that has not been closed."""
-    row = found(tx, campaign)
-    if row.account.status == "closed":
-        raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-    return row
+def _new(
+    name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms, now: float
+) -> tuple[CampaignLearner, Campaign]:
+    """A campaign that nobody has written down yet, if there can be one like this."""
+    name = checked_name("name", name)
+    if ID.fullmatch(name):
+        raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
+    if len(arms) < 2:
+        raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
+    arms = _arms(arms)
+    caps = [_cap(arm, cap) for arm, cap in arms.items()]
+    amount = to_micros(budget, "budget")
+    if amount < min(caps):
+        least, offered = shown([to_units(min(caps)), budget])
+        raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
+    rule = parse_policy(policy)
+    scaled = _scaled(known, list(arms), amount, max(caps))
+    settings = settings_of(terms, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
+    learner = CampaignLearner.new(rule, list(arms), caps, settings)
+    return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), now, settings))
 
 
 def summary(row: Campaign) -> dict[str, Any]:
@@ -208,11 +234,6 @@ def summary(row: Campaign) -> dict[str, Any]:
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(terms_of(row)), "created_at": row.created_at,
     }  # fmt: skip
-
-
-def _check_free(tx: Transaction, name: str) -> None:
-    if tx.campaign_named(name) is not None:
-        raise Conflict(f"there is a campaign {name!r} already; give this one another name")
 
 
 def _arms(arms: Mapping[str, float]) -> dict[str, float]:

@@ -190,6 +190,13 @@ class Transaction(ABC):
     def add_event(self, event: Event) -> None: ...
 
     @abstractmethod
+    def operation(self, campaign: str, key: str) -> str | None:
+        """What was asked under this key by the operator who changed the campaign; None if nobody did."""
+
+    @abstractmethod
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None: ...
+
+    @abstractmethod
     def add_key(self, key: Key) -> None: ...
 
     @abstractmethod

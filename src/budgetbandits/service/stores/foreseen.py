@@ -143,6 +143,12 @@ class Foreseen(Transaction):
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
         self._no()
 
+    def operation(self, campaign: str, key: str) -> str | None:
+        self._no()
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+        self._no()
+
     def add_key(self, key: Key) -> None:
         self._no()
 

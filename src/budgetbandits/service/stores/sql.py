@@ -188,6 +188,15 @@ class SqlTransaction(Transaction):
         e = event
         self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward))
 
+    def operation(self, campaign: str, key: str) -> str | None:
+        row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
+        return None if row is None else str(row[0])
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+        self._change(
+            "INSERT INTO operation (campaign, key, payload, at) VALUES (?, ?, ?, ?)", (campaign, key, payload, at)
+        )
+
     def add_key(self, key: Key) -> None:
         self._change(
             f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?)",
