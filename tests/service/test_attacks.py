@@ -86,6 +86,17 @@ def test_an_endless_header_stops_nobody(server, header):
     assert more < 50
 
 
+def test_bodies_with_very_many_mistakes_stop_nobody(server):
+    unknown = {f"f{number}": 1 for number in range(60_000)}
+    wrong = {"name": "x", "budget": 1, "arms": dict.fromkeys(unknown, "1")}
+    with bystander(server) as delays, httpx.Client(base_url=server.address, headers=server.headers) as client:
+        for body in [unknown, wrong] * 10:
+            assert client.post("/v1/campaigns", json=body).status_code == 422
+        for path in ("decisions", "feedback", "decisions/d/feedback", "top-up"):
+            client.post(f"/v1/campaigns/ads/{path}", json=unknown, headers={"Idempotency-Key": "k"})
+    assert max(delays) < 0.3
+
+
 def test_requests_that_are_never_finished_do_not_stay(server):
     head = b"POST /v1/campaigns HTTP/1.1\r\nHost: here\r\nContent-Length: 500\r\n"
     with contextlib.ExitStack() as stack:

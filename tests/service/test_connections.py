@@ -8,7 +8,8 @@ import time
 import httpx
 import pytest
 
-from budgetbandits.service.http.connections import LARGEST_HEAD, network
+from budgetbandits.service.http.connections import LARGEST_HEAD
+from budgetbandits.service.http.guesses import network
 from servers import free_port, serving
 
 HURRIED = """

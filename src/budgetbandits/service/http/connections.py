@@ -8,7 +8,6 @@ looked at twice, when it begins and when it has come.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import resource
 from collections import Counter
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from budgetbandits.service.http.guesses import network
 from budgetbandits.service.http.problem_json import problem
 
 LARGEST_HEAD = 32_768
@@ -36,21 +36,6 @@ def room() -> int:
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
     return max(16, min(MOST_CONNECTIONS, descriptors - min(256, descriptors // 2)))
-
-
-def network(address: str) -> str:
-    """What one client may change at will is left out of its address: half of an IPv6 address.
-
-    >>> network("192.0.2.7"), network("2001:db8::7:1"), network("::ffff:192.0.2.7")
-    ('192.0.2.7', '2001:db8::', '192.0.2.7')
-    """
-    try:
-        known = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:  # a socket that is a file
-        return address
-    if isinstance(known, ipaddress.IPv4Address):
-        return str(known)
-    return str(known.ipv4_mapped or ipaddress.IPv6Address(int(known) >> 64 << 64))
 
 
 class Connections:

@@ -20,6 +20,7 @@ from budgetbandits.errors import (
     NotAllowed,
     NotFound,
     StoreError,
+    TooManyGuesses,
     UnknownArm,
 )
 
@@ -29,6 +30,7 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     Conflict: 409,
     AlreadyResolved: 409,
     NoArmLeft: 409,
+    TooManyGuesses: 429,
     StoreError: 503,
 }
 """All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
@@ -52,6 +54,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         411: "Content-Length is missing",
         413: "the body is too large",
         422: "malformed",
+        429: "too many wrong keys",
         503: "the store cannot write; nothing was decided",
     }.items()
 }
@@ -99,7 +102,7 @@ HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, Exception], _handle)
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | TooManyGuesses) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}
