@@ -501,6 +501,89 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
         assert verify(one, "ads") == []
 
 
+@pytest.fixture
+def sliced(monkeypatch):
+    """Every slice of a batch makes one decision."""
+    monkeypatch.setattr("budgetbandits.service.batches.SLICE", 0.0)
+
+
+@pytest.mark.usefixtures("sliced")
+@pytest.mark.parametrize("policy", ["bts", "epsilon-first"])
+def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", policy, 10.0, {"search": 1.0, "mail": 1.0})
+        made = engine.decide_many("ads", "one", 4)
+        assert engine.decide_many("ads", "one", 4) == made
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "blocked_by_holds"
+        assert engine.account("ads").held == 4_000_000
+        for each in made:
+            engine.feedback(each.decision, reward=1.0, cost=1.0)
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "exhausted"  # nobody else holds anything
+        engine.top_up("ads", 2.0)
+        assert len(engine.decide_many("ads", "two", 8)) == 8  # the key was free again
+        assert engine.account("ads").held == 8_000_000
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
+
+        def interrupt(key, count, after):
+            steps = engine._steps("ads", key, count, None)
+            task = next(steps)
+            for _ in range(after):
+                task = steps.send(store.write(*task))
+
+        interrupt("one", 5, 2)
+        assert engine.account("ads").held == 2_000_000
+        assert len(engine.decide_many("ads", "one", 5)) == 5
+        assert engine.account("ads").held == 5_000_000
+        interrupt("two", 8, 3)
+        with pytest.raises(HoldRefused, match="5 of 8 fit"):
+            engine.decide_many("ads", "two", 8)
+        assert engine.account("ads").held == 5_000_000
+        interrupt("three", 5, 2)
+        with pytest.raises(Conflict, match="another context or count"):
+            engine.decide_many("ads", "three", 4)
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
+    order = []
+
+    async def run():
+        with opener() as store:
+            engine = Engine(store)
+            engine.create("ads", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+            engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+
+            async def batch():
+                assert len(await engine.decide_many_in_loop("ads", "one", 100)) == 100
+                order.append("batch")
+
+            async def single(number):
+                await store.perform(*engine.deciding("other", f"{number}"))
+                order.append(number)
+
+            async def singles():
+                for number in range(10):
+                    await single(number)
+
+            await asyncio.gather(batch(), singles())
+
+    asyncio.run(run())
+    assert order == [*range(10), "batch"]
+
+
 def test_a_change_that_fails_leaves_its_key_free(opener):
     with opener() as store:
         engine = Engine(store)

@@ -112,6 +112,10 @@ class _Memory(Transaction):
     def save_decision(self, decision):
         self._put(self.store.decisions, decision.id, decision)
 
+    def forget_key(self, decision):
+        self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
+        del self.store.keys[decision.campaign, decision.key]
+
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return sorted(pending, key=lambda d: d.expires_at)[:limit]

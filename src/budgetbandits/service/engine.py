@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.stores.base import Store
 
 
-class Engine(Campaigns, Decisions):
+class Engine(Campaigns, Batches):
     """The operations on campaigns and those on decisions, with the same learners.
 
     >>> import tempfile
@@ -28,4 +28,4 @@ class Engine(Campaigns, Decisions):
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         learners = Learners()
         Campaigns.__init__(self, store, learners, clock)
-        Decisions.__init__(self, store, learners, clock)
+        Batches.__init__(self, store, learners, clock)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
+from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http.auth import KeyRing, check_header
 from budgetbandits.service.http.bodies import check_mistakes, check_size
 from budgetbandits.service.http.metrics import Metrics
@@ -26,7 +26,7 @@ class Service:
     """The parts of the service; each application has them as ``state.service``."""
 
     campaigns: Campaigns
-    decisions: Decisions
+    decisions: Batches
     store: Store
     metrics: Metrics
     keys: KeyRing

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
-from budgetbandits.service.decisions import Answer, Booked, Outcome, Task
+from budgetbandits.service.decisions import Answer, Booked, Outcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.bodies import SMALL, check_mistakes, read_body
 from budgetbandits.service.http.dependencies import Service
@@ -36,6 +36,9 @@ from budgetbandits.service.http.schemas import (
     ToldMany,
 )
 
+TOLD_AT_ONCE = 100
+"""Outcomes that share a transaction."""
+
 DECISIONS = "/v1/campaigns/{campaign}/decisions"
 
 B = TypeVar("B", bound=Body)
@@ -47,7 +50,7 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(service, service.decisions.deciding(campaign, key, body.context))
+    made = await _decided(service, service.store.perform(*service.decisions.deciding(campaign, key, body.context)))
     return _Json(made[0], 201)
 
 
@@ -55,7 +58,8 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    made = await _decided(service, service.decisions.deciding(campaign, key, body.context, body.count))
+    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context)
+    made = await _decided(service, many)
     return _Json({"decisions": made}, 201)
 
 
@@ -76,7 +80,10 @@ async def feedback_many(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
     outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
-    found = await service.store.perform(*service.decisions.telling_many(outcomes, campaign))
+    found: list[Booked | BudgetBanditsError] = []
+    for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
+        some = outcomes[at : at + TOLD_AT_ONCE]
+        found += await service.store.perform(*service.decisions.telling_many(some, campaign))
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
@@ -173,9 +180,9 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _decided(service: Service, task: Task[list[Answer]]) -> list[dict[str, Any]]:
+async def _decided(service: Service, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
     try:
-        answers = await service.store.perform(*task)
+        answers = await deciding
     except HoldRefused as error:
         service.metrics.refusals[error.reason] += 1
         raise

@@ -175,6 +175,10 @@ class Transaction(ABC):
     def save_decision(self, decision: Decision) -> None: ...
 
     @abstractmethod
+    def forget_key(self, decision: Decision) -> None:
+        """The decision is not found by its key any more, which may be used again."""
+
+    @abstractmethod
     def due(self, now: float, limit: int) -> list[Decision]:
         """Pending decisions whose time is over, the oldest first."""
 

@@ -134,6 +134,9 @@ class Foreseen(Transaction):
     def add_campaign(self, campaign: Campaign) -> None:
         self._no()
 
+    def forget_key(self, decision: Decision) -> None:
+        self._no()
+
     def due(self, now: float, limit: int) -> list[Decision]:
         self._no()
 

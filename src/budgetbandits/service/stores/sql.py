@@ -160,6 +160,9 @@ class SqlTransaction(Transaction):
             (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
         )
 
+    def forget_key(self, decision: Decision) -> None:
+        self._change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
+
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
             f"SELECT {DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
