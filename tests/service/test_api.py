@@ -636,6 +636,25 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]
 
 
+def test_whoever_connects_while_a_server_starts_waits_and_is_answered(tmp_path):
+    port = free_port()
+    knock = f"""
+import importlib.abc, socket, sys
+class Knock(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "fastapi":  # most of what takes time is still to come
+            sys.early = socket.create_connection(("127.0.0.1", {port}))
+            sys.early.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n")
+sys.meta_path.insert(0, Knock())
+import atexit
+atexit.register(lambda: print("answered:", sys.early.recv(15)))
+"""
+    process = serving(tmp_path, port, first=knock)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0
+    assert "answered: b'HTTP/1.1 200 OK'" in (tmp_path / "said").read_text()
+
+
 def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):
     port = free_port()
     process = serving(tmp_path, port)

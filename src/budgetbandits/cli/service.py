@@ -76,11 +76,15 @@ def serve_command(
     ] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, makes an admin key."""
-    try:
-        from budgetbandits.service.http.server import serve
-    except ImportError as error:
-        raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    serve(store, host, port, _public(store), key_file, per_address)
+    from budgetbandits.service.http.listening import listening
+
+    # before the rest is imported, which takes most of a second, and before a key is shown that scrolls away
+    with listening(host, port) as listener:
+        try:
+            from budgetbandits.service.http.server import serve
+        except ImportError as error:
+            raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
+        serve(listener, store, _public(store), key_file, per_address)
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.connections import BoundedConnection, Connections, room
@@ -30,13 +30,13 @@ log = structlog.get_logger("budgetbandits")
 
 
 def serve(
-    address: str, host: str, port: int, name: str, key_file: Path | None = None, per_address: int | None = None
+    listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
+    host, port = listener.getsockname()[:2]
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
-    # before anything is opened, and before a key is shown that scrolls away
-    with _listening(host, port) as listener, open_store(address) as store:
+    with open_store(address) as store:
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = Engine(store), threading.Event()
@@ -68,16 +68,6 @@ def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
 
 def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Nobody else has the port from here on: whoever is shown a key here can use it here."""
-    try:
-        return socket.create_server((host, port), backlog=2048)
-    except OSError as error:
-        raise BadParameter(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
-        ) from None
 
 
 def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
