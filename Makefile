@@ -38,7 +38,7 @@ test: lint  ## ruff, mypy, import-linter, doctests, tests
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
 
-attack: .venv/ready  ## many clients, long exports and audits at once (about two minutes)
+attack: .venv/ready  ## hostile clients, long exports and audits against a server on this machine (about three minutes)
 	$(BIN)/python -m pytest --durations=5 -m attack tests
 
 clusters: WHAT = --editable '.[lab,test,dask,ray]'

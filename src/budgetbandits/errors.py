@@ -104,8 +104,23 @@ class NotAllowed(BudgetBanditsError, PermissionError):
         self.known = known
 
 
+class TooManyGuesses(BudgetBanditsError, PermissionError):
+    """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
+
+
+class OutcomeUnknown(StoreError):
+    """The store was lost while it was asked to commit: what was asked may have been done, or not.
+
+    Ask again under the same idempotency key: nothing is done twice.
+    """
 
 
 class WrongClock(BudgetBanditsError, RuntimeError):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
@@ -490,6 +490,123 @@ def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_pat
             assert time.monotonic() - before < 5.0
 
 
+def test_what_operators_change_under_a_key_is_changed_once(opener):
+    """Also by another server, and by two at the same time."""
+    arms = {"search": 1.0, "mail": 0.5}
+    with opener() as one, opener() as two:
+        engines = [Engine(one), Engine(two)]
+        assert len({engine.create("ads", "bts", 10.0, arms, key="k") for engine in engines}) == 1
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda number: engines[number % 2].top_up("ads", 5.0, key="monday"), range(16)):
+                pass
+        for engine in engines:
+            engine.add_arm("ads", "tv", 0.75, key="tv")
+            engine.retire_arm("ads", "tv", key="no tv")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].top_up("ads", 6.0, key="monday")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].create("ads", "bts", 11.0, arms, key="k")
+        for engine in engines:
+            engine.set_status("ads", "closed", key="end")
+        row = one.read(lambda tx: tx.campaign_named("ads"))
+        assert row.account.budget == 15_000_000
+        kinds = [event.kind for event in one.read(lambda tx: tx.events(row.id))]
+        assert kinds == ["created", "topped up", "arm added", "arm retired", "closed"]
+        assert verify(one, "ads") == []
+
+
+@pytest.fixture
+def sliced(monkeypatch):
+    """Every slice of a batch makes one decision."""
+    monkeypatch.setattr("budgetbandits.service.batches.SLICE", 0.0)
+
+
+@pytest.mark.usefixtures("sliced")
+@pytest.mark.parametrize("policy", ["bts", "epsilon-first"])
+def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", policy, 10.0, {"search": 1.0, "mail": 1.0})
+        made = engine.decide_many("ads", "one", 4)
+        assert engine.decide_many("ads", "one", 4) == made
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "blocked_by_holds"
+        assert engine.account("ads").held == 4_000_000
+        for each in made:
+            engine.feedback(each.decision, reward=1.0, cost=1.0)
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "exhausted"  # nobody else holds anything
+        engine.top_up("ads", 2.0)
+        assert len(engine.decide_many("ads", "two", 8)) == 8  # the key was free again
+        assert engine.account("ads").held == 8_000_000
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
+
+        def interrupt(key, count, after):
+            steps = engine._steps("ads", key, count, None)
+            task = next(steps)
+            for _ in range(after):
+                task = steps.send(store.write(*task))
+
+        interrupt("one", 5, 2)
+        assert engine.account("ads").held == 2_000_000
+        assert len(engine.decide_many("ads", "one", 5)) == 5
+        assert engine.account("ads").held == 5_000_000
+        interrupt("two", 8, 3)
+        with pytest.raises(HoldRefused, match="5 of 8 fit"):
+            engine.decide_many("ads", "two", 8)
+        assert engine.account("ads").held == 5_000_000
+        interrupt("three", 5, 2)
+        with pytest.raises(Conflict, match="another context or count"):
+            engine.decide_many("ads", "three", 4)
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
+    order = []
+
+    async def run():
+        with opener() as store:
+            engine = Engine(store)
+            engine.create("ads", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+            engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+
+            async def batch():
+                assert len(await engine.decide_many_in_loop("ads", "one", 100)) == 100
+                order.append("batch")
+
+            async def single(number):
+                await store.perform(*engine.deciding("other", f"{number}"))
+                order.append(number)
+
+            async def singles():
+                for number in range(10):
+                    await single(number)
+
+            await asyncio.gather(batch(), singles())
+
+    asyncio.run(run())
+    assert order == [*range(10), "batch"]
+
+
+def test_a_change_that_fails_leaves_its_key_free(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 0.5})
+        with pytest.raises(BadParameter):
+            engine.add_arm("ads", "tv", 2.0, key="one")
+        engine.add_arm("ads", "tv", 1.0, key="one")
+
+
 def test_nobody_is_told_where_the_postgres_is(tmp_path):
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         for writer in store._writers:
@@ -512,7 +629,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
             raise psycopg.OperationalError("gone")
 
         monkeypatch.setattr("psycopg.Connection.commit", cut_off)
-        with pytest.raises(StoreError, match="may have been done, or not; ask again"):
+        with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
             store.write(raising(False), About("c1"))
         monkeypatch.undo()
         assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1

@@ -15,7 +15,7 @@ from budgetbandits.service.stores.base import Store, Transaction
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
-        self.api_keys, self.heartbeat = {}, {}
+        self.api_keys, self.heartbeat, self.operations = {}, {}, {}
         self.breaks = None
         self.closed = False
 
@@ -119,6 +119,10 @@ class _Memory(Transaction):
     def save_decision(self, decision):
         self._put(self.store.decisions, decision.id, decision)
 
+    def forget_key(self, decision):
+        self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
+        del self.store.keys[decision.campaign, decision.key]
+
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return sorted(pending, key=lambda d: d.expires_at)[:limit]
@@ -157,6 +161,12 @@ class _Memory(Transaction):
 
     def add_event(self, event):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
+
+    def operation(self, campaign, key):
+        return self.store.operations.get((campaign, key))
+
+    def add_operation(self, campaign, key, payload, at):
+        self._put(self.store.operations, (campaign, key), payload)
 
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)

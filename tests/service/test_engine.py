@@ -333,7 +333,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"arms": {"one": 1.0, "two": 0.0}}, "cost cap of 'two' is 0"),
         ({"arms": {"one": 1.0, "": 1.0}}, "an arm's name is"),
         ({"arms": {"one": 1.0, "two": math.nan}}, "use a number"),
-        ({"budget": 0.1}, "less than any single pull"),
+        ({"budget": 0.1}, "the cheapest pull may cost 0.50"),
         ({"budget": -1.0}, "budget is -1.0"),
         ({"budget": math.inf}, "budget is inf"),
         ({"name": " "}, "name is ' '"),

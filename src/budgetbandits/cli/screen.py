@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -24,16 +23,6 @@ def plain_table(**options: Any) -> Table:
 def fits(table: Table, console: Console) -> bool:
     """Whether no cell of the table would be cut off on this screen."""
     return Measurement.get(console, console.options.update(width=10_000), table).minimum <= console.width
-
-
-def decimals(amounts: Iterable[float], fewest: int = 2) -> int:
-    """How many decimals it takes to show these amounts in full; at most six, which is a micro.
-
-    >>> decimals([500.0, 0.25]), decimals([500.0, 0.000021])
-    (2, 6)
-    """
-    exponents = (Decimal(repr(round(amount, 6))).normalize().as_tuple().exponent for amount in amounts)
-    return min(max([fewest, *(-each for each in exponents if isinstance(each, int))]), 6)
 
 
 def filled(parts: Sequence[str], width: int, between: str = "  ") -> Iterator[str]:

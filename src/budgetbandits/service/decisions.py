@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +33,17 @@ LARGEST_BATCH = 1000
 NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
 T = TypeVar("T")
+
+Request = tuple[str, str]
+"""The key of a decision, and a digest of what was asked."""
+
+
+class CutShort(Exception):
+    """A decision was refused after others of the same batch had been made, and ``earlier`` ones found."""
+
+    def __init__(self, refused: HoldRefused, fit: int, earlier: int, before: Account) -> None:
+        super().__init__(refused, fit, earlier, before)
+        self.refused, self.fit, self.earlier, self.before = refused, fit, earlier, before
 
 
 class Task(NamedTuple, Generic[T]):
@@ -101,42 +113,40 @@ class Decisions:
         """Choose an arm and hold its cost cap. The same key gives the same answer; with another context, a conflict."""
         return self._store.write(*self.deciding(campaign, key, context))[0]
 
-    def decide_many(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
-    ) -> list[Answer]:
-        """As many decisions as ``count`` says, all of them or none."""
-        return self._store.write(*self.deciding(campaign, key, context, count))
-
     def deciding(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
     ) -> Task[list[Answer]]:
-        """One decision; with a ``count``, that many under one key."""
-        if not (isinstance(key, str) and 0 < len(key) <= 200):
-            raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
-        if count is not None and not 1 <= count <= LARGEST_BATCH:
-            raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
-        asked = json.dumps(context, sort_keys=True) if context else "{}"
-        if count is None:
-            requests = [(key, _digest(asked) if context else NO_CONTEXT)]
-        else:
-            # the first goes by the key itself, so that the key cannot be used for anything else
-            keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
-            requests = [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
-        about = About(campaign, keys=[each for each, _ in requests])
-        return Task(lambda tx: self._decide(tx, campaign, requests), about)
+        """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
+        requests = requests_of(key, context, count)
 
-    def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
+        def work(tx: Transaction) -> list[Answer]:
+            try:
+                return self._decide(tx, campaign, requests)
+            except CutShort as cut:
+                raise of_batch(cut.refused, cut.fit, len(requests), cut.before.held) from None
+
+        return Task(work, About(campaign, keys=[each for each, _ in requests]))
+
+    def _decide(
+        self, tx: Transaction, campaign: str, requests: Sequence[Request], seconds: float | None = None
+    ) -> list[Answer]:
+        """A decision for each request, or for the first of them when the seconds are over."""
         row = found(tx, campaign)
         learner = self._learners.of(tx, row)
         answers: list[Answer] = []
-        before = row.account
+        before, earlier = row.account, 0
+        end = None if seconds is None else time.perf_counter() + seconds
         for key, payload in requests:
             made = _made(tx, row.id, key, payload)
-            if made is None:
+            if made is not None:
+                earlier += 1
+            elif end is not None and answers and time.perf_counter() > end:
+                break
+            else:
                 try:
                     row, made = self._new(tx, row, learner, key, payload)
                 except HoldRefused as refused:
-                    raise _of_batch(refused, len(answers), len(requests), before) from None
+                    raise CutShort(refused, len(answers), earlier, before) from None
             answers.append(_answer(made, learner))
         return answers
 
@@ -320,12 +330,29 @@ def _news(what: str, known: float | None, told: float | None) -> bool:
     return True
 
 
-def _of_batch(refused: HoldRefused, fit: int, asked: int, before: Account) -> HoldRefused:
-    """The refusal of a batch: that its own first decisions, which are undone, hold the money is no reason to wait."""
+def requests_of(key: str, context: Mapping[str, Any] | None, count: int | None) -> list[Request]:
+    """What is asked under one key: one decision, or with a ``count`` as many."""
+    if not (isinstance(key, str) and 0 < len(key) <= 200):
+        raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
+    if count is not None and not 1 <= count <= LARGEST_BATCH:
+        raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
+    asked = json.dumps(context, sort_keys=True) if context else "{}"
+    if count is None:
+        return [(key, _digest(asked) if context else NO_CONTEXT)]
+    # the first goes by the key itself, so that the key cannot be used for anything else
+    keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
+    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
+
+
+def of_batch(refused: HoldRefused, fit: int, asked: int, held: int) -> HoldRefused:
+    """The refusal of a batch: that its own first decisions, which are undone, hold money is no reason to wait.
+
+    ``held`` is what other decisions hold.
+    """
     if fit == 0:
         return refused
     what = f"{fit} of {asked} fit, and a batch is decided whole or not at all"
-    if refused.reason == "blocked_by_holds" and not before.held:
+    if refused.reason == "blocked_by_holds" and not held:
         return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.clocks import Clock
-from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.stores.base import Store
 
 
-class Engine(Campaigns, Decisions):
+class Engine(Campaigns, Batches):
     """The operations on campaigns and those on decisions, with the same learners.
 
     >>> import tempfile
@@ -27,4 +27,4 @@ class Engine(Campaigns, Decisions):
         """``clock`` is for whoever has another one than the store's, such as a test."""
         learners = Learners()
         Campaigns.__init__(self, store, learners, clock)
-        Decisions.__init__(self, store, learners, clock)
+        Batches.__init__(self, store, learners, clock)

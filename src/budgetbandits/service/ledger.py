@@ -34,6 +34,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
+from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 
 MICROS = 1_000_000
@@ -66,6 +67,12 @@ def to_micros(amount: float, what: str = "amount") -> int:
 
 def to_units(micros: int) -> float:
     return micros / MICROS
+
+
+def in_words(account: Account, *micros: int) -> list[str]:
+    """Amounts as this account's money is shown: with as many decimals as any of it needs."""
+    money = (account.budget, account.spent, account.held, account.overrun)
+    return shown([to_units(each) for each in micros], beside=[to_units(each) for each in money])
 
 
 def day_of(at: float) -> int:
@@ -154,13 +161,10 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
     """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
     check_open(account)
     if amount > account.left:
+        left, needed = in_words(account, account.left, amount)
         if account.held:
-            raise HoldRefused(
-                "blocked_by_holds", f"{to_units(account.left):g} left beside open holds; try again later", RETRY_SECONDS
-            )
-        raise HoldRefused(
-            "exhausted", f"{to_units(account.left):g} left, {to_units(amount):g} needed; top up the budget"
-        )
+            raise HoldRefused("blocked_by_holds", f"{left} left beside open holds; try again later", RETRY_SECONDS)
+        raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")
     check_time(account, amount, now, limits)
     day = _day(account, now)
     if day != account.day:
@@ -173,10 +177,10 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
     if limits.daily_cap is not None:
         today = account.today if account.day == _day(account, now) else 0
         if today + amount > limits.daily_cap:
+            left, cap, needed = in_words(account, limits.daily_cap - today, limits.daily_cap, amount)
             raise HoldRefused(
                 "daily_cap",
-                f"{to_units(limits.daily_cap - today):g} of the day's {to_units(limits.daily_cap):g} left, "
-                f"{to_units(amount):g} needed; wait for the next day (UTC)",
+                f"{left} of the day's {cap} left, {needed} needed; wait for the next day (UTC)",
                 DAY - now % DAY,
             )
     if limits.pace_seconds is not None:
@@ -201,7 +205,8 @@ def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     charged = min(cost, hold.amount, account.left + held + booked)
     overrun = cost - charged
     if account.overrun + overrun > LARGEST:
-        raise BadParameter(f"a cost of {to_units(cost):g} is more than the books can hold; is its unit right?")
+        [told] = in_words(account, cost)
+        raise BadParameter(f"a cost of {told} is more than the books can hold; is its unit right?")
     account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun)
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")
@@ -226,9 +231,8 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 
 def top_up(account: Account, amount: int) -> Account:
     if amount <= 0 or account.budget + amount > LARGEST:
-        raise BadParameter(
-            f"a top-up of {to_units(amount):g}; use a positive amount below {to_units(LARGEST):.3g} in all"
-        )
+        [asked] = in_words(account, amount)
+        raise BadParameter(f"a top-up of {asked}; use a positive amount below {to_units(LARGEST):.3g} in all")
     return replace(account, budget=account.budget + amount)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from budgetbandits.amounts import shown
 from budgetbandits.choosing import Kind
 from budgetbandits.errors import BadParameter
 from budgetbandits.service import ledger
@@ -29,7 +30,8 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
         elif value is not None:
             limits[term.name] = value
     if limits.get("daily_cap", cost_max) < cost_max:
-        raise BadParameter(f"daily_cap is {terms.daily_cap:g}, less than the dearest arm may cost; raise it")
+        cap, most = shown([to_units(limits["daily_cap"]), to_units(cost_max)])
+        raise BadParameter(f"daily_cap is {cap}, and the dearest arm may cost {most}; raise it")
     return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
 
 

@@ -20,6 +20,7 @@ from budgetbandits.service.http.schemas import (
     CampaignDetail,
     CampaignPath,
     CampaignView,
+    IdempotencyKey,
     NewArm,
     NewCampaign,
     Status,
@@ -66,10 +67,10 @@ def read_metrics(service: ThisService) -> Response:
 
 
 @admin.post("/v1/campaigns", status_code=201)
-def create(body: NewCampaign, service: ThisService) -> CampaignDetail:
+def create(body: NewCampaign, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.campaigns.create(**given, known=known)
+    service.campaigns.create(**given, known=known, key=key)
     return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 
@@ -84,44 +85,46 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 
 @admin.post("/v1/campaigns/{campaign}/pause")
-def pause(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    return _set_status(service, campaign, "paused")
+def pause(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    return _set_status(service, campaign, "paused", key)
 
 
 @admin.post("/v1/campaigns/{campaign}/resume")
-def resume(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def resume(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     """Decide again, after a pause or a freeze."""
-    return _set_status(service, campaign, "active")
+    return _set_status(service, campaign, "active", key)
 
 
 @admin.post("/v1/campaigns/{campaign}/close")
-def close(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def close(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     """For good; what is open can still be told."""
-    return _set_status(service, campaign, "closed")
+    return _set_status(service, campaign, "closed", key)
 
 
 @admin.post("/v1/campaigns/{campaign}/set-back")
-def set_back(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def set_back(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
-    service.campaigns.set_back(campaign)
+    service.campaigns.set_back(campaign, key)
     return _changed(service, "set back", campaign)
 
 
 @admin.post("/v1/campaigns/{campaign}/top-up")
-def top_up(campaign: CampaignPath, body: Amount, service: ThisService) -> CampaignDetail:
-    service.campaigns.top_up(campaign, body.amount)
+def top_up(campaign: CampaignPath, body: Amount, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    service.campaigns.top_up(campaign, body.amount, key)
     return _changed(service, "topped up", campaign, amount=body.amount)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms", status_code=201)
-def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService) -> CampaignDetail:
-    service.campaigns.add_arm(campaign, body.name, body.cost_cap)
+def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    service.campaigns.add_arm(campaign, body.name, body.cost_cap, key)
     return _changed(service, "arm added", campaign, arm=body.name)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms/{arm}/retire")
-def retire_arm(campaign: CampaignPath, arm: CampaignPath, service: ThisService) -> CampaignDetail:
-    service.campaigns.retire_arm(campaign, arm)
+def retire_arm(
+    campaign: CampaignPath, arm: CampaignPath, service: ThisService, key: IdempotencyKey = None
+) -> CampaignDetail:
+    service.campaigns.retire_arm(campaign, arm, key)
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
@@ -151,8 +154,8 @@ async def _long_read(request: Request, service: Service, job: Job) -> Reading:
     return await service.reads.open(request, job)
 
 
-def _set_status(service: Service, campaign: str, status: CampaignStatus) -> CampaignDetail:
-    service.campaigns.set_status(campaign, status)
+def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None) -> CampaignDetail:
+    service.campaigns.set_status(campaign, status, key)
     return _changed(service, "status set", campaign, status=status)
 
 

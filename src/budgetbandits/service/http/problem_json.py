@@ -24,6 +24,7 @@ from budgetbandits.errors import (
     NotFound,
     ServiceError,
     StoreError,
+    TooManyGuesses,
     UnknownArm,
     WrongClock,
 )
@@ -35,6 +36,7 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     AlreadyResolved: 409,
     NoArmLeft: 409,
     NoRoom: 507,
+    TooManyGuesses: 429,
     StoreError: 503,
     WrongClock: 503,
     BadState: 503,
@@ -62,6 +64,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         411: "Content-Length is missing",
         413: "the body is too large",
         422: "malformed",
+        429: "too many wrong keys",
         503: "the store cannot write, or a clock is wrong, and nothing was decided; or the server is busy",
         507: "no room for a temporary file",
     }.items()
@@ -110,7 +113,7 @@ HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, Exception], _handle)
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused | Busy) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | Busy | TooManyGuesses) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}

@@ -186,6 +186,10 @@ class Transaction(ABC):
     def save_decision(self, decision: Decision) -> None: ...
 
     @abstractmethod
+    def forget_key(self, decision: Decision) -> None:
+        """The decision is not found by its key any more, which may be used again."""
+
+    @abstractmethod
     def due(self, now: float, limit: int) -> list[Decision]:
         """Pending decisions whose time is over, the oldest first."""
 
@@ -215,6 +219,13 @@ class Transaction(ABC):
 
     @abstractmethod
     def add_event(self, event: Event) -> None: ...
+
+    @abstractmethod
+    def operation(self, campaign: str, key: str) -> str | None:
+        """What was asked under this key by the operator who changed the campaign; None if nobody did."""
+
+    @abstractmethod
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None: ...
 
     @abstractmethod
     def add_key(self, key: Key) -> None: ...

@@ -147,6 +147,9 @@ class Foreseen(Transaction):
     def add_arms(self, arms: Sequence[ArmRow]) -> None:
         self._no()
 
+    def forget_key(self, decision: Decision) -> None:
+        self._no()
+
     def due(self, now: float, limit: int) -> list[Decision]:
         self._no()
 
@@ -169,6 +172,12 @@ class Foreseen(Transaction):
         self._no()
 
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        self._no()
+
+    def operation(self, campaign: str, key: str) -> str | None:
+        self._no()
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
         self._no()
 
     def add_key(self, key: Key) -> None:

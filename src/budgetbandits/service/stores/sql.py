@@ -151,6 +151,9 @@ class SqlTransaction(Transaction):
         if self.LISTS_PENDING and h.state != "pending":
             self._change("DELETE FROM pending WHERE expires_at = ? AND decision = ?", (d.expires_at, d.id))
 
+    def forget_key(self, decision: Decision) -> None:
+        self._change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
+
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
             f"SELECT {_OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
@@ -215,6 +218,15 @@ class SqlTransaction(Transaction):
     def add_event(self, event: Event) -> None:
         e = event
         self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward))
+
+    def operation(self, campaign: str, key: str) -> str | None:
+        row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
+        return None if row is None else str(row[0])
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+        self._change(
+            "INSERT INTO operation (campaign, key, payload, at) VALUES (?, ?, ?, ?)", (campaign, key, payload, at)
+        )
 
     def add_key(self, key: Key) -> None:
         self._change(

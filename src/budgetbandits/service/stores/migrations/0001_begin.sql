@@ -88,6 +88,15 @@ CREATE TABLE event (
 
 CREATE INDEX event_campaign ON event (campaign, seq);
 
+-- What operators have changed under a key of theirs, so that nothing is changed twice when an answer was lost.
+CREATE TABLE operation (
+    campaign TEXT NOT NULL REFERENCES campaign (id),
+    key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (campaign, key)
+);
+
 -- Keys are kept as digests: whoever reads the database cannot use them.
 CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
