@@ -90,7 +90,7 @@ CREATE INDEX event_campaign ON event (campaign, seq);
 
 -- What operators have changed under a key of theirs, so that nothing is changed twice when an answer was lost.
 CREATE TABLE operation (
-    campaign TEXT NOT NULL REFERENCES campaign (id),
+    campaign TEXT NOT NULL REFERENCES campaign_name (id),
     key TEXT NOT NULL,
     payload TEXT NOT NULL,
     at DOUBLE PRECISION NOT NULL,
