@@ -17,7 +17,7 @@ from budgetbandits.policies.kube import KUBE
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
-from budgetbandits.testing.engines import ENGINES
+from budgetbandits.testing.engines import ENGINES, GAMES
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 
@@ -166,14 +166,22 @@ def test_a_wrong_declaration_is_found_out():
         ENGINES["declares the truth"](Backwards())
 
 
-@pytest.mark.parametrize("kind", [KUBE, EpsilonFirst])
-def test_the_packages_own_pass_the_whole_check(kind, monkeypatch):
+@pytest.fixture
+def _small(monkeypatch):
     monkeypatch.setattr("budgetbandits.testing.contract.ROUNDS", 1000)
+    games = {name: (problem, budgets[:1], 100) for name, (problem, budgets, _) in GAMES.items() if name != "ten arms"}
+    monkeypatch.setattr("budgetbandits.testing.engines.GAMES", games | {"ten arms": (GAMES["ten arms"][0], [6.0], 50)})
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("kind", [KUBE, EpsilonFirst])
+def test_the_packages_own_pass_the_whole_check(kind):
     report = check_policy(kind())
     report.assert_holds()
     assert [finding.verdict for finding in report.findings if finding.check == "engines agree"] == ["holds"]
 
 
+@pytest.mark.usefixtures("_small")
 def test_a_report_says_what_is_broken():
     heard = []
     report = check_policy(Nameless(), heard.append)
