@@ -18,7 +18,7 @@ from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, 
 from budgetbandits.policies import parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.settings import settings_of, terms_of
@@ -40,9 +40,10 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, learners: Learners, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Callable[[], float] = time.time) -> None:
         self._store = store
-        self._learners = learners
+        self._leases = leases
+        self._learners = leases.learners
         self._clock = clock
 
     def create(
@@ -131,7 +132,7 @@ class Campaigns:
         micros = to_micros(amount, "amount")
 
         def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+            row = self._open(tx, campaign)
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.hear_budget(row.account.budget, row.settings)
@@ -143,7 +144,7 @@ class Campaigns:
         """Pause, resume (also after a freeze), or close for good."""
 
         def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+            row = self._open(tx, campaign)
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, self._clock()))
 
@@ -155,7 +156,7 @@ class Campaigns:
         cap = _cap(name, cost_cap)
 
         def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+            row = self._open(tx, campaign)
             learner, most = self._learners.of(tx, row), row.settings["cost_max"]
             if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
@@ -177,7 +178,7 @@ class Campaigns:
         name = normal(name)
 
         def work(tx: Transaction) -> None:
-            row = open_campaign(tx, campaign)
+            row = self._open(tx, campaign)
             learner = self._learners.of(tx, row)
             if name not in learner.names:
                 raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
@@ -191,13 +192,12 @@ class Campaigns:
 
         self._store.write(work, About(campaign))
 
-
-def open_campaign(tx: Transaction, campaign: str) -> Campaign:
-    """A campaign that has not been closed."""
-    row = found(tx, campaign)
-    if row.account.status == "closed":
-        raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-    return row
+    def _open(self, tx: Transaction, campaign: str) -> Campaign:
+        """A campaign that has not been closed, to be changed: nobody has a lease of it."""
+        row = found(tx, campaign)
+        if row.account.status == "closed":
+            raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+        return self._leases.recalled(tx, row)
 
 
 def summary(row: Campaign) -> dict[str, Any]:

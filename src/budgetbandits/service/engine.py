@@ -8,11 +8,12 @@ from collections.abc import Callable
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases import Leases
 from budgetbandits.service.stores.base import Store
 
 
 class Engine(Campaigns, Decisions):
-    """The operations on campaigns and those on decisions, with the same learners.
+    """The operations on campaigns and those on decisions, with the same learners and leases.
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -26,6 +27,6 @@ class Engine(Campaigns, Decisions):
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        learners = Learners()
-        Campaigns.__init__(self, store, learners, clock)
-        Decisions.__init__(self, store, learners, clock)
+        leases = Leases(Learners(), clock)
+        Campaigns.__init__(self, store, leases, clock)
+        Decisions.__init__(self, store, leases, clock)

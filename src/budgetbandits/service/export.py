@@ -21,9 +21,11 @@ COLUMNS: dict[Table, dict[str, type]] = {
     "decisions": {
         "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
         "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
+        "lease": TEXT,
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
+        "lease": TEXT,
     },
 }  # fmt: skip
 
@@ -88,12 +90,12 @@ def _rows(tx: Transaction, campaign: str, table: Table) -> Iterator[tuple[Any, .
     if table == "events":
         for e in all_events(tx, campaign):
             arm = None if e.arm is None else names[e.arm]
-            yield e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward
+            yield e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease
         return
     for d in all_decisions(tx, campaign):
         h = d.hold
         money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
-        yield d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at
+        yield d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease
 
 
 def _units(micros: int | None) -> float | None:

@@ -30,6 +30,10 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
             limits[term.name] = value
     if limits.get("daily_cap", cost_max) < cost_max:
         raise BadParameter(f"daily_cap is {terms.daily_cap:g}, less than the dearest arm may cost; raise it")
+    if limits.get("lease", cost_max) < cost_max:
+        raise BadParameter(f"lease is {terms.lease:g}, less than the dearest arm may cost; raise it, or leave it out")
+    if "lease" in limits and len(limits) > 1:
+        raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
 
 

@@ -124,6 +124,7 @@ class CampaignMoney(BaseModel):
     budget: float
     spent: float
     held: float
+    leased: float
     left: float
     overrun: float
 

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Transaction
+from budgetbandits.service.stores.base import (
+    About,
+    ArmRow,
+    Campaign,
+    Decision,
+    Event,
+    Key,
+    Lease,
+    LeaseEvent,
+    Transaction,
+    Unforeseen,
+)
 
 
 class ArmsNeeded(Exception):
@@ -18,10 +29,6 @@ class ArmsNeeded(Exception):
     def __init__(self, campaign: str, since: int) -> None:
         super().__init__(campaign, since)
         self.campaign, self.since = campaign, since
-
-
-class Unforeseen(Exception):
-    """This work is not for a transaction over rows that were read beforehand."""
 
 
 class Foreseen(Transaction):
@@ -141,6 +148,27 @@ class Foreseen(Transaction):
         self._no()
 
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        self._no()
+
+    def lease(self, id: str) -> Lease | None:
+        self._no()
+
+    def leases(self, campaign: str) -> list[Lease]:
+        self._no()
+
+    def add_lease(self, lease: Lease) -> None:
+        self._no()
+
+    def save_lease(self, lease: Lease) -> None:
+        self._no()
+
+    def drop_lease(self, id: str) -> None:
+        self._no()
+
+    def due_leases(self, now: float) -> list[tuple[str, str]]:
+        self._no()
+
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
         self._no()
 
     def add_key(self, key: Key) -> None:

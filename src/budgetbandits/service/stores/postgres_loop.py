@@ -17,8 +17,8 @@ from psycopg.errors import IdleInTransactionSessionTimeout
 from pydantic_core import to_json
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction
-from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen, Unforeseen
+from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction, Unforeseen
+from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.group_commit import GROUP, Answers, give, one_line
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
@@ -38,7 +38,7 @@ CONNECTIONS = 4
 
 _NAMED = "(SELECT id FROM campaign WHERE name = $1)"
 _LISTED = "ANY (ARRAY(SELECT json_array_elements_text({})))"
-_MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, status = $7"
+_MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, leased = $7, status = $8"
 
 STATEMENTS = {
     "begin": "BEGIN",
@@ -50,8 +50,8 @@ STATEMENTS = {
     "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
     "decisions": f"SELECT {DECISION} FROM decision WHERE id = {_LISTED.format('$1')}",
     "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
-    "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $8",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $8, version = $9 WHERE id = $10",
+    "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $9",
+    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $9, version = $10 WHERE id = $11",
     "save arm": "UPDATE arm SET cost_cap = $1, learned = $2, version = $3, active = $4 "
     "WHERE campaign = $5 AND number = $6",
     "add decisions": f"INSERT INTO decision ({DECISION}) SELECT {DECISION} "
@@ -249,7 +249,7 @@ def _changes(tx: Foreseen) -> list[Call]:
     if tx.new_events:
         events = [
             {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,
-             "amount": e.amount, "reward": e.reward}
+             "amount": e.amount, "reward": e.reward, "lease": e.lease, "turn": e.turn}
             for e in tx.new_events
         ]  # fmt: skip
         changes.append(("add events", (_json(events),)))
@@ -261,7 +261,7 @@ def _decision(d: Decision) -> dict[str, Any]:
     return {
         "id": d.id, "campaign": d.campaign, "arm": d.arm, "hold": h.amount, "state": h.state, "charged": h.charged,
         "overrun": h.overrun, "reported": h.reported, "cost": d.cost, "reward": d.reward, "key": d.key,
-        "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at,
+        "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at, "lease": d.lease,
     }  # fmt: skip
 
 

@@ -13,26 +13,37 @@ from typing import Any, Literal
 from pydantic_core import to_json
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent, Transaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
 COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
 """The type of a key that counts by itself."""
 
-CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
-_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
+CAMPAIGN = (
+    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
+)
+_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
 ARM = "campaign, number, name, cost_cap, learned, version, active"
 DECISION = (
-    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
+    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
+    "lease"
 )
+LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
 _KEY = "prefix, digest, scopes, created_at, campaign"
-EVENT = "campaign, kind, at, decision, arm, amount, reward"
+EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn"
+LEASE_EVENTS = (
+    "SELECT "
+    + ", ".join(f"event.{name}" for name in EVENT.split(", "))
+    + ", decision.cost, decision.reward FROM event "
+    "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
+)
 
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
@@ -40,7 +51,7 @@ _SAVE_ARM = (
     f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
     "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, active = excluded.active"
 )
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
@@ -104,7 +115,7 @@ class SqlTransaction(Transaction):
 
     def add_campaign(self, campaign: Campaign) -> None:
         self._change(
-            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 campaign.id, campaign.name, campaign.policy, campaign.account.status, *money_of(campaign.account),
                 json_text(campaign.settings), json_text(campaign.learned), campaign.version,
@@ -149,7 +160,7 @@ class SqlTransaction(Transaction):
             _ADD_DECISION,
             (
                 d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
-                d.key, d.payload, d.created_at, d.expires_at,
+                d.key, d.payload, d.created_at, d.expires_at, d.lease,
             ),
         )  # fmt: skip
 
@@ -186,7 +197,36 @@ class SqlTransaction(Transaction):
 
     def add_event(self, event: Event) -> None:
         e = event
-        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward))
+        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
+
+    def lease(self, id: str) -> Lease | None:
+        row = self._do(f"SELECT {LEASE} FROM lease WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        return None if row is None else lease_of(row)
+
+    def leases(self, campaign: str) -> list[Lease]:
+        rows = self._do(f"SELECT {LEASE} FROM lease WHERE campaign = ? ORDER BY id{self.LOCK}", (campaign,))
+        return [lease_of(row) for row in rows]
+
+    def add_lease(self, lease: Lease) -> None:
+        values = (lease.id, lease.campaign, *lease_values(lease))
+        self._change(f"INSERT INTO lease ({LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def save_lease(self, lease: Lease) -> None:
+        self._change(
+            "UPDATE lease SET amount = ?, spent = ?, held = ?, expires_at = ?, turn = ?, merged = ?, tag = ? "
+            "WHERE id = ?",
+            (*lease_values(lease), lease.id),
+        )
+
+    def drop_lease(self, id: str) -> None:
+        self._change("DELETE FROM lease WHERE id = ?", (id,))
+
+    def due_leases(self, now: float) -> list[tuple[str, str]]:
+        rows = self._do("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
+        return [(campaign, id) for campaign, id in rows]
+
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
+        return [lease_event_of(row) for row in self._do(LEASE_EVENTS.format("?", "?"), (lease, after))]
 
     def add_key(self, key: Key) -> None:
         self._change(
@@ -221,7 +261,21 @@ def json_text(values: dict[str, Any]) -> str:
 
 
 def money_of(a: Account) -> tuple[Any, ...]:
-    return a.budget, a.spent, a.held, a.overrun, a.day, a.today
+    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
+
+
+def lease_values(lease: Lease) -> tuple[Any, ...]:
+    a = lease.account
+    return a.budget, a.spent, a.held, lease.expires_at, lease.turn, lease.merged, lease.tag
+
+
+def lease_of(row: Sequence[Any]) -> Lease:
+    id, campaign, amount, spent, held, expires_at, turn, merged, tag = row
+    return Lease(id, campaign, Account(amount, spent, held), expires_at, turn, merged, tag)
+
+
+def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
+    return LeaseEvent(Event(*row[:-2]), *row[-2:])
 
 
 def _key(row: Sequence[Any]) -> Key:
@@ -230,9 +284,9 @@ def _key(row: Sequence[Any]) -> Key:
 
 
 def campaign_of(row: Sequence[Any]) -> Campaign:
-    id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at = row
-    account = Account(budget, spent, held, overrun, status, day, today)
-    return Campaign(id, name, policy, account, created_at, _settings(settings), json.loads(learned), version)
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    return Campaign(id, name, policy, account, at, _settings(settings), json.loads(learned), version)
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
@@ -247,6 +301,6 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def decision_of(row: Sequence[Any]) -> Decision:
-    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, created, expires = row
-    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(created))
-    return Decision(id, campaign, arm, hold, key, payload, created, expires, cost, reward)
+    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease = row
+    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(made) if lease is None else NO_DAY)
+    return Decision(id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease)
