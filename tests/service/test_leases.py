@@ -10,6 +10,7 @@ from budgetbandits import POLICIES
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused, StoreError
 from budgetbandits.service import lease_ledger
 from budgetbandits.service.audit import verify
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.base import all_events
@@ -124,6 +125,18 @@ def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, t
     two[0].decide("ads", "and the first")
     held = two[0]._leases._held[store.read(lambda tx: tx.campaign_named("ads")).id]
     assert held.learner.state.pulls.sum() == 20
+    assert verify(store, "ads") == []
+
+
+def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(store, clock):
+    engine = Engine(store, clock)
+    engine.create("ads", "epsilon-first:epsilon=0.9", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
+    for number in range(3):
+        engine.decide("ads", f"{number}")
+    assert store.read(lambda tx: tx.campaign_named("ads")).learned["single"]["turn"] == 0
+    clock.now += 6.0
+    engine.decide("ads", "merges")
+    assert store.read(lambda tx: tx.campaign_named("ads")).learned["single"]["turn"] == 3
     assert verify(store, "ads") == []
 
 
@@ -274,6 +287,41 @@ def test_a_server_whose_commit_fails_goes_on_from_what_was_committed(store, two,
     for number in range(3):
         answer = two[0].decide("ads", f"lost {number}")
         two[1 - number % 2].feedback(answer.decision, reward=1.0, cost=0.5)
+    assert verify(store, "ads") == []
+
+
+def test_what_was_undone_never_passes_for_what_another_server_was_told(store, two):
+    """Both are one event after the same beginning; only the digest tells them apart."""
+    answers = [two[0].decide("ads", f"{number}") for number in range(2)]
+    store.breaks = "before"
+    with pytest.raises(StoreError):
+        two[0].feedback(answers[0].decision, reward=1.0, cost=0.5)
+    store.breaks = None
+    two[1].feedback(answers[1].decision, reward=0.0, cost=0.01)
+    two[0].decide("ads", "after")
+    learner = two[0]._leases._held[answers[0].campaign].learner
+    [told] = [row for row in store.decisions.values() if row.reward is not None]
+    assert learner.state.pulls.sum() == 1
+    assert (told.id, learner.state.successes[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
+    assert verify(store, "ads") == []
+
+
+def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
+    """A choice of this policy changes whose turn it is."""
+    engine = Engine(store)
+    engine.create("ads", "epsilon-first:epsilon=0.5", 100.0, ARMS, lease=5.0, lease_seconds=1e6)
+    engine.decide("ads", "one")
+    choose = CampaignLearner.next_choice
+
+    def fails(self, fitting):
+        choose(self, fitting)
+        raise RuntimeError("on purpose")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(CampaignLearner, "next_choice", fails)
+        with pytest.raises(RuntimeError):
+            engine.decide("ads", "two")
+    engine.decide("ads", "three")
     assert verify(store, "ads") == []
 
 

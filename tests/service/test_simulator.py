@@ -181,6 +181,14 @@ class World:
         """The commit fails, or the answer is lost on the way: the retry finds out which."""
         key = f"key {len(self.keys)}"
         self.store.breaks = self.random.choice(["before", "after"])
+        if self.open and self.random.random() < 0.5:
+            answer = self.random.choice(self.open)
+            try:
+                with pytest.raises(BudgetBanditsError):
+                    engine.feedback(answer.decision, reward=1.0, cost=answer.hold / 4)
+            finally:
+                self.store.breaks = None
+            return
         try:
             with pytest.raises((StoreError, HoldRefused)):
                 engine.decide(self.campaign, key)

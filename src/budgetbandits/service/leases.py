@@ -71,6 +71,8 @@ class Leases:
 
     def of_decision(self, tx: Transaction, row: Campaign, made: Decision) -> Purse:
         """The purse that a decision's hold is in."""
+        if "lease" in row.settings:
+            self._leasing[row.id] = self._leasing[row.name] = row
         lease = None if made.lease is None else tx.lease(made.lease)
         if lease is not None:
             return LeasePurse(tx, row, lease, self._own(lease))

@@ -43,12 +43,12 @@ class Foreseen(Transaction):
 
     def __init__(self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About]) -> None:
         self.campaign_row = campaign
+        self.id = None if campaign is None else campaign.id
         self._asked = {about.campaign for about in abouts}
         self._by_id: dict[str, Decision] = {}
-        self._by_key: dict[str, Decision] = {}
+        self._by_key: dict[tuple[str, str], Decision] = {}
         for made in decisions:
-            if campaign is not None and made.campaign == campaign.id:
-                self._by_key[made.key] = made
+            self._by_key[made.campaign, made.key] = made
             self._by_id[made.id] = made
         self._keys = {key for about in abouts for key in about.keys}
         self._ids = {id for about in abouts for id in about.decisions}
@@ -80,16 +80,17 @@ class Foreseen(Transaction):
         self.campaign_row, self.money, self.learned = campaign, True, True
 
     def save_money(self, campaign: Campaign) -> None:
-        row = self._check(campaign.id)
+        row = self.campaign_row
+        if row is None:
+            raise Unforeseen
+        self._check(campaign.id)
         self.campaign_row, self.money = row.with_money(campaign.account), True
 
-    def _check(self, campaign: str) -> Campaign:
-        """The campaign that this is about; writing begins."""
-        row = self.campaign_row
-        if row is None or row.id != campaign:
+    def _check(self, campaign: str) -> None:
+        """That this is the campaign it is about; writing begins."""
+        if self.id != campaign:
             raise Unforeseen
         self.wrote += 1
-        return row
 
     def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
         if self.campaign_row is None or self.campaign_row.id != campaign:
@@ -110,19 +111,18 @@ class Foreseen(Transaction):
         return self._by_id.get(id)
 
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
-        row = self.campaign_row
-        if row is None or row.id != campaign or key not in self._keys:
+        if self.id != campaign or key not in self._keys:
             raise Unforeseen
-        return self._by_key.get(key)
+        return self._by_key.get((campaign, key))
 
     def add_decision(self, decision: Decision) -> None:
         self._check(decision.campaign)
-        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.key] = decision
+        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def save_decision(self, decision: Decision) -> None:
         self._check(decision.campaign)
         (self.made if decision.id in self.made else self.told)[decision.id] = decision
-        self._by_id[decision.id] = self._by_key[decision.key] = decision
+        self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def add_event(self, event: Event) -> None:
         self._check(event.campaign)

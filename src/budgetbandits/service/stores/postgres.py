@@ -2,8 +2,9 @@
 
 A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
 whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
-about two campaigns, so servers never wait for each other in a circle. Events of a campaign are numbered under that
-lock, so their numbers are in the order of their commits.
+about two campaigns, and leases are locked after their campaign and in the order of their ids, so servers never wait for
+each other in a circle. Events of a campaign, or of a lease, are numbered under its lock, so their numbers are in the
+order of their commits.
 
 There are two ways to write: from an event loop in two round trips (`postgres_loop`), which is how decisions are made,
 and from threads statement by statement, for everybody else.
@@ -21,7 +22,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure, UniqueViolation
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
@@ -135,7 +136,7 @@ class PostgresStore(Store):
 
 class _Writer(GroupWriter):
     errors = psycopg.Error
-    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout)
+    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout, UniqueViolation)
 
     def __init__(self, url: str, number: int, waiting: Waiting) -> None:
         self._url = url
@@ -168,9 +169,12 @@ class _Writer(GroupWriter):
                 self._connection.rollback()
 
     def again(self, error: Exception) -> bool:
-        return isinstance(error, DeadlockDetected | SerializationFailure)
+        # under another lease, the same key was used: what became of it is seen when it is tried again
+        return isinstance(error, DeadlockDetected | SerializationFailure | UniqueViolation)
 
     def failure(self, error: Exception) -> StoreError:
+        if isinstance(error, UniqueViolation):
+            return StoreError(f"the store refused: {one_line(error)}; nothing was written")
         return cannot_write(error)
 
     def join(self, seconds: float | None = None) -> bool:

@@ -4,6 +4,8 @@
     write every row that has changed once, COMMIT
 
 Between them the work is done in memory (`Foreseen`), so the campaign is locked for little longer than the commit takes.
+If the campaign leases, leases are locked in its place (`ForeseenLeases`): this server's, and those of the decisions
+that are asked about, in the order of their ids.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import psycopg
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 from pydantic_core import to_json
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction, Unforeseen
+from budgetbandits.service.stores.base import About, ArmRow, Decision, LeaseEvent, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
-from budgetbandits.service.stores.group_commit import GROUP, Answers, give, one_line
+from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
+from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
 from budgetbandits.service.stores.sql import (
@@ -27,10 +30,15 @@ from budgetbandits.service.stores.sql import (
     CAMPAIGN,
     DECISION,
     EVENT,
+    LEASE,
+    LEASE_EVENTS,
     arm_of,
     campaign_of,
     decision_of,
     json_text,
+    lease_event_of,
+    lease_of,
+    lease_values,
     money_of,
 )
 
@@ -48,6 +56,11 @@ STATEMENTS = {
     "campaign named": f"SELECT {CAMPAIGN} FROM campaign WHERE name = $1 FOR UPDATE",
     "keys": f"SELECT {DECISION} FROM decision WHERE campaign = $1 AND key = {_LISTED.format('$2')}",
     "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
+    "leases": f"SELECT {LEASE} FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)) || "
+    f"ARRAY(SELECT lease FROM decision WHERE id = {_LISTED.format('$2')})) ORDER BY id FOR UPDATE",
+    "lease events": LEASE_EVENTS.format("$1", "$2"),
+    "save lease": "UPDATE lease SET amount = $1, spent = $2, held = $3, expires_at = $4, turn = $5, merged = $6, "
+    "tag = $7 WHERE id = $8",
     "decisions": f"SELECT {DECISION} FROM decision WHERE id = {_LISTED.format('$1')}",
     "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
     "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $9",
@@ -111,11 +124,16 @@ class LoopWriter:
             del self._busy[group]
             self._start()
 
-    async def _group(self, pieces: Sequence[Piece]) -> Answers:
-        connection = None
+    async def _group(self, pieces: Sequence[Piece], tries: int = TRIES) -> Answers:
+        connection, answers = None, None
         try:
             connection, tx = await self._begin([about for _, about, _ in pieces])
             answers = await _work(connection, tx, pieces)
+        except (UniqueViolation, DeadlockDetected) as error:
+            # under another lease, the same key was used: what became of it is seen when it is tried again
+            if tries == 1:
+                refused = StoreError(f"the store refused: {one_line(error)}; nothing was written")
+                return [(future, None, refused) for _, _, future in pieces]
         except (psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             failure = cannot_write(error)
             return [(future, None, failure) for _, _, future in pieces]
@@ -126,21 +144,23 @@ class LoopWriter:
             if connection is not None:
                 await self._give_back(connection)
         if answers is None:
-            return [answer for piece in pieces for answer in await self._group([piece])]
+            return [answer for piece in pieces for answer in await self._group([piece], tries - 1)]
         return answers
 
     async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
         connection, campaign = await self._connection(), abouts[0].campaign
         id = self._ids.get(campaign) or (campaign if len(campaign) == 32 else None)  # as ids are, and few names
+        # a campaign is asked about by its id if it is known to lease
+        lock = _locked_leases if all(about.lease is not None for about in abouts) else _locked
         try:
-            tx = await _locked(connection, id, abouts)
+            tx = await lock(connection, id, abouts)
         except psycopg.Error:
             if not connection.closed:
                 await self._give_back(connection)
                 raise
             connection = await self._connection()  # the other was lost while nobody looked, and nothing was written
             try:
-                tx = await _locked(connection, id, abouts)
+                tx = await lock(connection, id, abouts)
             except psycopg.Error:
                 await self._give_back(connection)
                 raise
@@ -188,13 +208,16 @@ async def _piece(
     while True:
         try:
             return work(tx), None
-        except ArmsNeeded as asked:
+        except (ArmsNeeded, EventsNeeded) as asked:
             needed = asked
         except BaseException as error:
             return None, error
         if tx.wrote != before:
             return None, Unforeseen()
-        tx.arms_read[needed.since] = await _arms(connection, needed)
+        if isinstance(needed, ArmsNeeded):
+            tx.arms_read[needed.since] = await _arms(connection, needed)
+        elif isinstance(tx, ForeseenLeases):
+            tx.events_read[needed.lease, needed.after] = await _events(connection, needed)
 
 
 async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
@@ -210,6 +233,27 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     _, campaigns, *decisions = await connection.run(calls)
     row = campaign_of(campaigns[0]) if campaigns else None
     return Foreseen(row, [decision_of(each) for rows in decisions for each in rows], abouts)
+
+
+async def _locked_leases(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> ForeseenLeases:
+    """Lock leases, then read decisions, so that these are as whoever had a lease before has left them."""
+    assert id is not None
+    keys = [key for about in abouts for key in about.keys]
+    ids = [id for about in abouts for id in about.decisions]
+    own = sorted({about.lease for about in abouts if about.lease})
+    calls: list[Call] = [("begin", ()), ("leases", (_json(own), _json(ids)))]
+    if keys:
+        calls.append(("keys", (id, _json(keys))))
+    if ids:
+        calls.append(("decisions", (_json(ids),)))
+    _, leases, *decisions = await connection.run(calls)
+    made = [decision_of(each) for rows in decisions for each in rows]
+    return ForeseenLeases(id, [lease_of(row) for row in leases], made, abouts)
+
+
+async def _events(connection: Pipeline, needed: EventsNeeded) -> list[LeaseEvent]:
+    [rows] = await connection.run([("lease events", (needed.lease, needed.after))])
+    return [lease_event_of(row) for row in rows]
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
@@ -236,12 +280,16 @@ def _changes(tx: Foreseen) -> list[Call]:
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
+    if isinstance(tx, ForeseenLeases):
+        changes += [("save lease", (*lease_values(lease), lease.id)) for lease in tx.changed_leases.values()]
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():
         values = (a.cost_cap, json_text(a.learned), a.version, a.active, a.campaign, a.number)
         changes.append(("save arm", values))
     if tx.made:
-        changes.append(("add decisions", (_json([_decision(each) for each in tx.made.values()]),)))
+        # in the order of their keys: servers that add the same keys under different leases cannot wait in a circle
+        made = sorted(tx.made.values(), key=lambda each: each.key)
+        changes.append(("add decisions", (_json([_decision(each) for each in made]),)))
     for d in tx.told.values():
         h = d.hold
         values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
