@@ -6,6 +6,12 @@
 One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
 server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
+
+On PostgreSQL, one campaign is also served by two servers, with and without leases. Where two servers, the clients and
+the database share two cores that shows little; a database whose commits take as long as over a network shows more:
+
+    export PGOPTIONS="-c commit_delay=5000 -c commit_siblings=0"
+    bash tests/service/with_postgres.sh python benchmarks/service.py
 """
 
 from __future__ import annotations
@@ -80,8 +86,12 @@ async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
     await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
 
 
-async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float) -> Load:
-    connections = [Connection(*await asyncio.open_connection("127.0.0.1", PORT), key) for _ in range(clients)]
+async def drive(
+    job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float, ports: Sequence[int] = (PORT,)
+) -> Load:
+    """So many clients on each port."""
+    opened = [await asyncio.open_connection("127.0.0.1", port) for port in ports for _ in range(clients)]
+    connections = [Connection(*each, key) for each in opened]
     run, end, rounds = os.urandom(4).hex(), time.perf_counter() + seconds, 0
 
     async def one(client: Connection, number: int) -> None:
@@ -102,10 +112,10 @@ async def drive(job: Job, key: str, campaigns: Sequence[str], clients: int, seco
 
 
 @contextlib.contextmanager
-def server(store: str) -> Iterator[str]:
-    """A server of its own on an empty store; gives the admin key."""
+def server(store: str, port: int = PORT) -> Iterator[str]:
+    """A server of its own; the first on an empty store gives the admin key."""
     start = "from budgetbandits.__main__ import main; main()"
-    command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(PORT)]
+    command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(port)]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
@@ -114,20 +124,20 @@ def server(store: str) -> Iterator[str]:
     ):
         assert process.stdout is not None
         try:
-            next(line for line in process.stdout if "admin key" in line)
-            key = Path(folder, "key").read_text().strip()
+            next(line for line in process.stdout if "Serving" in line)
+            file = Path(folder, "key")
             for _ in range(100):
                 with contextlib.suppress(OSError):
-                    urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz")
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz")
                     break
                 time.sleep(0.1)
-            yield key
+            yield file.read_text().strip() if file.exists() else ""
         finally:
             process.terminate()
 
 
-def create(key: str, name: str, arms: int, budget: float = 1e9) -> str:
-    body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}}
+def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: float) -> str:
+    body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}, **terms}
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/v1/campaigns",
         json.dumps(body).encode(),
@@ -148,6 +158,9 @@ def main() -> None:
         for kind, store in stores.items():
             with server(store) as key:
                 measure(kind, key, given.seconds)
+                if kind == "PostgreSQL":
+                    with server(store, PORT + 1):
+                        measure_two(key, given.seconds)
 
 
 def measure(kind: str, key: str, seconds: float) -> None:
@@ -165,6 +178,20 @@ def measure(kind: str, key: str, seconds: float) -> None:
     for what, campaigns in kinds.items():
         load = asyncio.run(drive(pair, key, campaigns, 8, seconds))
         print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+
+
+def measure_two(key: str, seconds: float) -> None:
+    """One campaign, on one server and on two with as many clients each."""
+    print(f"{'':12} clients   one server   two servers   ratio   p99 ms   (pairs/s on one campaign)", flush=True)
+    for what, terms in {"no leases": {}, "leases": {"lease": 1e5}}.items():
+        for clients in (8, 32):
+            one = [create(key, f"{what}, {clients}", 10, **terms)]
+            ports = [PORT, PORT + 1]
+            asyncio.run(drive(pair, key, one, clients, 1.0, ports))
+            alone = asyncio.run(drive(pair, key, one, clients, seconds, ports[:1]))
+            both = asyncio.run(drive(pair, key, one, clients, seconds, ports))
+            rates = f"{alone.rate:12.0f} {both.rate:13.0f} {both.rate / alone.rate:7.2f} {both.p99:8.2f}"
+            print(f"{what:12} {clients:7} {rates}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ It owns the clock, the order of delivery, duplicates, lost answers, failing comm
 same store that has its own idea of what the policy knows. A failure names its seed; the same seed fails again.
 """
 
+import asyncio
 import random
 from collections import Counter
 
@@ -128,7 +129,7 @@ class World:
         parts = [{"cost": cost}, {"reward": float(self.random.random() < 0.4)}]
         for part in self.random.choice([parts, parts[::-1], [parts[0] | parts[1]], parts[:1]]):
             try:
-                engine.feedback(answer.decision, **part)
+                engine.feedback(answer.decision, **part, campaign=self.random.choice([None, *self.names]))
             except (Conflict, AlreadyResolved):
                 self.happened["told before"] += 1
             self.told.append((answer.decision, part))
@@ -150,7 +151,7 @@ class World:
         if self.open:
             answer = self.random.choice(self.open)
             try:
-                engine.void(answer.decision)
+                engine.void(answer.decision, self.random.choice([None, *self.names]))
             except (AlreadyResolved, Conflict):
                 self.happened["void too late"] += 1
 
@@ -234,3 +235,26 @@ def test_the_same_on_a_real_store(name, tmp_path, monkeypatch):
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             play(store, seed, 150)
+
+
+class InLoop:
+    """A store that is written to from an event loop, as a server does it."""
+
+    def __init__(self, store):
+        self.store, self.loop, self.read = store, asyncio.new_event_loop(), store.read
+
+    def write(self, work, about):
+        return self.loop.run_until_complete(self.store.perform(work, about))
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "break", World.decide)
+    happened = Counter()
+    for seed in (11, 19, 35):  # campaigns that lease, with money for it
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            looped = InLoop(store)
+            happened += play(looped, seed, 150)
+        looped.loop.close()
+    assert happened["leased"] > happened["two leases"] > 50
