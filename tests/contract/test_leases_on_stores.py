@@ -3,6 +3,8 @@
 import asyncio
 import random
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +12,8 @@ from budgetbandits.errors import BudgetBanditsError, HoldRefused
 from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import all_decisions, all_events
+from budgetbandits.service.ledger import Account, to_units
+from budgetbandits.service.stores.base import About, Lease, all_decisions, all_events
 from stores import STORES
 
 ARMS = {"a": 1.0, "b": 0.5}
@@ -198,3 +200,27 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
         asyncio.run(all_of_it())
         assert not [error for error in seen if isinstance(error, DeadlockDetected)]
         assert verify(one, "ads") == []
+
+
+def test_a_group_on_postgres_does_not_wait_for_a_lease_with_another_one_locked(postgres):
+    """Whoever has the first and wants the second would wait for the group, and the group for it."""
+    with postgres() as store:
+        import psycopg
+
+        campaign = Engine(store).create("ads", "bts", 100.0, ARMS, lease=5.0)
+        rows = [Lease(id, campaign, Account(10), 1e12) for id in ("l1", "l2")]
+        store.write(lambda tx: [tx.add_lease(row) for row in rows])
+        gate, begun = threading.Event(), threading.Event()
+        first = store.submit(lambda _: begun.set() or gate.wait(30.0), About(campaign))
+        begun.wait(30.0)
+        one = store.submit(lambda tx: tx.save_lease(replace(tx.lease("l2"), turn=7)), About(campaign))
+        both = store.submit(lambda tx: [lease.turn for lease in tx.leases(campaign)], About(campaign))
+        with psycopg.connect(postgres.keywords["url"]) as keeper:
+            keeper.execute("SELECT 1 FROM lease WHERE id = 'l1' FOR UPDATE")
+            gate.set()
+            first.result(30.0)
+            while store.read(lambda tx: tx.lease("l2")).turn != 7:  # written, though the group waits for the first
+                assert not one.done()
+                time.sleep(0.01)
+            keeper.execute("UPDATE lease SET turn = turn + 1")
+        assert both.result(30.0) == [1, 8]

@@ -73,7 +73,11 @@ class Leases:
         """The purse that a decision's hold is in."""
         if "lease" in row.settings:
             self._leasing[row.id] = self._leasing[row.name] = row
-        lease = None if made.lease is None else tx.lease(made.lease)
+        lease = None
+        if made.lease is not None and tx.leases_alone:
+            lease = tx.lease(made.lease)
+        elif made.lease is not None:  # all at once, and so in order: the next decision may be of another lease
+            lease = next((lease for lease in tx.leases(row.id) if lease.id == made.lease), None)
         if lease is not None:
             return LeasePurse(tx, row, lease, self._own(lease))
         if tx.leases_alone:
@@ -101,21 +105,27 @@ class Leases:
 
     def for_deciding(self, tx: Transaction, row: Campaign, count: int) -> Purse:
         """The purse that so many new decisions are paid from: a lease if there can be one, or else the campaign."""
-        wanted = row.settings.get("lease")
-        if wanted is None or row.account.status != "active":
+        if "lease" not in row.settings or row.account.status != "active":
             return CampaignPurse(tx, self.learners, row)
         self._leasing[row.id] = self._leasing[row.name] = row
         needed = count * self.learners.of(tx, row).most
-        if needed <= wanted:
-            held = self._held.get(row.id)
-            lease = None if held is None else tx.lease(held.lease)
-            purse = self._ready(tx, row, lease, count)
-            if purse is not None:
-                return purse
-            row, lease = self._renewed(tx, row, lease)
-            if lease is not None and lease.account.left >= needed:
-                return LeasePurse(tx, row, lease, self._own(lease))
-        return CampaignPurse(tx, self.learners, self._with_enough(tx, row, needed))
+        # all may have to be ended: then all are read before one of them is
+        others = tx.leases(row.id) if row.account.leased and row.account.left < needed else []
+        held = self._held.get(row.id)
+        lease = None if held is None else tx.lease(held.lease)
+        purse = self._ready(tx, row, lease, count)
+        if purse is not None:
+            return purse
+        free = row.account.left + (0 if lease is None else lease.account.left)
+        amount = lease_ledger.size(free, row.settings["lease"])
+        if amount >= needed:
+            row, lease = self._renewed(tx, row, lease, amount)
+            return LeasePurse(tx, row, lease, self._own(lease))
+        # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
+        # could be paid even so, this is refused, and then nothing should have been written
+        if row.account.left + sum(each.account.left for each in others) >= self.learners.of(tx, row).least:
+            row = self._end_all(tx, row, others)
+        return CampaignPurse(tx, self.learners, row)
 
     def _own(self, lease: Lease) -> Held | None:
         held = self._held.get(lease.campaign)
@@ -134,13 +144,9 @@ class Leases:
 
     # --- taken, merged, ended: the campaign is locked ------------------------------------------------------------
 
-    def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None) -> tuple[Campaign, Lease | None]:
-        """The lease merged and filled up, or a new one; None if too little is left for one."""
-        left = row.account.left + (0 if lease is None else lease.account.left)
-        free = lease_ledger.size(left, row.settings["lease"])
+    def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None, free: int) -> tuple[Campaign, Lease]:
+        """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = self._clock()
-        if free < self.learners.of(tx, row).most:
-            return (row if lease is None else self._end(tx, row, lease, now)), None
         if lease is None:
             account, lent = lease_ledger.lend(row.account, free)
             row = row.with_money(account)
@@ -152,22 +158,10 @@ class Leases:
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
         lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged=lease.turn + 1)
-        event = Event(row.id, kind, now, amount=lease.account.budget)
-        lease = add_lease_event(tx, lease, event, new)
+        lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
         learner = self.learners.of(tx, row).copy(lease.tag)
         self._held[row.id] = Held(lease.id, learner, lease.turn)
         return row, lease
-
-    def _with_enough(self, tx: Transaction, row: Campaign, needed: int) -> Campaign:
-        """All leases ended, if that frees what is needed and is not there; to choose from the rest would choose the
-        cheap arms."""
-        if not row.account.leased or row.account.left >= needed:
-            return row
-        leases = tx.leases(row.id)
-        free = row.account.left + sum(lease.account.left for lease in leases)
-        if free < self.learners.of(tx, row).least:  # refused anyhow, and then nothing should have been written
-            return row
-        return self._end_all(tx, row, leases)
 
     def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
         """The campaign when all its leases have ended."""

@@ -22,7 +22,13 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure, UniqueViolation
+from psycopg.errors import (
+    DeadlockDetected,
+    IdleInTransactionSessionTimeout,
+    LockNotAvailable,
+    SerializationFailure,
+    UniqueViolation,
+)
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
@@ -34,6 +40,7 @@ from budgetbandits.service.stores.postgres_session import (
     READING,
     WRITING,
     OutcomeUnknown,
+    OutOfOrder,
     arguments,
     cannot_write,
     check_encoding,
@@ -170,7 +177,7 @@ class _Writer(GroupWriter):
 
     def again(self, error: Exception) -> bool:
         # under another lease, the same key was used: what became of it is seen when it is tried again
-        return isinstance(error, DeadlockDetected | SerializationFailure | UniqueViolation)
+        return isinstance(error, DeadlockDetected | SerializationFailure | UniqueViolation | OutOfOrder)
 
     def failure(self, error: Exception) -> StoreError:
         if isinstance(error, UniqueViolation):
@@ -202,6 +209,18 @@ class _Writing(WritingTransaction, _Transaction):
     def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
         WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)
+        self._cache = cache
+
+    def _lock_leases(self, statement: str, value: str) -> Any:
+        """The first are waited for, in the order of their ids. Whoever waited for more with these locked could wait in
+        a circle; so the pieces of this group are run again, each by itself: a piece reads one lease, or all at once."""
+        if not self._cache.leases_read:
+            self._cache.leases_read = True
+            return super()._lock_leases(statement, value)
+        try:
+            return self._do(f"{statement}{self.LOCK} NOWAIT", (value,))
+        except LockNotAvailable as error:
+            raise OutOfOrder(str(error)) from None
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:

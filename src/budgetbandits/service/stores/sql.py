@@ -200,12 +200,15 @@ class SqlTransaction(Transaction):
         self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
 
     def lease(self, id: str) -> Lease | None:
-        row = self._do(f"SELECT {LEASE} FROM lease WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        row = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE id = ?", id).fetchone()
         return None if row is None else lease_of(row)
 
     def leases(self, campaign: str) -> list[Lease]:
-        rows = self._do(f"SELECT {LEASE} FROM lease WHERE campaign = ? ORDER BY id{self.LOCK}", (campaign,))
+        rows = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE campaign = ? ORDER BY id", campaign)
         return [lease_of(row) for row in rows]
+
+    def _lock_leases(self, statement: str, value: str) -> Any:
+        return self._do(statement + self.LOCK, (value,))
 
     def add_lease(self, lease: Lease) -> None:
         values = (lease.id, lease.campaign, *lease_values(lease))
