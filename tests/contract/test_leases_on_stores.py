@@ -167,6 +167,34 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
         assert verify(one, "ads") == []
 
 
+def test_a_postgres_campaign_without_a_lease_is_served_by_the_event_loop_too(postgres, trips, monkeypatch):
+    """Paused, or near the end of its money: only the first request after the lease has ended needs a thread."""
+    with postgres() as store:
+        engine, threads, submit = Engine(store), [], store.submit
+        engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=600.0)
+        monkeypatch.setattr(store, "submit", lambda *task: threads.append(task) or submit(*task))
+
+        async def play():
+            made = [await decided(store, engine, f"{number}") for number in range(2)]
+            await asyncio.to_thread(engine.set_status, "ads", "paused")
+            for number in range(4):
+                if number == 1:
+                    threads.clear()
+                    trips.clear()
+                with pytest.raises(HoldRefused, match="paused"):
+                    await store.perform(*engine.deciding("ads", f"refused {number}"))
+            assert trips[0] == ["begin", "campaign", "all leases", "keys"]
+            await asyncio.gather(
+                store.perform(*engine.telling(Outcome(made[0].decision, 1.0, 0.25), "ads")),
+                *(store.perform(*engine.deciding("ads", f"{number}")) for number in range(2)),
+            )
+            assert threads == []
+
+        asyncio.run(play())
+        assert engine.account("ads").spent == 250_000
+        assert verify(store, "ads") == []
+
+
 def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, monkeypatch):
     """Leases are merged and ended all the time, by both."""
     from psycopg.errors import DeadlockDetected

@@ -100,6 +100,8 @@ class Leases:
         lease = None if held is None else tx.lease(held.lease)
         purse = self._ready(tx, row, lease, count)
         if purse is None:
+            if lease is None and self._held.get(row.id) is held:
+                self._held.pop(row.id, None)  # it has ended: from now on the campaign is asked at once
             raise Unforeseen
         return purse
 
@@ -150,7 +152,6 @@ class Leases:
         if lease is None:
             account, lent = lease_ledger.lend(row.account, free)
             row = row.with_money(account)
-            tx.save_money(row)
             lease, kind, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), "leased", True
         else:
             account, lent = lease_ledger.merge(row.account, lease.account)
@@ -159,6 +160,8 @@ class Leases:
             lease, kind, new = replace(lease, account=lent), "merged", False
         lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged=lease.turn + 1)
         lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
+        if new:
+            tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.tag)
         self._held[row.id] = Held(lease.id, learner, lease.turn)
         return row, lease

@@ -38,11 +38,20 @@ class Foreseen(Transaction):
     arms_read      for each version the arms above it, as they were before the group
     made, told     decisions to add; decisions to change
     changed_arms   by number
+    changed_leases by id
     money, learned whether the campaign's money, or what it has learnt, has changed
     """
 
-    def __init__(self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About]) -> None:
+    def __init__(
+        self,
+        campaign: Campaign | None,
+        decisions: Iterable[Decision],
+        abouts: Sequence[About],
+        leases: Iterable[Lease] | None = None,
+    ) -> None:
         self.campaign_row = campaign
+        self._leases = None if leases is None else {lease.id: lease for lease in leases}
+        self.changed_leases: dict[str, Lease] = {}
         self.id = None if campaign is None else campaign.id
         self._asked = {about.campaign for about in abouts}
         self._by_id: dict[str, Decision] = {}
@@ -128,6 +137,22 @@ class Foreseen(Transaction):
         self._check(event.campaign)
         self.new_events.append(event)
 
+    def lease(self, id: str) -> Lease | None:
+        if self._leases is None:
+            raise Unforeseen
+        return self._leases.get(id)
+
+    def leases(self, campaign: str) -> list[Lease]:
+        if self._leases is None or self.id != campaign:
+            raise Unforeseen
+        return [self._leases[id] for id in sorted(self._leases)]
+
+    def save_lease(self, lease: Lease) -> None:
+        if self._leases is None:
+            raise Unforeseen
+        self._check(lease.campaign)
+        self._leases[lease.id] = self.changed_leases[lease.id] = lease
+
     def beat(self, now: float) -> None:
         self.wrote += 1
         self.beats.append(now)
@@ -150,16 +175,7 @@ class Foreseen(Transaction):
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
         self._no()
 
-    def lease(self, id: str) -> Lease | None:
-        self._no()
-
-    def leases(self, campaign: str) -> list[Lease]:
-        self._no()
-
     def add_lease(self, lease: Lease) -> None:
-        self._no()
-
-    def save_lease(self, lease: Lease) -> None:
         self._no()
 
     def drop_lease(self, id: str) -> None:

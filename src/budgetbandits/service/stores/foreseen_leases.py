@@ -18,10 +18,9 @@ class EventsNeeded(Exception):
 
 
 class ForeseenLeases(Foreseen):
-    """What a group does under leases. A lease that has not been read has ended, or is for another transaction.
+    """What a group does under leases.
 
-    events_read     for each lease and turn the events after it, as they were before the group
-    changed_leases  by id
+    events_read  for each lease and turn the events after it, as they were before the group
     """
 
     leases_alone = True
@@ -29,10 +28,9 @@ class ForeseenLeases(Foreseen):
     def __init__(
         self, campaign: str, leases: Iterable[Lease], decisions: Iterable[Decision], abouts: Sequence[About]
     ) -> None:  # fmt: skip
-        super().__init__(None, decisions, abouts)
+        super().__init__(None, decisions, abouts, leases)
         self.id = campaign
-        self._leases = {lease.id: lease for lease in leases}
-        self.changed_leases: dict[str, Lease] = {}
+        self._asked_leases = {about.lease for about in abouts} | {made.lease for made in self._by_id.values()}
         self.events_read: dict[tuple[str, int], list[LeaseEvent]] = {}
 
     def campaign(self, id: str) -> NoReturn:
@@ -44,12 +42,13 @@ class ForeseenLeases(Foreseen):
     def save_campaign(self, campaign: Campaign) -> NoReturn:
         self._no()
 
-    def lease(self, id: str) -> Lease | None:
-        return self._leases.get(id)
+    def leases(self, campaign: str) -> NoReturn:
+        self._no()
 
-    def save_lease(self, lease: Lease) -> None:
-        self._check(lease.campaign)
-        self._leases[lease.id] = self.changed_leases[lease.id] = lease
+    def lease(self, id: str) -> Lease | None:
+        if id not in self._asked_leases:
+            self._no()
+        return super().lease(id)
 
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
         if (lease, after) not in self.events_read:

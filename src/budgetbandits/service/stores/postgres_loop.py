@@ -5,7 +5,8 @@
 
 Between them the work is done in memory (`Foreseen`), so the campaign is locked for little longer than the commit takes.
 If the campaign leases, leases are locked in its place (`ForeseenLeases`): this server's, and those of the decisions
-that are asked about, in the order of their ids.
+that are asked about, in the order of their ids. If this server has no lease to decide under, all of them are, after the
+campaign.
 """
 
 from __future__ import annotations
@@ -16,29 +17,24 @@ from typing import Any
 
 import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
-from pydantic_core import to_json
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, LeaseEvent, T, Transaction, Unforeseen
+from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
+from budgetbandits.service.stores.lease_sql import EVENT, LEASE, LEASE_EVENTS, lease_of, lease_values
+from budgetbandits.service.stores.postgres_leases import as_json, lease_events, locked_leases, needs_no_campaign
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
 from budgetbandits.service.stores.sql import (
     ARM,
     CAMPAIGN,
     DECISION,
-    EVENT,
-    LEASE,
-    LEASE_EVENTS,
     arm_of,
     campaign_of,
     decision_of,
     json_text,
-    lease_event_of,
-    lease_of,
-    lease_values,
     money_of,
 )
 
@@ -58,6 +54,7 @@ STATEMENTS = {
     "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
     "leases": f"SELECT {LEASE} FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)) || "
     f"ARRAY(SELECT lease FROM decision WHERE id = {_LISTED.format('$2')})) ORDER BY id FOR UPDATE",
+    "all leases": f"SELECT {LEASE} FROM lease WHERE campaign = $1 ORDER BY id FOR UPDATE",
     "lease events": LEASE_EVENTS.format("$1", "$2"),
     "save lease": "UPDATE lease SET amount = $1, spent = $2, held = $3, expires_at = $4, turn = $5, merged = $6, "
     "tag = $7 WHERE id = $8",
@@ -150,8 +147,7 @@ class LoopWriter:
     async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
         connection, campaign = await self._connection(), abouts[0].campaign
         id = self._ids.get(campaign) or (campaign if len(campaign) == 32 else None)  # as ids are, and few names
-        # a campaign is asked about by its id if it is known to lease
-        lock = _locked_leases if all(about.lease is not None for about in abouts) else _locked
+        lock = locked_leases if all(map(needs_no_campaign, abouts)) else _locked
         try:
             tx = await lock(connection, id, abouts)
         except psycopg.Error:
@@ -217,7 +213,7 @@ async def _piece(
         if isinstance(needed, ArmsNeeded):
             tx.arms_read[needed.since] = await _arms(connection, needed)
         elif isinstance(tx, ForeseenLeases):
-            tx.events_read[needed.lease, needed.after] = await _events(connection, needed)
+            tx.events_read[needed.lease, needed.after] = await lease_events(connection, needed)
 
 
 async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
@@ -226,34 +222,17 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     keys = [key for about in abouts for key in about.keys]
     ids = [id for about in abouts for id in about.decisions]
     calls: list[Call] = [("begin", ()), (f"campaign{named}", (campaign,))]
+    leasing = id is not None and any(about.lease is not None for about in abouts)
+    if leasing:  # before the decisions, which others may change under their leases
+        calls.append(("all leases", (id,)))
     if keys:
-        calls.append((f"keys{named}", (campaign, _json(keys))))
+        calls.append((f"keys{named}", (campaign, as_json(keys))))
     if ids:
-        calls.append(("decisions", (_json(ids),)))
-    _, campaigns, *decisions = await connection.run(calls)
+        calls.append(("decisions", (as_json(ids),)))
+    _, campaigns, *others = await connection.run(calls)
     row = campaign_of(campaigns[0]) if campaigns else None
-    return Foreseen(row, [decision_of(each) for rows in decisions for each in rows], abouts)
-
-
-async def _locked_leases(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> ForeseenLeases:
-    """Lock leases, then read decisions, so that these are as whoever had a lease before has left them."""
-    assert id is not None
-    keys = [key for about in abouts for key in about.keys]
-    ids = [id for about in abouts for id in about.decisions]
-    own = sorted({about.lease for about in abouts if about.lease})
-    calls: list[Call] = [("begin", ()), ("leases", (_json(own), _json(ids)))]
-    if keys:
-        calls.append(("keys", (id, _json(keys))))
-    if ids:
-        calls.append(("decisions", (_json(ids),)))
-    _, leases, *decisions = await connection.run(calls)
-    made = [decision_of(each) for rows in decisions for each in rows]
-    return ForeseenLeases(id, [lease_of(row) for row in leases], made, abouts)
-
-
-async def _events(connection: Pipeline, needed: EventsNeeded) -> list[LeaseEvent]:
-    [rows] = await connection.run([("lease events", (needed.lease, needed.after))])
-    return [lease_event_of(row) for row in rows]
+    leases = [lease_of(each) for each in others.pop(0)] if leasing else None
+    return Foreseen(row, [decision_of(each) for rows in others for each in rows], abouts, leases)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
@@ -280,8 +259,7 @@ def _changes(tx: Foreseen) -> list[Call]:
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
-    if isinstance(tx, ForeseenLeases):
-        changes += [("save lease", (*lease_values(lease), lease.id)) for lease in tx.changed_leases.values()]
+    changes += [("save lease", (*lease_values(lease), lease.id)) for lease in tx.changed_leases.values()]
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():
         values = (a.cost_cap, json_text(a.learned), a.version, a.active, a.campaign, a.number)
@@ -289,7 +267,7 @@ def _changes(tx: Foreseen) -> list[Call]:
     if tx.made:
         # in the order of their keys: servers that add the same keys under different leases cannot wait in a circle
         made = sorted(tx.made.values(), key=lambda each: each.key)
-        changes.append(("add decisions", (_json([_decision(each) for each in made]),)))
+        changes.append(("add decisions", (as_json([_decision(each) for each in made]),)))
     for d in tx.told.values():
         h = d.hold
         values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
@@ -300,7 +278,7 @@ def _changes(tx: Foreseen) -> list[Call]:
              "amount": e.amount, "reward": e.reward, "lease": e.lease, "turn": e.turn}
             for e in tx.new_events
         ]  # fmt: skip
-        changes.append(("add events", (_json(events),)))
+        changes.append(("add events", (as_json(events),)))
     return changes
 
 
@@ -311,7 +289,3 @@ def _decision(d: Decision) -> dict[str, Any]:
         "overrun": h.overrun, "reported": h.reported, "cost": d.cost, "reward": d.reward, "key": d.key,
         "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at, "lease": d.lease,
     }  # fmt: skip
-
-
-def _json(rows: list[Any]) -> str:
-    return to_json(rows).decode()

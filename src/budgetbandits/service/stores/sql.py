@@ -15,7 +15,8 @@ from pydantic_core import to_json
 from budgetbandits.errors import StoreError
 from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent, Transaction
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
+from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
 COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
@@ -30,15 +31,7 @@ DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
     "lease"
 )
-LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
 _KEY = "prefix, digest, scopes, created_at, campaign"
-EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn"
-LEASE_EVENTS = (
-    "SELECT "
-    + ", ".join(f"event.{name}" for name in EVENT.split(", "))
-    + ", decision.cost, decision.reward FROM event "
-    "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
-)
 
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
@@ -78,25 +71,11 @@ def _statements(text: str) -> Iterator[str]:
             statement = ""
 
 
-class SqlTransaction(Transaction):
+class SqlTransaction(LeaseTransaction):
     """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
-
-    LOCK = ""
-    """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
-
-    wrote = False
-    """Whether anything has been."""
-
-    @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
 
     @abstractmethod
     def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
-
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        self._do(statement, values)
 
     def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.wrote = True
@@ -199,38 +178,6 @@ class SqlTransaction(Transaction):
         e = event
         self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
 
-    def lease(self, id: str) -> Lease | None:
-        row = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE id = ?", id).fetchone()
-        return None if row is None else lease_of(row)
-
-    def leases(self, campaign: str) -> list[Lease]:
-        rows = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE campaign = ? ORDER BY id", campaign)
-        return [lease_of(row) for row in rows]
-
-    def _lock_leases(self, statement: str, value: str) -> Any:
-        return self._do(statement + self.LOCK, (value,))
-
-    def add_lease(self, lease: Lease) -> None:
-        values = (lease.id, lease.campaign, *lease_values(lease))
-        self._change(f"INSERT INTO lease ({LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-
-    def save_lease(self, lease: Lease) -> None:
-        self._change(
-            "UPDATE lease SET amount = ?, spent = ?, held = ?, expires_at = ?, turn = ?, merged = ?, tag = ? "
-            "WHERE id = ?",
-            (*lease_values(lease), lease.id),
-        )
-
-    def drop_lease(self, id: str) -> None:
-        self._change("DELETE FROM lease WHERE id = ?", (id,))
-
-    def due_leases(self, now: float) -> list[tuple[str, str]]:
-        rows = self._do("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
-        return [(campaign, id) for campaign, id in rows]
-
-    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
-        return [lease_event_of(row) for row in self._do(LEASE_EVENTS.format("?", "?"), (lease, after))]
-
     def add_key(self, key: Key) -> None:
         self._change(
             f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?)",
@@ -265,20 +212,6 @@ def json_text(values: dict[str, Any]) -> str:
 
 def money_of(a: Account) -> tuple[Any, ...]:
     return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
-
-
-def lease_values(lease: Lease) -> tuple[Any, ...]:
-    a = lease.account
-    return a.budget, a.spent, a.held, lease.expires_at, lease.turn, lease.merged, lease.tag
-
-
-def lease_of(row: Sequence[Any]) -> Lease:
-    id, campaign, amount, spent, held, expires_at, turn, merged, tag = row
-    return Lease(id, campaign, Account(amount, spent, held), expires_at, turn, merged, tag)
-
-
-def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
-    return LeaseEvent(Event(*row[:-2]), *row[-2:])
 
 
 def _key(row: Sequence[Any]) -> Key:
