@@ -1,14 +1,16 @@
 """The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
 
-    python benchmarks/service.py [--seconds 5]
+    python benchmarks/service.py [--seconds 5] [--snapshot 10]
     bash tests/service/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
 
 One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
 server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
 
-On PostgreSQL, one campaign is also served by two servers, with and without leases. Where two servers, the clients and
-the database share two cores that shows little; a database whose commits take as long as over a network shows more:
+On PostgreSQL also: with a transaction left open that sees the state before, as a dump does, measured after so many
+seconds of load (``--snapshot``); and two servers beside one, eight campaigns, 24 clients. One
+campaign is served by two servers with and without leases too. Where two servers, the clients and the database share
+two cores that shows little; a database whose commits take as long as over a network shows more:
 
     export PGOPTIONS="-c commit_delay=5000 -c commit_siblings=0"
     bash tests/service/with_postgres.sh python benchmarks/service.py
@@ -89,9 +91,10 @@ async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
 async def drive(
     job: Job, key: str, campaigns: Sequence[str], clients: int, seconds: float, ports: Sequence[int] = (PORT,)
 ) -> Load:
-    """So many clients on each port."""
-    opened = [await asyncio.open_connection("127.0.0.1", port) for port in ports for _ in range(clients)]
-    connections = [Connection(*each, key) for each in opened]
+    connections = [
+        Connection(*await asyncio.open_connection("127.0.0.1", ports[number % len(ports)]), key)
+        for number in range(clients)
+    ]
     run, end, rounds = os.urandom(4).hex(), time.perf_counter() + seconds, 0
 
     async def one(client: Connection, number: int) -> None:
@@ -113,25 +116,23 @@ async def drive(
 
 @contextlib.contextmanager
 def server(store: str, port: int = PORT) -> Iterator[str]:
-    """A server of its own; the first on an empty store gives the admin key."""
+    """A server; on an empty store, gives the admin key."""
     start = "from budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--store", store, "--port", str(port)]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
-            [*command, "--key-file", f"{folder}/key"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [*command, "--key-file", f"{folder}/key"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process,
     ):
-        assert process.stdout is not None
         try:
-            next(line for line in process.stdout if "Serving" in line)
-            file = Path(folder, "key")
             for _ in range(100):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz")
                     break
                 time.sleep(0.1)
-            yield file.read_text().strip() if file.exists() else ""
+            key = Path(folder, "key")
+            yield key.read_text().strip() if key.exists() else ""
         finally:
             process.terminate()
 
@@ -150,6 +151,7 @@ def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: float) 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=5.0)
+    options.add_argument("--snapshot", type=float, default=10.0, help="seconds of load before the snapshot is measured")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stores = {"SQLite": str(Path(folder) / "money.db")}
@@ -159,8 +161,10 @@ def main() -> None:
             with server(store) as key:
                 measure(kind, key, given.seconds)
                 if kind == "PostgreSQL":
+                    measure_snapshot(store, key, given.seconds, given.snapshot)
+                    measure_servers(store, key, given.seconds)
                     with server(store, PORT + 1):
-                        measure_two(key, given.seconds)
+                        measure_leases(key, given.seconds)
 
 
 def measure(kind: str, key: str, seconds: float) -> None:
@@ -176,20 +180,49 @@ def measure(kind: str, key: str, seconds: float) -> None:
     many = [create(key, f"one of many, {number}", 10) for number in range(1000)]
     kinds = {"10 arms": one, "10,000 arms": large, "1,000 campaigns": many, "10 arms, again": one}
     for what, campaigns in kinds.items():
-        load = asyncio.run(drive(pair, key, campaigns, 8, seconds))
-        print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+        show(what, asyncio.run(drive(pair, key, campaigns, 8, seconds)))
 
 
-def measure_two(key: str, seconds: float) -> None:
+def measure_snapshot(store: str, key: str, seconds: float, before: float) -> None:
+    """Eight clients, while nothing that they change can be cleared away."""
+    import psycopg
+
+    campaign = [create(key, "looked at", 10)]
+    asyncio.run(drive(pair, key, campaign, 8, 1.0))
+    show("no snapshot", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+    with psycopg.connect(store) as watcher:
+        watcher.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        watcher.execute("SELECT count(*) FROM campaign")
+        asyncio.run(drive(pair, key, campaign, 8, before))
+        show(f"snapshot, {before:.0f} s", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+    show("snapshot closed", asyncio.run(drive(pair, key, campaign, 8, seconds)))
+
+
+def measure_servers(store: str, key: str, seconds: float) -> None:
+    """The same load on one server and on two; in turns, because the second one has to warm up as well."""
+    campaigns = [create(key, f"one of eight, {number}", 10) for number in range(8)]
+    with server(store, PORT + 1):
+        ways = {"one server": [PORT], "two servers": [PORT, PORT + 1]}
+        for ports in ways.values():
+            asyncio.run(drive(pair, key, campaigns, 24, 1.0, ports))
+        for what, ports in [*ways.items(), *ways.items()]:
+            show(what, asyncio.run(drive(pair, key, campaigns, 24, seconds, ports)))
+
+
+def show(what: str, load: Load) -> None:
+    print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+
+
+def measure_leases(key: str, seconds: float) -> None:
     """One campaign, on one server and on two with as many clients each."""
     print(f"{'':12} clients   one server   two servers   ratio   p99 ms   (pairs/s on one campaign)", flush=True)
     for what, terms in {"no leases": {}, "leases": {"lease": 1e5}}.items():
         for clients in (8, 32):
             one = [create(key, f"{what}, {clients}", 10, **terms)]
             ports = [PORT, PORT + 1]
-            asyncio.run(drive(pair, key, one, clients, 1.0, ports))
+            asyncio.run(drive(pair, key, one, 2 * clients, 1.0, ports))
             alone = asyncio.run(drive(pair, key, one, clients, seconds, ports[:1]))
-            both = asyncio.run(drive(pair, key, one, clients, seconds, ports))
+            both = asyncio.run(drive(pair, key, one, 2 * clients, seconds, ports))
             rates = f"{alone.rate:12.0f} {both.rate:13.0f} {both.rate / alone.rate:7.2f} {both.p99:8.2f}"
             print(f"{what:12} {clients:7} {rates}", flush=True)
 

@@ -19,6 +19,7 @@ from budgetbandits.errors import (
     MissingKnowledge,
     NoArmLeft,
     UnknownArm,
+    UnknownPolicy,
 )
 from budgetbandits.learner import Learner
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
@@ -290,6 +291,8 @@ class Allocation:
             return cls._restored(document)
         except BadState:
             raise
+        except UnknownPolicy as error:
+            raise BadState(f"{error}; load one of your own first: budgetbandits.plugins.load('mine.py')") from None
         except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
             raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
 

@@ -1,16 +1,17 @@
 """What a client of the service sends and how it reads the answers, without sending anything itself.
 
-Both clients in `client` use it: the calls, the errors by their names, and when a call is sent again.
+Both clients in `client` use it: the calls, and the errors by their names.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from email.utils import parsedate_to_datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -27,13 +28,6 @@ from budgetbandits.errors import (
     Unreachable,
 )
 from budgetbandits.terms import Terms
-
-TRIES = 6
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""Seconds between tries, doubled each time and then shortened at random, so that many clients do not come together."""
-
-AGAIN = {502, 503, 504}
-"""Statuses of a proxy, or of a store that cannot write now."""
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None
@@ -71,6 +65,28 @@ class CampaignInfo(Terms):
         return cls(**_known(cls, {**values, "arms": arms}))
 
 
+@dataclass
+class Made:
+    """A decision: which arm, and until when its money is held.
+
+    ``resolved`` says whether its cost was told, or it was voided; until then its money is held.
+    """
+
+    id: str
+    campaign: str
+    arm: str
+    hold: float
+    expires_at: float
+    resolved: bool = field(default=False, init=False)
+
+    def leave(self, error: type[BaseException] | None) -> None:
+        if error is None and not self.resolved:
+            warnings.warn(
+                f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
+                RuntimeWarning, stacklevel=3,
+            )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Told:
     """What became of one outcome in a batch: ``problem`` is None if it was taken."""
@@ -82,14 +98,15 @@ class Told:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, whether it may be sent twice, and how its answer is read."""
+    """A request, which may be sent twice, and how its answer is read."""
 
     method: str
     path: str
     read: Callable[[Any], T]
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    repeatable: bool = True
+    takes_long: bool = False
+    """Whether its answer takes as long as it takes."""
 
 
 # --- the calls -------------------------------------------------------------------------------------------------------
@@ -98,6 +115,10 @@ class Call(Generic[T]):
 def decide(campaign: str, key: str | None, context: Context) -> Call[tuple[Any, ...]]:
     body = {"context": _context(context)}
     return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
+
+
+def verify(campaign: str) -> Call[list[str]]:
+    return Call("GET", path_of(campaign, "verify"), lambda answer: list(answer["differences"]), takes_long=True)
 
 
 def decide_many(campaign: str, count: int, key: str | None, context: Context) -> Call[list[tuple[Any, ...]]]:
@@ -121,6 +142,18 @@ def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[
 
 def void(campaign: str, decision: str) -> Call[None]:
     return Call("POST", path_of(campaign, f"decisions/{quote(decision, safe='')}/void"), lambda _: None)
+
+
+def create(
+    name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
+) -> Call[CampaignInfo]:
+    body = {"name": name, "budget": budget, "arms": dict(arms), **settings}
+    return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
+
+
+def change(campaign: str, what: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
+    """What an operator changes: a status, the budget, an arm."""
+    return Call("POST", path_of(campaign, what), CampaignInfo.read, body, _keyed(key))
 
 
 def show(campaign: str) -> Call[CampaignInfo]:
@@ -175,42 +208,22 @@ def _read_told(answer: Mapping[str, Any]) -> Told:
     return Told(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
 
 
-# --- retries and errors ----------------------------------------------------------------------------------------------
+# --- answers and errors ----------------------------------------------------------------------------------------------
 
 
-class Tries:
-    """When to send a call again, and when to give up; both clients ask after each try."""
-
-    def __init__(self, call: Call[Any], wait: float) -> None:
-        self._call = call
-        self._end = time.monotonic() + wait
-        self._pauses = _pauses(call)
-
-    def after(self, answer: httpx.Response) -> float | None:
-        """Seconds until the next try; None if this is the answer."""
-        if answer.status_code in AGAIN:
-            return next(self._pauses, None)
-        refused = None if answer.is_success else error_of(answer)
-        if not isinstance(refused, HoldRefused) or refused.retry_after is None:
+def retry_after(answer: httpx.Response) -> float | None:
+    """The seconds that the answer says to wait; they may be given as a date."""
+    text = answer.headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except ValueError:
             return None
-        if time.monotonic() + refused.retry_after > self._end:
-            return None
-        self._pauses = _pauses(self._call)
-        return refused.retry_after
-
-    def after_failure(self, error: httpx.TransportError) -> float:
-        """Seconds until the next try; raises if that was the last, or the request must not be sent twice."""
-        pause = next(self._pauses, None)
-        if pause is None:
-            sent = "" if self._call.repeatable else "; it may have arrived, so look before you send it again"
-            raise Unreachable(f"no answer from the service: {error or type(error).__name__}{sent}") from error
-        return pause
-
-
-def _pauses(call: Call[Any]) -> Iterator[float]:
-    """The pauses between the tries of a call."""
-    for number in range(TRIES - 1 if call.repeatable else 0):
-        yield min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) * (0.5 + random.random() / 2)
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
@@ -229,8 +242,7 @@ def result(call: Call[T], answer: httpx.Response) -> T:
 
 def error_of(answer: httpx.Response) -> BudgetBanditsError:
     try:
-        after = answer.headers.get("retry-after")
-        return _named(answer.json(), None if after is None else float(after))
+        return _named(answer.json(), retry_after(answer))
     except (ValueError, KeyError, TypeError, AttributeError):
         return _stranger(answer)
 

@@ -5,16 +5,15 @@
             outcome = spend_money_on(d.arm)
             d.settle(reward=outcome.value, cost=outcome.price)
 
-An answer that is lost on the way is asked for again under the same idempotency key, so nothing is decided or booked
-twice. A block that is left by an exception does not void its decision, since the money may be spent: the hold stays
-and expires, charged, unless the program calls ``d.void()``.
+An answer that is lost on the way is asked for again under the same idempotency key, so nothing is decided, booked or
+changed twice. A block that is left by an exception does not void its decision, since the money may be spent: the hold
+stays and expires, charged, unless the program calls ``d.void()``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,36 +24,15 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import calls
-from budgetbandits.calls import ArmInfo, Call, CampaignInfo, Context, T, Told, Tries
+from budgetbandits.calls import ArmInfo, Call, CampaignInfo, Context, Made, T, Told
 from budgetbandits.errors import Unreachable
+from budgetbandits.retries import DEADLINE, Tries
 
 __all__ = ["ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "Told"]
 
 
 @dataclass
-class _Made:
-    """A decision: which arm, and until when its money is held.
-
-    ``resolved`` says whether its cost was told, or it was voided; until then its money is held.
-    """
-
-    id: str
-    campaign: str
-    arm: str
-    hold: float
-    expires_at: float
-    resolved: bool = field(default=False, init=False)
-
-    def _leave(self, error: type[BaseException] | None) -> None:
-        if error is None and not self.resolved:
-            warnings.warn(
-                f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
-                RuntimeWarning, stacklevel=3,
-            )  # fmt: skip
-
-
-@dataclass
-class Decision(_Made):
+class Decision(Made):
     """A decision of a `Client`; used in a ``with`` block it reminds you to settle."""
 
     _client: Client = field(repr=False, compare=False, kw_only=True)
@@ -74,11 +52,11 @@ class Decision(_Made):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._leave(kind)
+        self.leave(kind)
 
 
 @dataclass
-class AsyncDecision(_Made):
+class AsyncDecision(Made):
     """A decision of an `AsyncClient`."""
 
     _client: AsyncClient = field(repr=False, compare=False, kw_only=True)
@@ -100,15 +78,20 @@ class AsyncDecision(_Made):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self._leave(kind)
+        self.leave(kind)
 
 
 class Client:
-    """A connection to the service; keep one and share it between threads."""
+    """A connection to the service; keep one and share it between threads.
+
+    A call is sent again until ``deadline`` seconds are over; a single try may take ``timeout``.
+    """
 
     def __init__(
-        self, url: str, key: str, *, timeout: float = 10.0, transport: httpx.BaseTransport | None = None
-    ) -> None:
+        self, url: str, key: str, *, timeout: float = 10.0, deadline: float = DEADLINE,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:  # fmt: skip
+        self._deadline, self._timeout = deadline, timeout
         self._http = httpx.Client(
             base_url=calls.address(url), headers=calls.headers(key), timeout=timeout, transport=transport
         )
@@ -145,13 +128,16 @@ class Client:
 
     # --- for operators -------------------------------------------------------------------------------------------
 
-    def create(self, name: str, budget: float, arms: Mapping[str, float], **settings: Any) -> CampaignInfo:
+    # What changes something takes a ``key``, of its own if you give none: the same key is the same change, made once.
+
+    def create(
+        self, name: str, budget: float, arms: Mapping[str, float], *, key: str | None = None, **settings: Any
+    ) -> CampaignInfo:
         """A new campaign; ``arms`` maps each arm to the most that a pull of it can cost.
 
         ``settings`` are the fields of `Terms`, ``policy``, and ``cost_floor`` or ``costs`` for policies that need them.
         """
-        body = {"name": name, "budget": budget, "arms": dict(arms), **settings}
-        return self._do(Call("POST", "/v1/campaigns", CampaignInfo.read, body, repeatable=False))
+        return self._do(calls.create(name, budget, arms, key, settings))
 
     def campaign(self, campaign: str) -> CampaignInfo:
         """One campaign with its arms."""
@@ -161,33 +147,37 @@ class Client:
         """All of them, without their arms."""
         return self._do(Call("GET", "/v1/campaigns", lambda rows: [CampaignInfo.read(row) for row in rows]))
 
-    def top_up(self, campaign: str, amount: float) -> CampaignInfo:
-        """Raise the budget. Not sent twice: if the answer is lost, look before you ask again."""
-        return self._change(campaign, "top-up", {"amount": amount})
+    def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
+        """Raise the budget."""
+        return self._do(calls.change(campaign, "top-up", key, {"amount": amount}))
 
-    def pause(self, campaign: str) -> CampaignInfo:
+    def pause(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """No decisions until it is resumed; feedback goes on."""
-        return self._change(campaign, "pause")
+        return self._do(calls.change(campaign, "pause", key))
 
-    def resume(self, campaign: str) -> CampaignInfo:
+    def resume(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """Decide again, after a pause or a freeze."""
-        return self._change(campaign, "resume")
+        return self._do(calls.change(campaign, "resume", key))
 
-    def close_campaign(self, campaign: str) -> CampaignInfo:
+    def set_back(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
+        """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+        return self._do(calls.change(campaign, "set-back", key))
+
+    def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """For good; what is open can still be told."""
-        return self._change(campaign, "close")
+        return self._do(calls.change(campaign, "close", key))
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float) -> CampaignInfo:
+    def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignInfo:
         """A new arm, from the next decision on."""
-        return self._change(campaign, "arms", {"name": name, "cost_cap": cost_cap})
+        return self._do(calls.change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap}))
 
-    def retire_arm(self, campaign: str, name: str) -> CampaignInfo:
+    def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
         """Never choose this arm again."""
-        return self._change(campaign, f"arms/{quote(name, safe='')}/retire")
+        return self._do(calls.change(campaign, f"arms/{quote(name, safe='')}/retire", key))
 
     def verify(self, campaign: str) -> list[str]:
-        """Replay the campaign's events; what does not agree, in words."""
-        return self._do(Call("GET", calls.path_of(campaign, "verify"), lambda verdict: list(verdict["differences"])))
+        """Replay the campaign's events, however long it takes; what does not agree, in words."""
+        return self._do(calls.verify(campaign))
 
     def export(self, campaign: str, path: str | Path, table: str = "decisions") -> None:
         """All decisions or events as a file; the format is that of the name's ending: .csv or .parquet."""
@@ -196,7 +186,8 @@ class Client:
         query = {"table": table, "format": path.suffix.removeprefix(".")}
         calls.check_open(self._http)
         try:
-            with self._http.stream("GET", calls.path_of(campaign, "export"), params=query) as answer:
+            patient = httpx.Timeout(self._timeout, read=None)
+            with self._http.stream("GET", calls.path_of(campaign, "export"), params=query, timeout=patient) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise calls.error_of(answer)
@@ -218,15 +209,12 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _change(self, campaign: str, what: str, body: Mapping[str, Any] | None = None) -> CampaignInfo:
-        return self._do(Call("POST", calls.path_of(campaign, what), CampaignInfo.read, body, repeatable=False))
-
     def _do(self, call: Call[T], wait: float = 0.0) -> T:
         calls.check_open(self._http)
-        tries = Tries(call, wait)
+        tries = Tries(call, self._deadline, self._timeout, wait)
         while True:
             try:
-                answer = self._http.request(call.method, call.path, json=call.body, headers=call.headers)
+                answer = self._http.request(**tries.request())
             except httpx.TransportError as error:
                 time.sleep(tries.after_failure(error))
                 continue
@@ -240,8 +228,10 @@ class AsyncClient:
     """A connection for an event loop, with what workers need of `Client`."""
 
     def __init__(
-        self, url: str, key: str, *, timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None
-    ) -> None:
+        self, url: str, key: str, *, timeout: float = 10.0, deadline: float = DEADLINE,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:  # fmt: skip
+        self._deadline, self._timeout = deadline, timeout
         self._http = httpx.AsyncClient(
             base_url=calls.address(url), headers=calls.headers(key), timeout=timeout, transport=transport
         )
@@ -289,10 +279,10 @@ class AsyncClient:
 
     async def _do(self, call: Call[T], wait: float = 0.0) -> T:
         calls.check_open(self._http)
-        tries = Tries(call, wait)
+        tries = Tries(call, self._deadline, self._timeout, wait)
         while True:
             try:
-                answer = await self._http.request(call.method, call.path, json=call.body, headers=call.headers)
+                answer = await self._http.request(**tries.request())
             except httpx.TransportError as error:
                 await asyncio.sleep(tries.after_failure(error))
                 continue

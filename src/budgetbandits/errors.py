@@ -9,6 +9,10 @@ class ProblemError(BudgetBanditsError, ValueError):
     """A law, an arm or a problem file that cannot be played."""
 
 
+class PluginError(BudgetBanditsError, ValueError):
+    """A file or a package that offers policies, laws or families, and cannot be used."""
+
+
 class UnknownPolicy(BudgetBanditsError, ValueError):
     """No policy of that name is registered."""
 
@@ -100,8 +104,39 @@ class NotAllowed(BudgetBanditsError, PermissionError):
         self.known = known
 
 
+class TooManyGuesses(BudgetBanditsError, PermissionError):
+    """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
+
+
+class OutcomeUnknown(StoreError):
+    """The store was lost while it was asked to commit: what was asked may have been done, or not.
+
+    Ask again under the same idempotency key: nothing is done twice.
+    """
+
+
+class WrongClock(BudgetBanditsError, RuntimeError):
+    """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
+
+
+class NoRoom(StoreError):
+    """A file could not be written because its disk is full."""
+
+
+class Busy(BudgetBanditsError, RuntimeError):
+    """The server does as much of this as it may at once; ask again after ``retry_after`` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 5.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Unreachable(BudgetBanditsError, ConnectionError):

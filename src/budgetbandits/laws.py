@@ -20,6 +20,7 @@ import scipy
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import ProblemError
+from budgetbandits.registry import Registry
 
 
 def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:
@@ -369,13 +370,18 @@ def _hermite() -> tuple[Array, Array]:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 LAWS: dict[str, type[Law]] = {law.kind: law for law in (Bernoulli, Lattice, Beta, Fixed)}
+"""The package's own."""
+
+KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.laws")
+"""These, and those from outside the package."""
+
 JOINT_LAWS: dict[str, type[Table] | type[Copula]] = {"table": Table, "copula": Copula}
 
 
 def parse_law(table: Any) -> Law:
     """A law from its table, such as ``{"law": "bernoulli", "mean": 0.31}``."""
-    kind, values = _checked_table(table, LAWS)
-    return LAWS[kind](**values)
+    kind, values = _checked_table(table, KNOWN_LAWS)
+    return KNOWN_LAWS[kind](**values)
 
 
 def parse_joint(table: Any) -> OutcomeLaw:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.choosing import Chooser, Kind, best_kind, chooser_for
+from budgetbandits.errors import BadState
 from budgetbandits.policies.base import Policy, State
 
 Among = NDArray[np.bool_]
@@ -133,14 +134,21 @@ class Learner:
         return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
 
     def take(self, of_all: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
-        """Go on from what `of_all` and `of_arm` of these arms said."""
+        """Go on from what `of_all` and `of_arm` of these arms said; BadState if they cannot have said that."""
         numbers, state = list(of_arms), vars(self.state)
-        for name in self._of_arms if numbers else ():
-            old = state[name]
-            old[..., numbers] = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
-        for name in self._of_all:
-            setattr(self.state, name, of_all[name])
-        self.chooser.restore(of_all, self.state, numbers)
+        try:
+            for name in self._of_arms if numbers else ():
+                old = state[name]
+                new = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
+                self.state.check(name, new)
+                old[..., numbers] = new
+            for name in self._of_all:
+                setattr(self.state, name, of_all[name])
+            self.chooser.restore(of_all, self.state, numbers)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, BadState):
+                raise
+            raise BadState(f"the saved state is damaged ({error!r:.80})") from None
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
         """The arms that a choice has changed since the state had these values. A policy that changes arms when it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,7 @@ from budgetbandits.laws import (
     parse_joint,
     parse_law,
 )
+from budgetbandits.registry import Registry
 
 SMALLEST_COST = 1e-12
 """Mean costs below this are as good as 0: no game would end."""
@@ -243,11 +245,18 @@ def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
     return Beta(mean * concentration, (1.0 - mean) * concentration)
 
 
-FAMILIES: dict[str, Callable[[np.random.Generator, float, float], Law]] = {
+Family = Callable[[np.random.Generator, float, float], Law]
+"""Draws a law whose mean lies in a range."""
+
+FAMILIES: dict[str, Family] = {
     "uniform-bernoulli": _uniform_bernoulli,
     "uniform-multinomial": _uniform_multinomial,
     "uniform-beta": _uniform_beta,
 }
+"""The package's own."""
+
+KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.families")
+"""These, and those from outside the package."""
 
 
 def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
@@ -260,16 +269,17 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
     >>> len(family("uniform-bernoulli", arms=10, seed=3))
     10
     """
-    if name not in FAMILIES:
-        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join(FAMILIES)}")
+    if name not in KNOWN_FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join(KNOWN_FAMILIES)}")
     if arms < 2:
         raise BadParameter(f"arms is {arms}; a problem needs at least two")
     if seed < 0:
         raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
     if not 0.0 <= low < high <= 1.0:
         raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(list(FAMILIES).index(name), arms)))
-    draw = FAMILIES[name]
+    number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
+    draw = KNOWN_FAMILIES[name]
     return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
 
 

@@ -13,8 +13,8 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.stores.base import About, Lease, all_decisions, all_events
-from stores import STORES
+from budgetbandits.service.stores.base import About, Lease
+from stores import STORES, all_decisions, all_events
 
 ARMS = {"a": 1.0, "b": 0.5}
 
@@ -45,12 +45,12 @@ async def decided(store, engine, key, campaign="ads", **more):
 def whole(store, budget):
     """Nothing is held or leased, less than the smallest cap is left, and the audit agrees."""
     account = Engine(store).account("ads")
-    rows = store.read(lambda tx: list(all_decisions(tx, tx.campaign_named("ads").id)))
+    rows = all_decisions(store, "ads")
     assert (account.held, account.leased) == (0, 0)
     assert account.spent == sum(row.hold.charged for row in rows)
     assert budget - 0.5 < to_units(account.spent) <= budget
     assert verify(store, "ads") == []
-    return [event.kind for event in store.read(lambda tx: list(all_events(tx, tx.campaign_named("ads").id)))]
+    return [event.kind for event in all_events(store, "ads")]
 
 
 @pytest.mark.parametrize("policy", ["bts", "epsilon-first:epsilon=0.2"])
@@ -155,7 +155,8 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
                     told = [engines[0].telling(Outcome(each.decision, 1.0, 0.25), "ads") for each in made]
                     await asyncio.gather(*(one.perform(*task) for task in told))
                     assert trips[0] == ["begin", "leases", "decisions"]
-                    assert trips[1] == ["save lease", *["save decision"] * count, "add events", "commit"]
+                    saved = ["save decision", "drop pending"] * count
+                    assert trips[1] == ["save lease", *saved, "add events", "commit"]
                     assert len(trips) == 2
                 made = await decided(one, engines[0], "told elsewhere")
                 await two.perform(*engines[1].telling(Outcome(made.decision, 1.0, 0.25), "ads"))

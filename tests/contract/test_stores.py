@@ -12,28 +12,19 @@ from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import (
-    About,
-    ArmRow,
-    Campaign,
-    Decision,
-    Event,
-    Key,
-    Lease,
-    all_decisions,
-    all_events,
-)
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Lease
+from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from stores import STORES
+from stores import STORES, all_decisions, all_events
 
 ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
-ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}, 1), ArmRow("c1", 1, "mail", 50, {}, 2, active=False)]
+ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 LEASE = Lease("l1", "c1", Account(90, 10, 30), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
@@ -54,7 +45,7 @@ def store(opener):
 def filled(store):
     def work(tx):
         tx.add_campaign(ONE)
-        tx.save_arms(ARMS)
+        tx.add_arms(ARMS)
         tx.add_decision(MADE)
 
     store.write(work)
@@ -94,7 +85,7 @@ def test_rows_come_back_as_they_went(filled):
     assert filled.read(lambda tx: (tx.campaign_named("ads"), tx.campaign_named("c1"))) == (ONE, None)
     assert filled.read(lambda tx: tx.campaigns()) == [ONE]
     assert filled.read(lambda tx: tx.arms("c1")) == ARMS
-    assert filled.read(lambda tx: tx.arms("c1", since=1)) == ARMS[1:]
+    assert filled.read(lambda tx: tx.arms("c1", [1])) == ARMS[1:]
     assert filled.read(lambda tx: tx.decision("d1")) == MADE
     assert filled.read(lambda tx: tx.decision_by_key("c1", "key")) == MADE
     assert filled.read(lambda tx: (tx.campaign("no"), tx.decision("no"), tx.decision_by_key("c1", "no"))) == (None,) * 3
@@ -107,7 +98,7 @@ def test_changes_are_written(filled):
 
     def work(tx):
         tx.save_campaign(changed)
-        tx.save_arms([replace(ARMS[0], learned={"pulls": 3}, version=9, active=False)])
+        tx.save_arms([replace(ARMS[0], learned={"pulls": 3}, active=False)])
         tx.save_decision(told)
 
     filled.write(work)
@@ -137,7 +128,7 @@ def test_decisions_come_in_the_order_they_were_made(filled):
             tx.add_event(Event("c1", "settled", 2.0, each.id))
 
     filled.write(work)
-    assert filled.read(lambda tx: list(all_decisions(tx, "c1"))) == made
+    assert all_decisions(filled, "c1") == made
     first = filled.read(lambda tx: tx.decisions("c1", limit=2))
     assert [each for _, each in first] == made[:2]
     assert [each for _, each in filled.read(lambda tx: tx.decisions("c1", first[1][0], 2))] == made[2:4]
@@ -364,7 +355,7 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
 
     filled.write(work)
     assert filled.read(lambda tx: tx.decision("d2")) == told
-    assert filled.read(lambda tx: [replace(event, seq=0) for event in all_events(tx, "c1")])[:3] == events
+    assert [replace(event, seq=0) for event in all_events(filled, "c1")][:3] == events
     known = filled.read(lambda tx: tx.lease_events("l1", 0))
     assert [(replace(event, seq=0), cost, reward) for event, cost, reward in known] == [
         (events[0], None, None), (events[1], 30, 0.5), (events[2], 30, 0.5)
@@ -394,10 +385,23 @@ def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
 def test_events_are_numbered_in_order_and_read_in_pages(filled):
     events = [Event("c1", f"kind {n}", float(n), "d1", n, n * 10, n / 2) for n in range(2500)]
     filled.write(lambda tx: [tx.add_event(event) for event in events])
-    found = filled.read(lambda tx: list(all_events(tx, "c1")))
+    last = filled.read(lambda tx: tx.last_event("c1"))
+    found = [event for page in event_slices(filled, "c1", 0, last) for event in page]
     assert [replace(event, seq=0) for event in found] == events
     assert all(a.seq < b.seq for a, b in pairwise(found))
     assert filled.read(lambda tx: tx.events("c1", after=found[10].seq, limit=2)) == found[11:13]
+    assert filled.read(lambda tx: tx.events("c1", kind="kind 7")) == found[7:8]
+    middle = [event for page in event_slices(filled, "c1", found[10].seq, found[2100].seq) for event in page]
+    assert middle == found[11:2101]
+    assert (last, filled.read(lambda tx: tx.last_event("none"))) == (found[-1].seq, 0)
+
+
+def test_many_decisions_are_read_at_once(filled):
+    made = [replace(MADE, id=f"m{n}", key=f"m{n}") for n in range(3)]
+    filled.write(lambda tx: [tx.add_decision(each) for each in made])
+    read = filled.read(lambda tx: tx.decisions_of(["m2", "none", "m0"]))
+    assert sorted(read, key=lambda each: each.id) == [made[0], made[2]]
+    assert filled.read(lambda tx: tx.decisions_of([])) == []
 
 
 def test_keys(filled):
@@ -537,6 +541,123 @@ def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_pat
             assert time.monotonic() - before < 5.0
 
 
+def test_what_operators_change_under_a_key_is_changed_once(opener):
+    """Also by another server, and by two at the same time."""
+    arms = {"search": 1.0, "mail": 0.5}
+    with opener() as one, opener() as two:
+        engines = [Engine(one), Engine(two)]
+        assert len({engine.create("ads", "bts", 10.0, arms, key="k") for engine in engines}) == 1
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda number: engines[number % 2].top_up("ads", 5.0, key="monday"), range(16)):
+                pass
+        for engine in engines:
+            engine.add_arm("ads", "tv", 0.75, key="tv")
+            engine.retire_arm("ads", "tv", key="no tv")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].top_up("ads", 6.0, key="monday")
+        with pytest.raises(Conflict, match="another change"):
+            engines[1].create("ads", "bts", 11.0, arms, key="k")
+        for engine in engines:
+            engine.set_status("ads", "closed", key="end")
+        row = one.read(lambda tx: tx.campaign_named("ads"))
+        assert row.account.budget == 15_000_000
+        kinds = [event.kind for event in one.read(lambda tx: tx.events(row.id))]
+        assert kinds == ["created", "topped up", "arm added", "arm retired", "closed"]
+        assert verify(one, "ads") == []
+
+
+@pytest.fixture
+def sliced(monkeypatch):
+    """Every slice of a batch makes one decision."""
+    monkeypatch.setattr("budgetbandits.service.batches.SLICE", 0.0)
+
+
+@pytest.mark.usefixtures("sliced")
+@pytest.mark.parametrize("policy", ["bts", "epsilon-first"])
+def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", policy, 10.0, {"search": 1.0, "mail": 1.0})
+        made = engine.decide_many("ads", "one", 4)
+        assert engine.decide_many("ads", "one", 4) == made
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "blocked_by_holds"
+        assert engine.account("ads").held == 4_000_000
+        for each in made:
+            engine.feedback(each.decision, reward=1.0, cost=1.0)
+        with pytest.raises(HoldRefused, match="6 of 8 fit") as refused:
+            engine.decide_many("ads", "two", 8)
+        assert refused.value.reason == "exhausted"  # nobody else holds anything
+        engine.top_up("ads", 2.0)
+        assert len(engine.decide_many("ads", "two", 8)) == 8  # the key was free again
+        assert engine.account("ads").held == 8_000_000
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
+
+        def interrupt(key, count, after):
+            steps = engine._steps("ads", key, count, None)
+            task = next(steps)
+            for _ in range(after):
+                task = steps.send(store.write(*task))
+
+        interrupt("one", 5, 2)
+        assert engine.account("ads").held == 2_000_000
+        assert len(engine.decide_many("ads", "one", 5)) == 5
+        assert engine.account("ads").held == 5_000_000
+        interrupt("two", 8, 3)
+        with pytest.raises(HoldRefused, match="5 of 8 fit"):
+            engine.decide_many("ads", "two", 8)
+        assert engine.account("ads").held == 5_000_000
+        interrupt("three", 5, 2)
+        with pytest.raises(Conflict, match="another context or count"):
+            engine.decide_many("ads", "three", 4)
+        assert verify(store, "ads") == []
+
+
+@pytest.mark.usefixtures("sliced")
+def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
+    order = []
+
+    async def run():
+        with opener() as store:
+            engine = Engine(store)
+            engine.create("ads", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+            engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
+
+            async def batch():
+                assert len(await engine.decide_many_in_loop("ads", "one", 100)) == 100
+                order.append("batch")
+
+            async def single(number):
+                await store.perform(*engine.deciding("other", f"{number}"))
+                order.append(number)
+
+            async def singles():
+                for number in range(10):
+                    await single(number)
+
+            await asyncio.gather(batch(), singles())
+
+    asyncio.run(run())
+    assert order == [*range(10), "batch"]
+
+
+def test_a_change_that_fails_leaves_its_key_free(opener):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 0.5})
+        with pytest.raises(BadParameter):
+            engine.add_arm("ads", "tv", 2.0, key="one")
+        engine.add_arm("ads", "tv", 1.0, key="one")
+
+
 def test_nobody_is_told_where_the_postgres_is(tmp_path):
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         for writer in store._writers:
@@ -559,7 +680,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
             raise psycopg.OperationalError("gone")
 
         monkeypatch.setattr("psycopg.Connection.commit", cut_off)
-        with pytest.raises(StoreError, match="may have been done, or not; ask again"):
+        with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
             store.write(raising(False), About("c1"))
         monkeypatch.undo()
         assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
@@ -645,6 +766,30 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
         assert verify(store, campaign) == []
 
 
+def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(tmp_path, monkeypatch):
+    """It reads the arms that others have changed before it writes anything, so nothing must be undone."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as other:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        engine, trips, run = Engine(store), [], Pipeline.run
+        campaign = engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(40)})
+
+        async def counted(self, calls):
+            trips.append([name for name, _ in calls])
+            return await run(self, calls)
+
+        async def play():
+            made = await store.perform(*engine.deciding(campaign, "key", count=3))
+            Engine(other).feedback(made[0].decision, reward=1.0, cost=0.25)
+            monkeypatch.setattr(Pipeline, "run", counted)
+            told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
+            await asyncio.gather(*(store.perform(*task) for task in told))
+
+        asyncio.run(play())
+        assert [len(trips), trips[1], trips[2][-1]] == [3, ["arm"], "commit"]
+        assert verify(store, campaign) == []
+
+
 def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path, impatient):
     with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
         engine = Engine(stopped)
@@ -693,7 +838,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
             await store.perform(*engine.deciding(campaign, "three"))
 
         asyncio.run(run())
-        assert len(store.read(lambda tx: list(all_decisions(tx, campaign)))) == 3
+        assert len(all_decisions(store, campaign)) == 3
         assert verify(store, campaign) == []
 
 

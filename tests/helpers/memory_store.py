@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import LeaseEvent, Store, Transaction
+from budgetbandits.service.stores.base import OWN, LeaseEvent, Store, Transaction
 
 
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
-        self.api_keys, self.heartbeat, self.leases = {}, {}, {}
+        self.api_keys, self.heartbeat, self.leases, self.operations = {}, {}, {}, {}
         self.breaks = None
         self.closed = False
 
@@ -44,7 +44,7 @@ class MemoryStore(Store):
             raise StoreError("the answer was lost")
         return answer
 
-    def read(self, work):
+    def read(self, work, urgent=False):
         return work(_Memory(self))
 
     def close(self):
@@ -88,8 +88,12 @@ class _Memory(Transaction):
     def save_money(self, campaign):
         self.save_campaign(replace(self.campaign(campaign.id), account=campaign.account))
 
-    def arms(self, campaign, since=-1):
-        return [arm for arm in self.store.arms.get(campaign, ()) if arm.version > since]
+    def arms(self, campaign, numbers=None):
+        rows = self.store.arms.get(campaign, ())
+        return list(rows) if numbers is None else [rows[number] for number in numbers]
+
+    def add_arms(self, arms):
+        self.save_arms(arms)
 
     def save_arms(self, arms):
         for arm in arms:
@@ -99,6 +103,9 @@ class _Memory(Transaction):
 
     def decision(self, id):
         return self.store.decisions.get(id)
+
+    def decisions_of(self, ids):
+        return [self.store.decisions[id] for id in ids if id in self.store.decisions]
 
     def decision_by_key(self, campaign, key):
         return self.store.decisions.get(self.store.keys.get((campaign, key)))
@@ -112,9 +119,28 @@ class _Memory(Transaction):
     def save_decision(self, decision):
         self._put(self.store.decisions, decision.id, decision)
 
+    def forget_key(self, decision):
+        self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
+        del self.store.keys[decision.campaign, decision.key]
+
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return sorted(pending, key=lambda d: d.expires_at)[:limit]
+
+    def pending(self, campaign):
+        made = self.store.decisions.values()
+        return {d.id: d.expires_at for d in made if d.hold.state == "pending" and d.campaign == campaign}
+
+    def pending_of(self, ids):
+        return {d.id: d.expires_at for d in self.decisions_of(ids) if d.hold.state == "pending"}
+
+    def set_expiry(self, decision, expires_at):
+        self.save_decision(replace(self.decision(decision), expires_at=expires_at))
+
+    def booked(self, campaign, begin, end):
+        made = [d for d in self.store.decisions.values() if d.campaign == campaign and d.lease is None]
+        made = [d for d in made if begin <= d.created_at < end]
+        return sum(d.hold.amount if d.hold.state == "pending" else d.hold.charged for d in made)
 
     def decisions(self, campaign, after=0, limit=1000):
         made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]
@@ -161,6 +187,12 @@ class _Memory(Transaction):
     def add_event(self, event):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
 
+    def operation(self, campaign, key):
+        return self.store.operations.get((campaign, key))
+
+    def add_operation(self, campaign, key, payload, at):
+        self._put(self.store.operations, (campaign, key), payload)
+
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)
 
@@ -173,5 +205,13 @@ class _Memory(Transaction):
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
 
-    def events(self, campaign, after=0, limit=1000):
-        return [event for event in self.store.events[after:] if event.campaign == campaign][:limit]
+    def events(self, campaign, after=0, limit=1000, kind=None):
+        events = [event for event in self.store.events[after:] if event.campaign == campaign]
+        return [event for event in events if kind in (None, event.kind)][:limit]
+
+    def last_event(self, campaign):
+        return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)
+
+    def last_own_event(self, campaign):
+        own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
+        return max((event.seq for event in own), default=0)

@@ -16,10 +16,10 @@ def free_port():
         return free.getsockname()[1]
 
 
-def serving(folder, port, store=None):
+def serving(folder, port, store=None, first=""):
     """A server on the database of this folder or the one at this address, ready when this returns; what it says goes
-    into the file ``said``."""
-    start = "from budgetbandits.__main__ import main; main()"
+    into the file ``said``. Its process runs the statements ``first`` before anything else."""
+    start = f"{first}\nfrom budgetbandits.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--port", str(port)]
     if store is not None:
         command += ["--store", store]

@@ -6,18 +6,21 @@ import json
 import signal
 import socket
 import sqlite3
+import time
 from dataclasses import replace
 
 import httpx
 import polars
 import pytest
 
-from budgetbandits.errors import NotAllowed, NotFound
+from budgetbandits.errors import NotAllowed, NotFound, TooManyGuesses
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.http import guesses
 from budgetbandits.service.http.app import create_app
-from budgetbandits.service.http.auth import KeyRing, drop_key, make_key
+from budgetbandits.service.http.auth import KeyRing, check_header, drop_key, make_key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
+from reads_here import ReadsHere
 from servers import admin_key, free_port, serving
 
 CAMPAIGN = {"name": "ads", "budget": 10.0, "arms": {"search": 1.0, "mail": 0.5}}
@@ -29,7 +32,9 @@ class Service:
     def __init__(self):
         self.store = MemoryStore()
         self.engine = Engine(self.store)
-        self.transport = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.transport = httpx.ASGITransport(
+            create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
+        )
         self.admin = make_key(self.store, ["admin"], 0.0)
 
     def __call__(self, method, path, body=None, key=None, content=None, **headers):
@@ -78,6 +83,8 @@ def test_operators(service, campaign):
     paused = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
     assert (paused.status_code, paused.json()["title"]) == (409, "paused")
     assert service("POST", f"{campaign}/resume").json()["status"] == "active"
+    in_order = service("POST", f"{campaign}/set-back")
+    assert (in_order.status_code, in_order.json()["title"]) == (409, "Conflict")
     assert service("POST", f"{campaign}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
     retired = service("POST", f"{campaign}/arms/search/retire").json()
     assert [(arm["name"], arm["active"]) for arm in retired["arms"]] == [
@@ -87,6 +94,23 @@ def test_operators(service, campaign):
     assert service("POST", f"{campaign}/decisions/{made['decision']}/void").status_code == 200
     assert service("POST", f"{campaign}/close").json()["status"] == "closed"
     assert [each["name"] for each in service("GET", "/v1/campaigns").json()] == ["ads"]
+
+
+def test_operators_changes_under_a_key_are_made_once(service, campaign):
+    for _ in range(2):
+        answer = service("POST", f"{campaign}/top-up", {"amount": 5}, Idempotency_Key="one")
+        assert (answer.status_code, answer.json()["budget"]) == (200, 15.0)
+    other = service("POST", f"{campaign}/top-up", {"amount": 6}, Idempotency_Key="one")
+    assert (other.status_code, other.json()["title"]) == (409, "Conflict")
+    made = [service("POST", "/v1/campaigns", CAMPAIGN | {"name": "two"}, Idempotency_Key="one") for _ in range(2)]
+    assert [each.status_code for each in made] == [201, 201]
+    assert made[0].json() == made[1].json()
+    for path in ("pause", "resume", "arms/mail/retire", "close"):
+        answers = [service("POST", f"{campaign}/{path}", Idempotency_Key=path) for _ in range(2)]
+        assert [each.status_code for each in answers] == [200, 200], path
+    assert service("POST", f"{campaign}/pause", Idempotency_Key="x" * 201).status_code == 422
+    document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
+    assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
 
 
 def test_money_that_is_gone_and_money_that_is_held(service):
@@ -125,6 +149,68 @@ def test_keys_and_scopes(service, campaign):
         assert service("GET", campaign, Authorization=header).status_code == 401
     assert service("GET", "/healthz", Authorization="").status_code == 200
     assert service("GET", "/readyz", Authorization="").status_code == 200
+
+
+def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign, monkeypatch):
+    monkeypatch.setattr(guesses, "WITHIN", 30.0)
+    reader, unseen = (make_key(service.store, ["read"], 0.0) for _ in range(2))
+    assert service("GET", campaign, key=reader).status_code == 200
+    for number in range(20):
+        assert service("GET", campaign, key=f"bb_00000000_{number}").status_code == 401
+    refused = service("GET", campaign, key=f"{unseen}x")
+    assert (refused.status_code, refused.json()["title"]) == (429, "TooManyGuesses")
+    assert 25 <= int(refused.headers["retry-after"]) <= 30
+    assert service("POST", f"{campaign}/decisions", {}, key="bb_1_2", Idempotency_Key="k").status_code == 429
+    assert service("GET", campaign, key=reader).status_code == 200
+    assert service("GET", campaign, key=unseen).status_code == 200
+    assert service("POST", f"{campaign}/decisions", {}, key=reader, Idempotency_Key="k").status_code == 403
+    assert service("GET", campaign, Authorization="").status_code == 401  # no guess
+
+
+def test_guesses_are_counted_by_address_and_forgotten():
+    now = [0.0]
+    counted = guesses.Guesses(lambda: now[0])
+    for _ in range(20):
+        counted.count("here")
+    with pytest.raises(TooManyGuesses) as caught:
+        counted.count("here")
+    assert caught.value.retry_after == 60.0
+    assert counted.many("here")
+    counted.count("there")
+    assert not counted.many("there")
+    now[0] = 60.0
+    assert not counted.many("here")
+    counted.count("here")
+    for number in range(guesses.MOST_ADDRESSES + 5):
+        counted.count(str(number))
+    assert len(counted._of) == guesses.MOST_ADDRESSES
+
+
+def test_an_address_that_guesses_takes_one_thread(service, campaign):
+    """The store is slow; of many guesses at once only one asks it at a time, and a good key has its turn."""
+    at_once, most, read = [0], [0], service.store.read
+
+    def slow(work):
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        time.sleep(0.002)
+        at_once[0] -= 1
+        return read(work)
+
+    service.store.read = slow
+    ring, good = KeyRing(service.store), make_key(service.store, ["read"], 0.0)
+    for _ in range(20):
+        ring.guesses.count("192.0.2.1")
+
+    async def run():
+        texts = [f"bb_0_{number}" for number in range(20)] + [good]
+        checks = [check_header(ring, f"Bearer {text}", "read", None, ("192.0.2.1", 1)) for text in texts]
+        return await asyncio.gather(*checks, return_exceptions=True)
+
+    *guessed, passed = asyncio.run(run())
+    assert all(isinstance(each, TooManyGuesses) for each in guessed)
+    assert passed is None
+    assert most == [1]
 
 
 def test_a_key_for_one_campaign_sees_nothing_of_the_others(service, campaign):
@@ -402,7 +488,7 @@ def test_the_document_tells_of_every_route(service):
     assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 18
+    assert len(document["paths"]) == 19
 
 
 def test_ids_that_are_none(service):
@@ -424,6 +510,58 @@ def test_a_worker_route_with_another_method(service, campaign):
 def test_bodies_that_are_too_large(service, campaign):
     answer = service("POST", f"{campaign}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
+
+
+MANY = {f"field {number}": 1 for number in range(50_000)}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("", MANY, 422, "there is no field 'field 0'; use "),
+        ("", CAMPAIGN | {"arms": dict.fromkeys(MANY, "1")}, 422, "arms: 'field 0' is '1'; give"),
+        ("", CAMPAIGN | {"costs": {"x" * 201: 1} | MANY}, 422, "costs: 'xxx"),
+        ("/ads/top-up", MANY, 413, "may have 8,000 bytes here"),
+        ("/ads/arms", MANY, 413, "may have 8,000 bytes here"),
+        ("/ads/pause", MANY, 413, "may have 1,000 bytes here"),
+        ("/ads/decisions", MANY, 413, "may have 64,000 bytes here"),
+        ("/ads/decisions", dict(list(MANY.items())[:1000]), 422, "there is no field 'field 0'; use context"),
+        ("/ads/decisions/batch", MANY, 413, "may have 64,000 bytes here"),
+        ("/ads/decisions/d/feedback", MANY, 413, "may have 8,000 bytes here"),
+        ("/ads/feedback", MANY, 413, "may have 300,000 bytes here"),
+        ("/ads/feedback", {"outcomes": [{}] * 50_000}, 422, "outcomes: 50,000 at once"),
+        ("/ads/feedback", {"outcomes": [{"cost": 1}, {"outcome": 1, "more": "x" * 9000}]}, 422, "no field 'outcome'"),
+    ],
+)  # fmt: skip
+def test_bodies_with_very_many_mistakes(service, campaign, path, body, status, said):
+    answer = service("POST", f"/v1/campaigns{path}", body, Idempotency_Key="one")
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert said in answer.json()["detail"]
+
+
+def test_a_body_that_is_nested_deeply(service, campaign):
+    for path in ("", "/ads/decisions", "/ads/arms"):
+        for deep in ("[" * 3000, '{"context": ' + "[" * 3000 + "]" * 3000 + "}"):
+            answer = service("POST", f"/v1/campaigns{path}", content=deep, Idempotency_Key="one")
+            assert answer.status_code == 422, path
+
+
+def test_a_body_in_very_many_pieces(service, campaign):
+    body = json.dumps({"context": {"x": "y" * 3000}}).encode()
+    pieces = [{"type": "http.request", "body": body[at : at + 1], "more_body": True} for at in range(len(body))]
+    pieces.append({"type": "http.request", "body": b""})
+    headers = [(b"authorization", f"Bearer {service.admin}".encode()), (b"idempotency-key", b"one")]
+    scope = {"type": "http", "method": "POST", "path": f"{campaign}/decisions", "headers": headers, "query_string": b""}
+    answers = []
+
+    async def receive():
+        return pieces.pop(0)
+
+    async def send(message):
+        answers.append(message)
+
+    asyncio.run(create_app(service.engine, service.store)(scope, receive, send))
+    assert answers[0]["status"] == 201
 
 
 def test_a_body_that_is_longer_than_it_says(service, campaign):
@@ -501,6 +639,25 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     process.wait(timeout=20)
     assert "shown this once" not in said.read_text()
     assert json.loads(json.dumps(made))["arm"] in CAMPAIGN["arms"]
+
+
+def test_whoever_connects_while_a_server_starts_waits_and_is_answered(tmp_path):
+    port = free_port()
+    knock = f"""
+import importlib.abc, socket, sys
+class Knock(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "fastapi":  # most of what takes time is still to come
+            sys.early = socket.create_connection(("127.0.0.1", {port}))
+            sys.early.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n")
+sys.meta_path.insert(0, Knock())
+import atexit
+atexit.register(lambda: print("answered:", sys.early.recv(15)))
+"""
+    process = serving(tmp_path, port, first=knock)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0
+    assert "answered: b'HTTP/1.1 200 OK'" in (tmp_path / "said").read_text()
 
 
 def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import time
 import warnings
+from email.utils import formatdate
 
 import httpx
 import polars
 import pytest
 
-from budgetbandits import calls as module
+from budgetbandits import retries as module
 from budgetbandits.client import AsyncClient, Client
 from budgetbandits.errors import (
     AlreadyResolved,
@@ -27,6 +29,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from memory_store import MemoryStore
+from reads_here import ReadsHere
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -37,7 +40,9 @@ class Line(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def __init__(self):
         self.store = MemoryStore()
         self.engine = Engine(self.store)
-        self.app = httpx.ASGITransport(create_app(self.engine, self.store), raise_app_exceptions=False)
+        self.app = httpx.ASGITransport(
+            create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
+        )
         self.admin = make_key(self.store, ["admin"], 0.0)
         self.trouble, self.requests = [], []
 
@@ -67,6 +72,7 @@ def line(monkeypatch):
     line = Line()
     line.slept = slept
     monkeypatch.setattr(module.time, "sleep", slept.append)
+    monkeypatch.setattr(module, "clock", lambda: sum(slept))  # nothing else takes time
     return line
 
 
@@ -104,13 +110,15 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_done_twice(cli
 
 
 def test_it_gives_up_in_the_end(client, line):
-    line.trouble = ["lost request"] * 6
-    with pytest.raises(Unreachable, match="nobody is there"):
-        client.decide("ads")
-    assert len(line.requests) == 6
-    line.trouble = [503] * 6
+    line.trouble = ["lost request"] * 100
+    with pytest.raises(Unreachable, match="in 30 seconds: nobody is there; asked again with key='one'"):
+        client.decide("ads", key="one")
+    assert 25.0 < sum(line.slept) < 30.0
+    line.trouble, before = [503] * 100, sum(line.slept)
     with pytest.raises(ServiceError, match="503"):
         client.decide("ads")
+    assert 25.0 < sum(line.slept) - before < 30.0
+    line.trouble = []
     line.store.breaks = "before"
     with pytest.raises(StoreError, match="nothing was decided"):
         client.decide("ads")
@@ -123,12 +131,99 @@ def test_a_closed_client_says_so(client, line):
     assert line.requests == []
 
 
-def test_what_must_not_be_sent_twice_is_not(client, line):
-    line.trouble = ["lost answer"]
-    with pytest.raises(Unreachable, match="may have arrived"):
-        client.top_up("ads", 5.0)
-    assert client.campaign("ads").budget == 15.0
-    assert line.slept == []
+def test_what_operators_change_is_sent_again_and_changed_once(client, line):
+    def lost():
+        line.trouble = ["lost answer", 503, "lost request"]
+        return client
+
+    assert lost().top_up("ads", 5.0).budget == 15.0
+    assert [arm.name for arm in lost().add_arm("ads", "tv", 0.5).arms] == ["search", "mail", "tv"]
+    assert not lost().retire_arm("ads", "tv").arms[-1].active
+    assert lost().pause("ads").status == "paused"
+    assert lost().resume("ads").status == "active"
+    made = lost().create("other", 10.0, ARMS)
+    assert client.create("other", 10.0, ARMS, key=line.requests[-1].headers["idempotency-key"]).id == made.id
+    assert lost().close_campaign("ads").status == "closed"
+    kinds = [event.kind for event in line.store.events if event.campaign != made.id]
+    assert kinds == ["created", "topped up", "arm added", "arm retired", "paused", "active", "closed"]
+
+
+def test_a_key_for_two_changes_is_a_conflict(client):
+    client.top_up("ads", 5.0, key="monday")
+    assert client.top_up("ads", 5.0, key="monday").budget == 15.0
+    for other in (lambda: client.top_up("ads", 6.0, key="monday"), lambda: client.pause("ads", key="monday")):
+        with pytest.raises(Conflict, match="another change"):
+            other()
+    client.create("two", 10.0, ARMS, key="monday")  # another campaign's key
+    with pytest.raises(Conflict, match="already"):
+        client.create("two", 10.0, ARMS)
+    with pytest.raises(Conflict, match="another change"):
+        client.create("two", 11.0, ARMS, key="monday")
+
+
+def test_a_change_of_which_the_store_lost_the_answer(client, line):
+    """What was booked is booked, though the store could not say so."""
+    line.store.breaks = "after"
+    with pytest.raises(StoreError):
+        client.top_up("ads", 5.0, key="monday")
+    assert client.create("two", 10.0, ARMS).name == "two"
+    line.store.breaks = None
+    assert client.top_up("ads", 5.0, key="monday").budget == 15.0
+
+
+def test_a_restart_is_outlasted(client, line):
+    """Ten seconds to end what has begun, and five to start: no try finds anybody meanwhile."""
+    pauses = []
+
+    def sleep(pause):
+        pauses.append(pause)
+        line.slept.append(pause)
+        line.trouble = ["lost request"] if sum(pauses) < 15.0 else []
+
+    module.time.sleep = sleep
+    line.trouble = ["lost request"]
+    assert client.decide("ads").hold
+
+
+def says(status, after):
+    """A service that says this once, and then answers."""
+    answers = [httpx.Response(status, headers={"Retry-After": after}, text="no")]
+
+    def handle(_):
+        return answers.pop() if answers else httpx.Response(200, json=[])
+
+    return httpx.MockTransport(handle)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_service_says_when_to_ask_again(line, status):
+    assert Client("http://x", "k", transport=says(status, "7")).campaigns() == []
+    assert line.slept == [7.0]
+    date = formatdate(time.time() + 9, usegmt=True)
+    assert Client("http://x", "k", transport=says(status, date)).campaigns() == []
+    assert 7.0 < line.slept[-1] < 9.5
+    for odd in ("soon", "-5", "nan", formatdate(0, usegmt=True)):
+        assert Client("http://x", "k", transport=says(status, odd)).campaigns() == []
+        assert line.slept[-1] <= 0.1
+    with pytest.raises(ServiceError):  # later than anybody waits
+        Client("http://x", "k", transport=says(status, "31")).campaigns()
+    with pytest.raises(ServiceError):
+        Client("http://x", "k", transport=says(status, "7"), deadline=5.0).campaigns()
+
+
+def test_a_try_takes_no_longer_than_the_call_may(line):
+    timeouts = []
+
+    def handle(request):
+        timeouts.append(request.extensions["timeout"]["read"])
+        line.slept.append(4.0)
+        raise httpx.ReadTimeout("nothing")
+
+    with pytest.raises(Unreachable):
+        Client("http://x", "k", timeout=10.0, deadline=12.0, transport=httpx.MockTransport(handle)).campaigns()
+    assert timeouts[0] == 10.0
+    assert timeouts[1] < 8.0
+    assert timeouts[-1] <= 4.0
 
 
 def test_refusals(client, line):
@@ -292,10 +387,12 @@ def test_the_same_with_asyncio(line, client):
                     raise ZeroDivisionError
             info = await other.campaign("ads")
             assert (info.spent, info.held) == (0.25, d.hold)
-            line.trouble = ["lost request"] * 6
+            line.trouble = ["lost request"] * 1000
+            other._deadline = 0.1
             with pytest.raises(Unreachable):
                 await other.decide("ads")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIRST_PAUSE", 0.001)
+        patch.setattr(module, "clock", time.monotonic)
         asyncio.run(run())

@@ -3,15 +3,18 @@
 import csv
 import json
 import re
+import time
 
 import polars
 import pytest
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app
+from budgetbandits.errors import OutcomeUnknown
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from servers import free_port
 
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
 
@@ -53,6 +56,10 @@ def test_a_campaigns_life(say, tmp_path):
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
     say("campaign", "export", "ads", "all.parquet", "--table", "events")
     assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        ahead = Engine(store, lambda: time.time() + 400 * 86_400.0)
+        ahead.void(ahead.decide("ads", "far ahead").decision)
+    assert "ads goes on today" in say("campaign", "set-back", "ads")
     assert "agrees with its events" in say("campaign", "verify", "ads")
     assert "ads is closed" in say("campaign", "close", "ads")
     assert [row["name"] for row in json.loads(say("campaign", "list", "--json"))] == ["ads"]
@@ -164,9 +171,9 @@ def test_a_password_in_the_environment_is_used(monkeypatch):
     given = []
     monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
     address = "postgresql://me:s3cret@127.0.0.1:1/x"
-    CliRunner().invoke(app, ["serve"], env={"BUDGETBANDITS_STORE": address})
-    assert given[0] == address
-    assert "s3cret" not in given[3]  # what the server says it serves
+    CliRunner().invoke(app, ["serve", "--port", str(free_port())], env={"BUDGETBANDITS_STORE": address})
+    assert given[1] == address
+    assert "s3cret" not in given[2]  # what the server says it serves
 
 
 def test_keys(say, tmp_path):
@@ -179,3 +186,21 @@ def test_keys(say, tmp_path):
     assert key.split("_", 2)[2] not in listed
     say("key", "drop", key.split("_")[1])
     assert key.split("_")[1] not in say("key", "list")
+
+
+def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, monkeypatch):
+    say(*ADS)
+    write, troubles = SQLiteStore.write, [OutcomeUnknown("lost"), OutcomeUnknown("lost")]
+
+    def lost(*given):
+        answer = write(*given)
+        if troubles:
+            raise troubles.pop()
+        return answer
+
+    monkeypatch.setattr(SQLiteStore, "write", lost)
+    monkeypatch.setattr("budgetbandits.cli.service.AGAIN_AFTER", (0.0, 0.0))
+    assert "budget 502.50" in say("campaign", "top-up", "ads", "2.5")
+    troubles += [OutcomeUnknown("lost")] * 3
+    say("campaign", "top-up", "ads", "2.5", fails="lost")
+    assert "budget 505.00" in say("campaign", "show", "ads")

@@ -19,7 +19,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import NAMED_ARMS, CampaignLearner, changed_since, newest_tag
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.learners import Change
@@ -227,10 +227,11 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
     store = MemoryStore()
     engines = [Engine(store, clock), Engine(store, clock)]
     campaign = engines[0].create("many", "bts", budget=300.0, arms={f"arm {n}": 1.0 for n in range(300)})
-    reads = []
-    read = CampaignLearner.remembered.__func__
+    reads, behind = [], []
+    read, catch_up = CampaignLearner.remembered.__func__, CampaignLearner.catch_up
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CampaignLearner, "remembered", classmethod(lambda *given: reads.append(1) or read(*given)))
+        patch.setattr(CampaignLearner, "catch_up", lambda *given: behind.append(len(given[2])) or catch_up(*given))
         for number in range(150):
             answer = engines[number // 3 % 2].decide(campaign, str(number))
             engines[number % 2].feedback(answer.decision, reward=float(number % 2), cost=0.5)
@@ -238,7 +239,19 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
         engines[1].retire_arm(campaign, "arm 7")
         engines[0].decide(campaign, "last")
     assert len(reads) == 2  # once for each engine, in the beginning
+    assert 50 < len(behind) <= 152
+    assert max(behind) <= 4
     assert verify(store, campaign) == []
+
+
+def test_a_change_of_very_many_arms_names_none_of_them(engine, campaign):
+    row = engine._store.read(lambda tx: tx.campaign(campaign))
+    learner = CampaignLearner.remembered(row, engine._store.read(lambda tx: tx.arms(campaign)))
+    few = learner.of_campaign(learner.of_campaign(row, [1]), [0, 1])
+    assert changed_since(few, newest_tag(row)) == [0, 1]
+    assert changed_since(few, newest_tag(few)) == []
+    assert changed_since(few, "unknown") is None
+    assert changed_since(learner.of_campaign(few, range(NAMED_ARMS + 1)), newest_tag(row)) is None
 
 
 def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
@@ -320,7 +333,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"arms": {"one": 1.0, "two": 0.0}}, "cost cap of 'two' is 0"),
         ({"arms": {"one": 1.0, "": 1.0}}, "an arm's name is"),
         ({"arms": {"one": 1.0, "two": math.nan}}, "use a number"),
-        ({"budget": 0.1}, "less than any single pull"),
+        ({"budget": 0.1}, "the cheapest pull may cost 0.50"),
         ({"budget": -1.0}, "budget is -1.0"),
         ({"budget": math.inf}, "budget is inf"),
         ({"name": " "}, "name is ' '"),

@@ -10,10 +10,11 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from memory_store import MemoryStore
+from reads_here import ReadsHere
 
 store = MemoryStore()
 engine = Engine(store)
-app = create_app(engine, store)
+app = create_app(engine, store, reads=ReadsHere(store))
 key = make_key(store, ["admin"], 0.0)
 numbers = itertools.count()
 schema = schemathesis.openapi.from_asgi("/openapi.json", app)

@@ -14,8 +14,7 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import all_decisions, all_events
-from stores import STORES
+from stores import STORES, all_decisions, all_events
 
 pytestmark = pytest.mark.crashes
 
@@ -78,10 +77,10 @@ def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, tmp_path
             while engine.expire_due():
                 pass
             account = engine.account("ads")
-            made = store.read(lambda tx: list(all_decisions(tx, tx.campaign_named("ads").id)))
+            made = all_decisions(store, "ads")
             assert (account.held, account.leased, account.overrun) == (0, 0, 0)
             assert account.spent == sum(row.hold.charged for row in made)
-            kinds = [event.kind for event in store.read(lambda tx: list(all_events(tx, tx.campaign_named("ads").id)))]
+            kinds = [event.kind for event in all_events(store, "ads")]
             assert kinds.count("leased") >= 15
             assert kinds.count("returned") == kinds.count("leased")
             assert verify(store, "ads") == []

@@ -13,9 +13,9 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.stores.base import all_events
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
+from stores import all_events
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -50,7 +50,7 @@ def leases(store):
 
 
 def kinds(store):
-    return [event.kind for event in store.read(lambda tx: list(all_events(tx, tx.campaign_named("ads").id)))]
+    return [event.kind for event in all_events(store, "ads")]
 
 
 def test_accounts_of_a_campaign_and_its_lease():
@@ -73,7 +73,7 @@ def test_accounts_of_a_campaign_and_its_lease():
 @pytest.mark.parametrize(
     ("terms", "says"),
     [
-        ({"lease": 0.9}, "less than the dearest arm may cost; raise it"),
+        ({"lease": 0.9}, "the dearest arm may cost 1.00; raise it"),
         ({"lease": 5.0, "daily_cap": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
         ({"lease": 5.0, "pace_seconds": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
         ({"lease": 5.0, "lease_seconds": 0.0}, "lease_seconds is 0.0; use a positive number"),
@@ -253,7 +253,7 @@ def test_exhausted_is_said_only_when_nothing_is_held_or_leased(store, clock):
     with pytest.raises(HoldRefused) as refused:
         other.decide("ads", "too many")
     assert (refused.value.reason, refused.value.retry_after) == ("blocked_by_holds", 1.0)
-    assert "1 in leases" in str(refused.value)
+    assert "1.00 in leases" in str(refused.value)
     for number in range(1, 4):
         engine.feedback(engine.decide("ads", f"{number}").decision, cost=1.0)
     with pytest.raises(HoldRefused, match="in leases"):

@@ -52,6 +52,18 @@ def test_the_whole_cap_or_nothing():
     assert place(account, 30)[0].left == 0
 
 
+def test_refusals_lose_no_micro():
+    """Amounts are shown as the campaign's money is: with as many decimals as any of it needs."""
+    account = Account(budget=to_micros(100_000.5), spent=to_micros(100_000.4) - 1)
+    with pytest.raises(HoldRefused, match=r"^0\.100001 left, 2\.000000 needed"):
+        place(account, to_micros(2.0))
+    with pytest.raises(HoldRefused, match=r"^0\.100001 left beside"):
+        place(replace(account, spent=account.spent - 5, held=5), to_micros(2.0))
+    limits = Limits(daily_cap=to_micros(1_234_567.25))
+    with pytest.raises(HoldRefused, match=r"^1,234,567\.25 of the day's 1,234,567\.25 left, 1,234,568\.00 needed"):
+        place(Account(budget=to_micros(2e6)), to_micros(1_234_568), 0.0, limits)
+
+
 @pytest.mark.parametrize("status", ["paused", "frozen", "closed"])
 def test_only_an_active_campaign_decides(status):
     with pytest.raises(HoldRefused, match=status) as refused:

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from budgetbandits.service.stores import sql
+from budgetbandits.service.stores import schema
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 
@@ -13,7 +13,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     before = sqlite3.connect(tmp_path / "money.db")
     tables = before.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
     before.close()
-    steps = sql.migrations("sqlite")
+    steps = schema.migrations("sqlite")
     broken = [*steps, (steps[-1][0] + 1, ["CREATE TABLE more (a INTEGER);", "CREATE TABLE campaign (a INTEGER);"])]
     monkeypatch.setattr("budgetbandits.service.stores.sqlite.migrations", lambda database: broken)
     with pytest.raises(Exception, match="already exists"):

@@ -55,3 +55,9 @@ def test_a_new_term_may_be_text(contact):
 def test_text_that_cannot_be_shown_is_refused(contact):
     with pytest.raises(BadParameter, match=r"contact is .*use 1 to 200 printable characters"):
         MoreTerms(contact=contact).checked()
+
+
+@pytest.mark.parametrize("policy", ["mine.py:OmegaUCB", "/somewhere/mine.py:OmegaUCB:rho=1", "mine.py"])
+def test_the_service_runs_no_file(policy):
+    with pytest.raises(BadParameter, match="the package's own policies"):
+        Engine(MemoryStore()).create("ads", policy, budget=5.0, arms={"a": 1.0, "b": 1.0})

@@ -13,7 +13,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.laws import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.problem import Arm
-from comparing import FALSE_ALARM, smallest_p
+from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
 PROBLEMS = {
     "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
@@ -32,11 +32,6 @@ PROBLEMS = {
         400,
     ),
 }
-
-
-def rows(outcome):
-    numbers = [outcome.reward[..., None], outcome.spend[..., None], outcome.rounds[..., None], outcome.pulls]
-    return np.concatenate(numbers, axis=2).reshape(outcome.runs, -1)
 
 
 @pytest.mark.parametrize("which", PROBLEMS)

@@ -36,7 +36,8 @@ from budgetbandits.simulation.index.library import rule_of
 from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.rules import IndexRule, compiled, spot_check
 from budgetbandits.simulation.simulate import simulate
-from comparing import FALSE_ALARM, sample, smallest_p
+from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from comparing import sample
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
 from recorded import play_naively, recorded_problem, rewound
 

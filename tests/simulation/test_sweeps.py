@@ -24,7 +24,8 @@ from budgetbandits.simulation.index.pulling import first_pulls
 from budgetbandits.simulation.index.sweeps import sweep
 from budgetbandits.simulation.index.tapes import lengthen
 from budgetbandits.simulation.reference import Game
-from comparing import FALSE_ALARM, sample, smallest_p
+from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from comparing import sample
 from own_rules import CautiousRatio, Steep
 from recorded import play_naively, recorded_problem, rewound
 

@@ -14,15 +14,16 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 
-from budgetbandits import __version__
+from budgetbandits import __version__, plugins
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
-from budgetbandits.policies import POLICIES, parse_policy
+from budgetbandits.policies import KNOWN, parse_policy
 from budgetbandits.policies.base import KNOWLEDGE, Policy
 from budgetbandits.problem import FAMILIES, Problem, family
 from budgetbandits.simulation.outcome import Outcome
@@ -46,8 +47,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
+    plugin: Annotated[
+        list[Path] | None, typer.Option(help="A Python file with policies, laws or families of yours. May be repeated.")
+    ] = None,
 ) -> None:
     """What every command takes."""
+    for path in plugin or ():
+        plugins.load(path)
 
 
 app.command("paper")(studies.paper_command)
@@ -102,7 +108,8 @@ def _fail(message: str) -> None:
 def simulate_command(
     problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
     policy: Annotated[
-        list[str], typer.Option(help="A policy, with parameters as epsilon-first:epsilon=0.1. May be repeated.")
+        list[str],
+        typer.Option(help="A policy, with parameters as epsilon-first:epsilon=0.1, or FILE.py:CLASS. May be repeated."),
     ],
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
@@ -114,7 +121,7 @@ def simulate_command(
 ) -> None:
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = Problem.load(problem)
-    policies = [parse_policy(text) for text in policy]
+    policies = [plugins.find_policy(text) for text in policy]
     if jobs < 0:
         raise BadParameter(f"jobs is {jobs}; use 0 for one per core, or the number of workers")
     outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, engine, max_rounds)
@@ -254,7 +261,7 @@ def policies_command() -> None:
     table = plain_table()
     for column in ("name", "parameters", "must know", "what it is"):
         table.add_column(column, no_wrap=column != "what it is")
-    for name, kind in POLICIES.items():
+    for name, kind in KNOWN.items():
         policy = kind()
         table.add_row(
             name,
@@ -268,6 +275,34 @@ def policies_command() -> None:
     console.print("What a policy must know a simulation hands over; elsewhere you do:")
     for what, meaning in KNOWLEDGE.items():
         console.print(f"  {what:10} {meaning}", highlight=False)
+
+
+@app.command("check")
+def check_command(
+    policy: Annotated[str, typer.Argument(help="A policy, or FILE.py:CLASS.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Hold a policy to everything that policies promise, and to its engine; exit code 1 if anything is broken."""
+    from budgetbandits.testing import Finding, check_policy
+
+    def show(finding: Finding) -> None:
+        colour = {"holds": "green", "broken": "bold red"}.get(finding.verdict, "dim")
+        console.print(f"[{colour}]{finding.verdict:15}[/{colour}] {finding.check}", highlight=False)
+        if finding.detail:
+            console.print(Padding(escape(finding.detail), (0, 0, 0, 16)), highlight=False)
+
+    console, chosen = Console(), plugins.find_policy(policy)
+    if not as_json:
+        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute", highlight=False)
+    report = check_policy(chosen, (lambda finding: None) if as_json else show)
+    if as_json:
+        print(
+            json.dumps({"policy": report.policy, "holds": report.holds, "findings": list(map(vars, report.findings))})
+        )
+    else:
+        broken = len(report.broken)
+        console.print(f"\n{broken} broken" if broken else "\nEverything holds.", highlight=False)
+    raise typer.Exit(0 if report.holds else 1)
 
 
 @app.command("problem")

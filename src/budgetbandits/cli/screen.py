@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -22,16 +23,6 @@ def plain_table(**options: Any) -> Table:
 def fits(table: Table, console: Console) -> bool:
     """Whether no cell of the table would be cut off on this screen."""
     return Measurement.get(console, console.options.update(width=10_000), table).minimum <= console.width
-
-
-def decimals(amounts: Iterable[float], fewest: int = 2) -> int:
-    """How many decimals it takes to show these amounts in full; at most six, which is a micro.
-
-    >>> decimals([500.0, 0.25]), decimals([500.0, 0.000021])
-    (2, 6)
-    """
-    exponents = (Decimal(repr(round(amount, 6))).normalize().as_tuple().exponent for amount in amounts)
-    return min(max([fewest, *(-each for each in exponents if isinstance(each, int))]), 6)
 
 
 def filled(parts: Sequence[str], width: int, between: str = "  ") -> Iterator[str]:
@@ -61,6 +52,15 @@ def progress_bar(console: Console, **options: Any) -> Progress:
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=console, transient=True, **options)
+
+
+@contextlib.contextmanager
+def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on the screen, if there is one, for whoever tells how much of how much is done."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(what), total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 class Split:

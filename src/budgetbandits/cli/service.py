@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import datetime
@@ -21,8 +22,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import decimals, filled, fits, plain_table
-from budgetbandits.errors import BadParameter
+from budgetbandits.amounts import decimals, shown
+from budgetbandits.cli.screen import filled, fits, plain_table, share_bar
+from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.terms import MONEY, Terms
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
@@ -53,6 +55,8 @@ Address = Annotated[
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
+AGAIN_AFTER = (0.5, 1.0, 2.0)
+"""Seconds between tries of a change of which nobody knows whether it was made."""
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds")
 """Terms that `campaign show` has a phrase for; others are shown by their name."""
 
@@ -67,13 +71,20 @@ def serve_command(
     key_file: Annotated[
         Path | None, typer.Option(help="Where the first admin key goes; if not said, to the screen, if there is one.")
     ] = None,
+    per_address: Annotated[
+        int | None, typer.Option(min=1, help="Connections that one address may have; if not said, half of all.")
+    ] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, makes an admin key."""
-    try:
-        from budgetbandits.service.http.server import serve
-    except ImportError as error:
-        raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
-    serve(store, host, port, _public(store), key_file)
+    from budgetbandits.service.http.listening import listening
+
+    # before the rest is imported, which takes most of a second, and before a key is shown that scrolls away
+    with listening(host, port) as listener:
+        try:
+            from budgetbandits.service.http.server import serve
+        except ImportError as error:
+            raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
+        serve(listener, store, _public(store), key_file, per_address)
 
 
 # --- campaign --------------------------------------------------------------------------------------------------------
@@ -108,7 +119,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
-        engine.create(name, policy, budget, _arms(arm), known=known, **terms)
+        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, **terms))
         _show(engine, name)
 
 
@@ -152,14 +163,14 @@ def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = Fa
 def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> None:
     """Raise the budget."""
     with _opened(store) as (engine, _):
-        engine.top_up(campaign, amount)
+        _once(lambda key: engine.top_up(campaign, amount, key))
         _show(engine, campaign)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DATABASE) -> None:
         with _opened(store) as (engine, _):
-            engine.set_status(campaign, status)
+            _once(lambda key: engine.set_status(campaign, status, key))
         print(f"{campaign} is {status}")
 
     campaign_app.command(word, help=text)(command)
@@ -170,6 +181,14 @@ _status_command("resume", "active", "Decide again, after a pause or a freeze.")
 _status_command("close", "closed", "For good; what is open can still be told.")
 
 
+@campaign_app.command("set-back")
+def set_back_command(campaign: Name, store: Address = DATABASE) -> None:
+    """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+    with _opened(store) as (engine, _):
+        _once(lambda key: engine.set_back(campaign, key))
+    print(f"{campaign} goes on today")
+
+
 @campaign_app.command("add-arm")
 def add_arm_command(
     campaign: Name, arm: Annotated[str, typer.Argument(help="NAME=CAP")], store: Address = DATABASE
@@ -177,7 +196,7 @@ def add_arm_command(
     """A new arm, from the next decision on."""
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
-        engine.add_arm(campaign, name, cap)
+        _once(lambda key: engine.add_arm(campaign, name, cap, key))
         _show(engine, campaign)
 
 
@@ -185,7 +204,7 @@ def add_arm_command(
 def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> None:
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
-        engine.retire_arm(campaign, arm)
+        _once(lambda key: engine.retire_arm(campaign, arm, key))
         _show(engine, campaign)
 
 
@@ -211,8 +230,8 @@ def verify_command(campaign: Name, store: Address = DATABASE) -> None:
     """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
     from budgetbandits.service.audit import verify
 
-    with _opened(store) as (_, opened):
-        differences = verify(opened, campaign)
+    with _opened(store) as (_, opened), share_bar(f"replaying {campaign}") as progress:
+        differences = verify(opened, campaign, progress)
     for difference in differences:
         print(difference)
     if differences:
@@ -276,6 +295,19 @@ def _opened(address: str) -> Iterator[tuple[Engine, Store]]:
         yield Engine(store), store
 
 
+def _once(change: Callable[[str], object]) -> None:
+    """Make a change under a key of its own. If the store was lost meanwhile it is asked for again, and made once."""
+    key = uuid.uuid4().hex
+    for pause in AGAIN_AFTER:
+        try:
+            change(key)
+        except OutcomeUnknown:
+            time.sleep(pause)
+        else:
+            return
+    change(key)
+
+
 def _public(store: str) -> str:
     """An address without the password that may be in it."""
     address = urlsplit(store)
@@ -286,7 +318,7 @@ def _arms(texts: list[str]) -> dict[str, float]:
     arms: dict[str, float] = {}
     for name, cap in map(_arm, texts):
         if name in arms:
-            raise BadParameter(f"arm {name!r} is given twice, with {arms[name]:g} and {cap:g}; say which")
+            raise BadParameter(f"arm {name!r} is given twice, with {' and '.join(shown([arms[name], cap]))}; say which")
         arms[name] = cap
     return arms
 
@@ -308,11 +340,11 @@ def _show(engine: Engine, campaign: str) -> None:
     _print_money(console, row)
     terms = [f"holds {row['hold_seconds']:g} s, then {row['on_expire']}", f"rewards up to {row['reward_max']:g}"]
     if row["daily_cap"] is not None:
-        terms.append(f"at most {row['daily_cap']:,.{decimals([row['daily_cap']])}f} a day")
+        terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
     if row["lease"] is not None:
-        terms.append(f"leases of {row['lease']:,.{decimals([row['lease']])}f} for {row['lease_seconds']:g} s")
+        terms.append(f"leases of {shown([row['lease']])[0]} for {row['lease_seconds']:g} s")
     for term in fields(Terms):
         if term.name not in SAID and row[term.name] is not None:
             terms.append(f"{term.name} {row[term.name]}")
@@ -347,8 +379,7 @@ def _kinds(rows: list[dict[str, Any]]) -> list[str]:
 
 def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
     """A campaign's money, all of it with as many decimals as any of it needs."""
-    digits = decimals(row[name] for name in kinds)
-    return [f"{row[name]:,.{digits}f}" for name in kinds]
+    return shown([row[name] for name in kinds])
 
 
 def _when(at: float) -> str:

@@ -63,6 +63,8 @@ def paper_command(
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
     split = Split("starting")
+    import joblib
+
     from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.runner import command_line
 
@@ -78,12 +80,14 @@ def paper_command(
 
         found = findings.reproduce(out, runs, quick, _workers(workers, cluster, ray), note, command_line())
     split.enter("judging")
+    with joblib.parallel_config(n_jobs=workers or -1):
+        claims = found.claims
     table = plain_table()
     table.add_column("the paper says")
     table.add_column("panels", justify="right")
     table.add_column("random problems", justify="right")
     table.add_column("verdict", no_wrap=True)
-    for claim in found.claims:
+    for claim in claims:
         table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
     Console().print(table)
     Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)

@@ -4,7 +4,8 @@ name = "my study"
 seed = 1
 runs = 200
 budgets = [1_000, 10_000]
-policies = ["bts", "kube", "epsilon-first:epsilon=[0.05, 0.1, 0.2]"]
+policies = ["bts", "kube", "epsilon-first:epsilon=[0.05, 0.1, 0.2]", "mine.py:OmegaUCB:rho=[0.25, 1]"]
+plugins = ["my_laws.py"]
 
 [[problems]]
 file = "shop.toml"
@@ -30,13 +31,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from budgetbandits.errors import BudgetBanditsError, ExperimentError
-from budgetbandits.policies import parse_policy
+from budgetbandits import plugins
+from budgetbandits.errors import BudgetBanditsError, ExperimentError, PluginError
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import FAMILIES, Problem, family, two_gap
+from budgetbandits.problem import KNOWN_FAMILIES, Problem, family, two_gap
 from budgetbandits.simulation.simulate import ENGINES
 
-KEYS = ("name", "seed", "runs", "budgets", "policies", "problems", "engine", "max_rounds")
+KEYS = ("name", "seed", "runs", "budgets", "policies", "plugins", "problems", "engine", "max_rounds")
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high")
 GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
 FILE_KEYS = ("name", "file")
@@ -54,16 +55,17 @@ class NamedProblem:
 
 
 def read(text: str, folder: Path) -> dict[str, Any]:
-    """The fields of an `Experiment`; problem files are looked for in ``folder``. An `ExperimentError` names the key."""
+    """The fields of an `Experiment`; its files are looked for in ``folder``. An `ExperimentError` names the key."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ExperimentError(f"not TOML: {error}; fix that line") from None
     _no_others(document, KEYS, "an experiment")
+    _load_plugins(document, folder)
     return {
         "problems": _problems(document, folder),
         "name": _text(document, "name"),
-        "policies": _policies(document),
+        "policies": _policies(document, folder),
         "budgets": _budgets(document),
         "runs": _whole(document, "runs", smallest=1),
         "seed": _whole(document, "seed", smallest=0, default=0),
@@ -139,14 +141,24 @@ def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
     return tuple(sorted(budgets))
 
 
-def _policies(document: dict[str, Any]) -> tuple[Policy, ...]:
+def _load_plugins(document: dict[str, Any], folder: Path) -> None:
+    for name in _several(document, "plugins", '["mine.py"]') if "plugins" in document else ():
+        if not isinstance(name, str):
+            raise ExperimentError(f'plugins holds {name!r}; write each as the name of a file, such as "mine.py"')
+        try:
+            plugins.load(folder / name)
+        except PluginError as error:
+            raise ExperimentError(f"plugins: {error}") from None
+
+
+def _policies(document: dict[str, Any], folder: Path) -> tuple[Policy, ...]:
     policies: list[Policy] = []
     for text in _several(document, "policies", '["bts", "kube"]'):
         if not isinstance(text, str):
             raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
         for spec in sweep(text):
             try:
-                policy = parse_policy(spec)
+                policy = plugins.find_policy(spec, folder)
             except BudgetBanditsError as error:
                 raise ExperimentError(f"policies: {error}") from None
             policies.append(policy)
@@ -159,7 +171,7 @@ def sweep(text: str) -> list[str]:
     >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
     ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
     """
-    name, colon, rest = text.partition(":")
+    name, rest = plugins.split(text)
     choices: list[list[str]] = []
     while rest:
         key, equals, rest = rest.partition("=")
@@ -177,7 +189,7 @@ def sweep(text: str) -> list[str]:
             value, _, rest = rest.partition(",")
             listed = [value.strip()]
         choices.append([f"{key.strip()}{equals}{value}" for value in listed])
-    return [name.strip() + colon + ",".join(parts) for parts in itertools.product(*choices)]
+    return [":".join(filter(None, (name, ",".join(parts)))) for parts in itertools.product(*choices)]
 
 
 def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:
@@ -238,8 +250,8 @@ def _inline(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
 
 def _family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
     name = _text(entry, "family")
-    if name not in FAMILIES:
-        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join([*FAMILIES, 'two-gap'])}")
+    if name not in KNOWN_FAMILIES:
+        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, 'two-gap'])}")
     arms = _whole(entry, "arms", smallest=2)
     first = _whole(entry, "seed", smallest=0, default=0)
     count = _whole(entry, "count", smallest=1, default=1)

@@ -1,17 +1,41 @@
-"""The registry of policies: a new policy is one file and one line here."""
+"""The registry of policies: a new policy is one file and one line here.
+
+Whoever writes a policy outside the package needs `Policy`, `IndexPolicy` or `SamplingPolicy`, and what stands beside
+them here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import fields
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import Policy, State, best, first_pull
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
+from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
+from budgetbandits.registry import Registry
+
+__all__ = [
+    "KNOWN",
+    "POLICIES",
+    "RISING",
+    "IndexPolicy",
+    "Monotone",
+    "Policy",
+    "SamplingPolicy",
+    "State",
+    "Tally",
+    "best",
+    "either",
+    "first_pull",
+    "parse_policy",
+]
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
@@ -35,6 +59,11 @@ POLICIES: dict[str, type[Policy]] = {
     )
 }
 
+"""The package's own."""
+
+KNOWN: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
+"""These, and those from outside the package."""
+
 
 def parse_policy(text: str) -> Policy:
     """A policy from its text: a name and, after a colon, parameters by word.
@@ -43,9 +72,10 @@ def parse_policy(text: str) -> Policy:
     EpsilonFirst(epsilon=0.2)
     """
     name, _, rest = text.strip().partition(":")
-    if name not in POLICIES:
-        raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(POLICIES)}")
-    allowed = [field.name for field in fields(POLICIES[name])]
+    if name not in KNOWN:
+        raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(KNOWN)}")
+    kind = KNOWN[name]
+    allowed = [field.name for field in fields(kind)]
     values: dict[str, float] = {}
     for part in filter(None, rest.split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))
@@ -58,4 +88,4 @@ def parse_policy(text: str) -> Policy:
             values[key] = float(value)
         except ValueError:
             raise BadParameter(f"{name}: {key} is {value!r}; write {key}=NUMBER") from None
-    return POLICIES[name](**values)
+    return kind(**values)

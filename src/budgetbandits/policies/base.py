@@ -52,6 +52,8 @@ class State:
     known: dict[str, Any] = field(default_factory=dict)
     opened: int = 0
     """How many arms, in order, have had their first pull handed out."""
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Fields that are never 0."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -67,12 +69,18 @@ class State:
                 array = np.array(new, dtype=old.dtype)
                 if array.shape != old.shape:
                     raise BadState(f"{f.name!r} has shape {array.shape}, not {old.shape}; the saved state is damaged")
-                if np.isnan(array).any() or ((array < 0) & (array > -np.inf)).any():
-                    raise BadState(f"{f.name!r} holds a negative count or no number; the saved state is damaged")
+                self.check(f.name, array)
                 setattr(self, f.name, array)
             elif f.name != "known":
                 setattr(self, f.name, new)
         return self
+
+    def check(self, name: str, array: NDArray[Any]) -> None:
+        """Refuse values of a field that no game can have led to."""
+        if np.isnan(array).any() or ((array < 0) & (array > -np.inf)).any():
+            raise BadState(f"{name!r} holds a negative count or no number; the saved state is damaged")
+        if name in self.positive and not (array > 0).all():
+            raise BadState(f"{name!r} holds a 0, which it never is; the saved state is damaged")
 
     def extend(self, other: Self) -> None:
         """Append the arms of another state of the same policy."""

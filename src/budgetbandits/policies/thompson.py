@@ -27,6 +27,7 @@ class BetaPosterior(State):
 
     successes: Array = field(default_factory=lambda: np.ones((2, 0)))
     failures: Array = field(default_factory=lambda: np.ones((2, 0)))
+    positive: ClassVar[tuple[str, ...]] = ("successes", "failures")
 
 
 @dataclass(frozen=True)

@@ -3,251 +3,140 @@
 The events are written in the transaction of what they tell, and never changed. If the rows that decisions are made from
 say anything else than their replay, something is wrong with the database or with us.
 
-Events that have a lease are replayed in that lease: its own money and what is known under it. Where it is merged or
-ended the campaign learns from them too. Events of one lease, and those of the campaign's own, are numbered in the order
-of their commits, and what is about both in that of both; so one pass in the order of numbers is right, however the
-events of different leases are mixed.
+The campaign, its arms and its leases are read once, with which events there are by then, and these are replayed in
+slices. A decision's row is compared once it was told in full, since nothing changes it from there on, so that only open
+decisions must be remembered. The rows of these are compared at the end. One that has been told of meanwhile is ahead of
+the replay: the next audit compares it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies import parse_policy
-from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.leases import learn_all
-from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.purses import digest
-from budgetbandits.service.settings import limits_of, terms_of
-from budgetbandits.service.stores.base import (
-    ArmRow,
-    Campaign,
-    Event,
-    Lease,
-    LeaseEvent,
-    Store,
-    T,
-    Transaction,
-    all_events,
-    found,
-)
+from budgetbandits.service.cut import Cut
+from budgetbandits.service.open_decisions import Known, OpenDecisions
+from budgetbandits.service.replay import Replay
+from budgetbandits.service.stores.base import ArmRow, Campaign, Store, Transaction, found
+from budgetbandits.service.stores.slices import event_slices
+
+MOST_LISTED = 1000
+"""Differences that are put into words; the rest are counted."""
+
+Progress = Callable[[int, int], None]
+"""Is told the number of the event that was replayed, and that of the last one."""
 
 
-def verify(store: Store, campaign: str) -> list[str]:
+def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
     """What does not agree, in words; empty if everything does."""
-    return store.read(lambda tx: _verify(tx, campaign))
-
-
-def _verify(tx: Transaction, campaign: str) -> list[str]:
-    row = found(tx, campaign)
-    arms = tx.arms(row.id)
-    replay = _Replay.of(row, arms, list(all_events(tx, row.id)))
-    wrong = replay.run()
-    if replay.account != row.account:
-        wrong.append(f"the campaign's row says {row.account}, its events {replay.account}")
-    for id, hold in replay.holds.items():
-        made = tx.decision(id)
-        if made is None or (made.hold, made.cost, made.reward) != (hold, replay.cost.get(id), replay.reward.get(id)):
-            wrong.append(f"decision {id}: the row says {made}, the events {hold}")
-    wrong += replay.compare_leases(tx.leases(row.id))
-    learner = replay.learner
-    for arm in arms:
-        learned = learner.of_arm(arm.number)
-        if arm.learned != learned or arm.active != learner.state.active[arm.number]:
-            wrong.append(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
-    if row.learned["single"] != learner.of_all():
-        wrong.append(f"the campaign's row says {row.learned['single']}, its events {learner.of_all()}")
-    return wrong
+    books = store.read(lambda tx: _Books.of(tx, campaign))
+    cut, differences = books.cut, _Differences()
+    with OpenDecisions() as open:
+        replay = Replay(books.row, books.arms, books.first_learner(), open)
+        for events in event_slices(store, books.row.id, 0, cut.last):
+            for event in events:
+                if cut.has(event):
+                    differences.add(replay.apply(event))
+            for _, text in _wrong_rows(store, replay.finished):
+                differences.add(text)
+            replay.finished.clear()
+            progress(events[-1].seq if events else cut.last, cut.last)
+        _compare_books(books, replay, differences)
+        _compare_open(store, books, open, differences)
+    return differences.listed()
 
 
 @dataclass
-class _Lent:
-    """A lease as its events make it."""
-
-    lease: Lease
-    learner: CampaignLearner
-    events: list[LeaseEvent] = field(default_factory=list)
-    """What the campaign has not learnt from."""
-
-
-@dataclass
-class _Replay:
-    """The campaign as its events make it."""
+class _Books:
+    """A campaign at one moment: its rows, how many arms it began with, and its leases and events."""
 
     row: Campaign
     arms: list[ArmRow]
-    events: list[Event]
-    account: Account
-    learner: CampaignLearner
-    lent: dict[str, _Lent] = field(default_factory=dict)
-    holds: dict[str, Hold] = field(default_factory=dict)
-    cost: dict[str, int] = field(default_factory=dict)
-    reward: dict[str, float] = field(default_factory=dict)
+    first: int
+    cut: Cut
 
     @classmethod
-    def of(cls, row: Campaign, arms: list[ArmRow], events: list[Event]) -> _Replay:
-        added = {event.arm for event in events if event.kind == "arm added"}
-        first = [arm for arm in arms if arm.number not in added]
-        policy = parse_policy(row.policy)
-        learner = CampaignLearner.new(
-            policy, [arm.name for arm in first], [arm.cost_cap for arm in first], row.settings
-        )
-        return cls(row, arms, events, Account(0), learner)
+    def of(cls, tx: Transaction, campaign: str) -> _Books:
+        row = found(tx, campaign)
+        arms = tx.arms(row.id)
+        added = tx.events(row.id, limit=1, kind="arm added")
+        first = added[0].arm if added else None
+        return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id))
 
-    def run(self) -> list[str]:
-        handlers: dict[str, Callable[[Event], None]] = {
-            "created": self._created,
-            "topped up": self._topped_up,
-            "arm added": self._arm_added,
-            "arm retired": self._arm_retired,
-            "decided": self._decided,
-            "settled": self._settled,
-            "rewarded": self._rewarded,
-            "voided": self._voided,
-            "expired": self._expired,
-            "leased": self._leased,
-            "merged": self._merged,
-            "returned": self._returned,
-        }
-        wrong = []
-        for event in self.events:
-            try:
-                if event.lease is not None and event.kind != "leased":
-                    self._turn(event)
-                handlers.get(event.kind, self._status)(event)
-            except (BudgetBanditsError, ArithmeticError, KeyError, AssertionError) as error:
-                wrong.append(f"event {event.seq} ({event.kind}) cannot have happened: {error}")
-        return wrong
+    def first_learner(self) -> CampaignLearner:
+        """The learner as it was in the beginning."""
+        first = self.arms[: self.first]
+        names, caps = [arm.name for arm in first], [arm.cost_cap for arm in first]
+        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, self.row.settings)
 
-    def _created(self, event: Event) -> None:
-        self.account = Account(_known(event.amount))
 
-    def _topped_up(self, event: Event) -> None:
-        self.account = ledger.top_up(self.account, _known(event.amount))
-        self.learner.hear_budget(self.account.budget, self.row.settings)
+class _Differences:
+    """However many there are, a number of them in words."""
 
-    def _arm_added(self, event: Event) -> None:
-        self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._more = 0
 
-    def _arm_retired(self, event: Event) -> None:
-        self.learner.retire(_known(event.arm))
-
-    def _status(self, event: Event) -> None:
-        self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
-
-    # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
-
-    def _decided(self, event: Event) -> None:
-        id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
-        if lent is None:
-            fitting = self.learner.fitting(self.account.left)
-            arm = None if fitting is None else self.learner.choose(id, fitting)
-            self.account, self.holds[id] = ledger.place(self.account, amount, event.at, limits_of(self.row))
+    def add(self, text: str | None) -> None:
+        if text is None:
+            return
+        if len(self._texts) < MOST_LISTED:
+            self._texts.append(text)
         else:
-            assert lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm"
-            arm = lent.learner.choose(id, lent.learner.state.active)
-            account, self.holds[id] = lease_ledger.place(lent.lease.account, amount)
-            self._book(event, account)
-        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
+            self._more += 1
 
-    def _settled(self, event: Event) -> None:
-        id, cost = _known(event.decision), _known(event.amount)
-        account, self.holds[id] = ledger.settle(self._account(event), self.holds[id], cost)
-        self.cost[id] = cost
-        if event.reward is not None:
-            self.reward[id] = event.reward
-        self._book(event, account)
-        self._learn(event)
-
-    def _rewarded(self, event: Event) -> None:
-        self.reward[_known(event.decision)] = _known(event.reward)
-        self._learn(event)
-
-    def _voided(self, event: Event) -> None:
-        id = _known(event.decision)
-        account, self.holds[id] = ledger.void(self._account(event), self.holds[id])
-        self._book(event, account)
-
-    def _expired(self, event: Event) -> None:
-        id, charge = _known(event.decision), terms_of(self.row).on_expire == "charge"
-        account, self.holds[id] = ledger.expire(self._account(event), self.holds[id], charge)
-        self._book(event, account)
-
-    def _learn(self, event: Event) -> None:
-        id, lent = _known(event.decision), self._lent(event)
-        cost, reward = self.cost.get(id), self.reward.get(id)
-        if lent is not None:
-            lent.events.append(LeaseEvent(event, cost, reward))
-        if cost is not None and reward is not None:
-            learner = self.learner if lent is None else lent.learner
-            learner.learn(id, _known(event.arm), reward, cost, self.row.settings)
-
-    def _lent(self, event: Event) -> _Lent | None:
-        return None if event.lease is None else self.lent[event.lease]
-
-    def _account(self, event: Event) -> Account:
-        lent = self._lent(event)
-        return self.account if lent is None else lent.lease.account
-
-    def _book(self, event: Event, account: Account) -> None:
-        lent = self._lent(event)
-        if lent is None:
-            self.account = account
-        else:
-            assert account.overrun == 0, "an overrun under a lease"
-            lent.lease = replace(lent.lease, account=account)
-            if event.kind == "decided":
-                lent.events.append(LeaseEvent(event, None, None))
-
-    # --- leases --------------------------------------------------------------------------------------------------
-
-    def _turn(self, event: Event) -> None:
-        lease = self.lent[_known(event.lease)].lease
-        assert event.turn == lease.turn + 1, f"turn {event.turn} of the lease after turn {lease.turn}"
-        self.lent[lease.id].lease = replace(lease, turn=event.turn, tag=digest(lease.tag, event))
-
-    def _leased(self, event: Event) -> None:
-        id = _known(event.lease)
-        assert id not in self.lent, "the lease is there already"
-        self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
-        lease = Lease(id, self.row.id, lent, event.at, 0)
-        self.lent[id] = _Lent(lease, self.learner)
-        self._turn(event)
-        self._renewed(event, lent)
-
-    def _merged(self, event: Event) -> None:
-        lent = self.lent[_known(event.lease)]
-        self.account, account = lease_ledger.merge(self.account, lent.lease.account)
-        self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
-        learn_all(self.learner, lent.events, self.row)
-        self._renewed(event, account)
-
-    def _renewed(self, event: Event, account: Account) -> None:
-        """The lease of this account, knowing what the campaign knows."""
-        lent = self.lent[_known(event.lease)]
-        ends = event.at + terms_of(self.row).lease_seconds
-        lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
-        self.lent[lease.id] = _Lent(lease, self.learner.copy(lease.tag))
-
-    def _returned(self, event: Event) -> None:
-        lent = self.lent.pop(_known(event.lease))
-        self.account = lease_ledger.give_back(self.account, lent.lease.account)
-        learn_all(self.learner, lent.events, self.row)
-
-    def compare_leases(self, rows: list[Lease]) -> list[str]:
-        """What the rows of leases and the events do not agree about."""
-        there = {row.id: row for row in rows}
-        made = {id: lent.lease for id, lent in self.lent.items()}
-        return [
-            f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}"
-            for id in sorted(there.keys() | made.keys())
-            if there.get(id) != made.get(id)
-        ]
+    def listed(self) -> list[str]:
+        return self._texts + ([f"and {self._more:,} more"] if self._more else [])
 
 
-def _known(value: T | None) -> T:
-    assert value is not None, "the event lacks a number"
-    return value
+def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> None:
+    """The campaign's row, its arms and its leases."""
+    row, learner = books.row, replay.learner
+    if replay.account != row.account:
+        differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
+    for text in replay.compare_leases(books.cut.leases):
+        differences.add(text)
+    for arm in books.arms:
+        learned = learner.of_arm(arm.number)
+        if arm.learned != learned or arm.active != learner.state.active[arm.number]:
+            differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
+    if row.learned["single"] != learner.of_all():
+        differences.add(f"the campaign's row says {row.learned['single']}, its events {learner.of_all()}")
+
+
+def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences: _Differences) -> None:
+    """The rows of decisions that were not told in full."""
+    campaign, cut = books.row.id, books.cut
+    told: set[str] = set()
+    """Decisions of which something was told that has not been replayed ..."""
+    after = cut.first
+    """... as far as has been looked."""
+    for chunk in open.chunks():
+        wrong = _wrong_rows(store, chunk)
+        if wrong:  # what was told before these rows were read has its event by now
+            by_now = store.read(lambda tx: Cut.of(tx, campaign))
+            for events in event_slices(store, campaign, after, by_now.last):
+                later = [event.decision for event in events if not cut.has(event)]
+                told.update(id for id in later if id is not None and id in open)
+            after = max(after, by_now.first)
+        for id, text in wrong:
+            if id not in told:
+                differences.add(text)
+
+
+def _wrong_rows(store: Store, decisions: Mapping[str, Known]) -> list[tuple[str, str]]:
+    """Those of these decisions whose rows say something else, each with words for it."""
+    if not decisions:
+        return []
+    ids = list(decisions)
+    rows, pending = store.read(lambda tx: ({made.id: made for made in tx.decisions_of(ids)}, tx.pending_of(ids)))
+    wrong = []
+    for id, known in decisions.items():
+        made = rows.get(id)
+        if made is None or (made.hold, made.cost, made.reward) != (known.hold, known.cost, known.reward):
+            wrong.append((id, f"decision {id}: the row says {made}, the events {known}"))
+        elif pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
+            wrong.append((id, f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"))
+    return wrong

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.errors import BadState
 from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, State
@@ -25,8 +26,11 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.stores.base import ArmRow, Campaign
 
 TAGS = 8
-"""How many tags of its latest changes a campaign keeps. A server whose tag is among them reads only changed arms."""
+"""How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
+them reads only those arms ..."""
 
+NAMED_ARMS = 16
+"""... unless it was more than this many at once."""
 
 Purpose = Literal["choose", "learn"]
 
@@ -65,7 +69,6 @@ class CampaignLearner:
     caps: NDArray[np.int64]
     draws: Draws
     tag: str = ""
-    version: int = 0
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
@@ -126,19 +129,28 @@ class CampaignLearner:
         self._take(row, arms)
 
     def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+        try:
+            self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+        except BadState as error:
+            raise BadState(
+                f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
+            ) from None
         self.hear_budget(row.account.budget, row.settings)
-        self.tag, self.version = tags(row)[0], row.version
+        self.tag = newest_tag(row)
 
-    def of_campaign(self, row: Campaign) -> Campaign:
-        """The campaign with what is known now, under a new tag: a change undone never passes for one that was made."""
-        self.tag, self.version = os.urandom(6).hex(), row.version + 1
-        learned = {"tags": [self.tag, *tags(row)[: TAGS - 1]], "single": self._learner.of_all()}
-        return row.with_learned(learned, self.version)
+    def of_campaign(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
+        """The campaign with what is known now, of which these arms have changed.
+
+        The tag is new: a change undone never passes for one that was made.
+        """
+        self.tag = os.urandom(6).hex()
+        change = [self.tag, [int(arm) for arm in arms] if len(arms) <= NAMED_ARMS else None]
+        learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
+        return row.with_learned(learned, row.version + 1)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self._learner.of_arm(arm), campaign.version, active)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, self._learner.of_arm(arm), active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -191,6 +203,18 @@ class CampaignLearner:
         self._learner.new_budget(budget / settings["cost_max"])
 
 
-def tags(row: Campaign) -> list[str]:
-    """The tags of the campaign's latest changes, the newest first."""
-    return list(row.learned.get("tags", ()))
+def newest_tag(row: Campaign) -> str:
+    """The tag of the campaign's latest change."""
+    return str(row.learned["changes"][0][0])
+
+
+def changed_since(row: Campaign, tag: str) -> list[int] | None:
+    """The arms that have changed since the campaign had this tag, in order; None if any may have."""
+    changed: set[int] = set()
+    for newer, arms in row.learned["changes"]:
+        if newer == tag:
+            return sorted(changed)
+        if arms is None:
+            return None
+        changed.update(arms)
+    return None

@@ -7,20 +7,22 @@ the rows and one event for each thing that happened. The events are the truth th
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from budgetbandits.amounts import shown
 from budgetbandits.choosing import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
-from budgetbandits.policies import parse_policy
+from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import settings_of, terms_of
 from budgetbandits.service.stores.base import About, Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
@@ -40,7 +42,7 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
@@ -54,43 +56,44 @@ class Campaigns:
         arms: Mapping[str, float],
         *,
         known: Mapping[str, Any] | None = None,
+        key: str | None = None,
         **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
-        arm, in the user's unit.
+        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign.
         """
-        name = checked_name("name", name)
-        if ID.fullmatch(name):
-            raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
-        if len(arms) < 2:
-            raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
-        arms = _arms(arms)
-        caps = [_cap(arm, cap) for arm, cap in arms.items()]
-        amount = to_micros(budget, "budget")
-        if amount < min(caps):
-            raise BadParameter(f"budget is {budget:g}, less than any single pull may cost; raise it")
-        given, rule = Terms(**terms).checked(), parse_policy(policy)
-        scaled = _scaled(known or {}, list(arms), amount, max(caps))
-        settings = settings_of(given, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
-        learner = CampaignLearner.new(rule, list(arms), caps, settings)
-        campaign = learner.of_campaign(
-            Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), self._clock(), settings)
-        )  # fmt: skip
+        learner, campaign = _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
+        caps = list(zip(learner.names, map(int, learner.caps), strict=True))
+        asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings)
+        operation = Operation(key, asked)
 
-        def work(tx: Transaction) -> None:
-            _check_free(tx, name)
-            tx.add_campaign(campaign)
-            tx.save_arms([learner.row(campaign, arm) for arm in range(len(arms))])
-            tx.add_event(Event(campaign.id, "created", campaign.created_at, amount=amount))
+        def before(tx: Transaction) -> str | None:
+            """The campaign that was made by this, or under this key; a conflict if another one has the name."""
+            there = tx.campaign_named(campaign.name)
+            if there is not None and there.id != campaign.id and not operation.done(tx, there.id):
+                raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
+            return None if there is None else there.id
+
+        def work(tx: Transaction) -> str:
+            made = before(tx)
+            if made is not None:
+                return made
+            now = moment(tx, self._clock)
+            tx.add_campaign(replace(campaign, created_at=now))
+            tx.add_arms([learner.row(campaign, arm) for arm in range(len(caps))])
+            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget))
+            operation.note(tx, campaign.id, now)
+            return campaign.id
 
         try:
-            self._store.write(work, About(name))
+            return self._store.write(work, About(campaign.name))
         except StoreError:
-            self._store.read(lambda tx: _check_free(tx, name))  # somebody else may have been quicker
-            raise
-        return campaign.id
+            made = self._store.read(before)  # somebody else may have been quicker, or it was done and the answer lost
+            if made is None:
+                raise
+            return made
 
     def account(self, campaign: str) -> Account:
         return self._store.read(lambda tx: found(tx, campaign).account)
@@ -127,58 +130,63 @@ class Campaigns:
 
         return self._store.read(work)
 
-    def top_up(self, campaign: str, amount: float) -> None:
+    # What follows takes a ``key``: asked again under the same one, nothing is changed again.
+
+    def top_up(self, campaign: str, amount: float, key: str | None = None) -> None:
         """Raise the budget."""
         micros = to_micros(amount, "amount")
 
-        def work(tx: Transaction) -> None:
-            row = self._open(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.hear_budget(row.account.budget, row.settings)
-            tx.add_event(Event(row.id, "topped up", self._clock(), amount=micros))
+            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("top up", micros)), work)
 
-    def set_status(self, campaign: str, status: Status) -> None:
+    def set_status(self, campaign: str, status: Status, key: str | None = None) -> None:
         """Pause, resume (also after a freeze), or close for good."""
 
-        def work(tx: Transaction) -> None:
-            row = self._open(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
-            tx.add_event(Event(row.id, status, self._clock()))
+            tx.add_event(Event(row.id, status, moment(tx, self._clock)))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("status", status)), work)
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float) -> None:
+    def set_back(self, campaign: str, key: str | None = None) -> None:
+        """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+
+        def work(tx: Transaction, row: Campaign) -> None:
+            set_back(tx, row, moment(tx, self._clock))
+
+        self._change(campaign, Operation(key, ("set back",)), work)
+
+    def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None) -> None:
         """A new arm, from the next decision on."""
         name = checked_name("an arm's name", name)
         cap = _cap(name, cost_cap)
 
-        def work(tx: Transaction) -> None:
-            row = self._open(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             learner, most = self._learners.of(tx, row), row.settings["cost_max"]
             if name in learner.names:
                 raise Conflict(f"there is an arm {name!r} already; give this one another name")
             if cap > most:
-                raise BadParameter(
-                    f"{name!r} may cost {cost_cap:g}, the campaign's most is {to_units(most):g}; lower it"
-                )
+                asked, allowed = ledger.in_words(row.account, cap, most)
+                raise BadParameter(f"{name!r} may cost {asked}, the campaign's most is {allowed}; lower it")
             if "costs" in learner.state.known:
                 raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
-                change.arms = [arm]
-            tx.add_event(Event(row.id, "arm added", self._clock(), arm=arm, amount=cap))
+                change.added = [arm]
+            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
-    def retire_arm(self, campaign: str, name: str) -> None:
+    def retire_arm(self, campaign: str, name: str, key: str | None = None) -> None:
         """Never choose this arm again; its open decisions can still be told."""
         name = normal(name)
 
-        def work(tx: Transaction) -> None:
-            row = self._open(tx, campaign)
+        def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
             if name not in learner.names:
                 raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
@@ -188,16 +196,45 @@ class Campaigns:
             with self._learners.changing(tx, row) as change:
                 change.learner.retire(arm)
                 change.arms = [arm]
-            tx.add_event(Event(row.id, "arm retired", self._clock(), arm=arm))
+            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm))
 
-        self._store.write(work, About(campaign))
+        self._change(campaign, Operation(key, ("retire arm", name)), work)
 
-    def _open(self, tx: Transaction, campaign: str) -> Campaign:
-        """A campaign that has not been closed, to be changed: nobody has a lease of it."""
-        row = found(tx, campaign)
-        if row.account.status == "closed":
-            raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-        return self._leases.recalled(tx, row)
+    def _change(self, campaign: str, operation: Operation, work: Callable[[Transaction, Campaign], None]) -> None:
+        """Change a campaign that has not been closed, unless this was done before: all its leases end first."""
+
+        def once(tx: Transaction) -> None:
+            row = found(tx, campaign)
+            if operation.done(tx, row.id):
+                return
+            if row.account.status == "closed":
+                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+            work(tx, self._leases.recalled(tx, row))
+            operation.note(tx, row.id, moment(tx, self._clock))
+
+        self._store.write(once, About(campaign))
+
+
+def _new(
+    name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
+) -> tuple[CampaignLearner, Campaign]:
+    """A campaign that nobody has written down yet, if there can be one like this."""
+    name = checked_name("name", name)
+    if ID.fullmatch(name):
+        raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
+    if len(arms) < 2:
+        raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
+    arms = _arms(arms)
+    caps = [_cap(arm, cap) for arm, cap in arms.items()]
+    amount = to_micros(budget, "budget")
+    if amount < min(caps):
+        least, offered = shown([to_units(min(caps)), budget])
+        raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
+    rule = _own_policy(policy)
+    scaled = _scaled(known, list(arms), amount, max(caps))
+    settings = settings_of(terms, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
+    learner = CampaignLearner.new(rule, list(arms), caps, settings)
+    return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 
 
 def summary(row: Campaign) -> dict[str, Any]:
@@ -209,9 +246,14 @@ def summary(row: Campaign) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_free(tx: Transaction, name: str) -> None:
-    if tx.campaign_named(name) is not None:
-        raise Conflict(f"there is a campaign {name!r} already; give this one another name")
+def _own_policy(text: str) -> Policy:
+    name = text.partition(":")[0].strip()
+    if name not in POLICIES and (name in KNOWN or ".py" in name):
+        raise BadParameter(
+            f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
+            f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"
+        )
+    return parse_policy(text)
 
 
 def _arms(arms: Mapping[str, float]) -> dict[str, float]:

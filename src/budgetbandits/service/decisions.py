@@ -18,9 +18,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.leases import Leases
-from budgetbandits.service.ledger import Account, to_micros, to_units
+from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.purses import Purse
 from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Store, Transaction, found
 
@@ -32,6 +32,20 @@ LARGEST_BATCH = 1000
 NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
 T = TypeVar("T")
+
+Request = tuple[str, str]
+"""The key of a decision, and a digest of what was asked."""
+
+
+class CutShort(Exception):
+    """A decision was refused after others of the same batch had been made, and ``earlier`` ones found.
+
+    ``taken`` is what was held or leased before.
+    """
+
+    def __init__(self, refused: HoldRefused, fit: int, earlier: int, taken: int) -> None:
+        super().__init__(refused, fit, earlier, taken)
+        self.refused, self.fit, self.earlier, self.taken = refused, fit, earlier, taken
 
 
 class Task(NamedTuple, Generic[T]):
@@ -82,7 +96,7 @@ class Booked:
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
@@ -102,56 +116,61 @@ class Decisions:
         """Choose an arm and hold its cost cap. The same key gives the same answer; with another context, a conflict."""
         return self._store.write(*self.deciding(campaign, key, context))[0]
 
-    def decide_many(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
-    ) -> list[Answer]:
-        """As many decisions as ``count`` says, all of them or none."""
-        return self._store.write(*self.deciding(campaign, key, context, count))
-
     def deciding(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, count: int | None = None
     ) -> Task[list[Answer]]:
-        """One decision; with a ``count``, that many under one key."""
-        if not (isinstance(key, str) and 0 < len(key) <= 200):
-            raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
-        if count is not None and not 1 <= count <= LARGEST_BATCH:
-            raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
-        asked = json.dumps(context, sort_keys=True) if context else "{}"
-        if count is None:
-            requests = [(key, _digest(asked) if context else NO_CONTEXT)]
-        else:
-            # the first goes by the key itself, so that the key cannot be used for anything else
-            keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
-            requests = [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
-        about = self._leases.about(About(campaign, keys=[each for each, _ in requests]))
-        return Task(lambda tx: self._decide(tx, campaign, requests), about)
+        """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
+        requests = requests_of(key, context, count)
+        about = About(campaign, keys=[each for each, _ in requests])
 
-    def _decide(self, tx: Transaction, campaign: str, requests: Sequence[tuple[str, str]]) -> list[Answer]:
+        def work(tx: Transaction) -> list[Answer]:
+            try:
+                return self._decide(tx, campaign, requests)
+            except CutShort as cut:
+                raise of_batch(cut.refused, cut.fit, len(requests), cut.taken) from None
+
+        return Task(work, self._leases.about(about) if count is None else about)
+
+    def _decide(
+        self, tx: Transaction, campaign: str, requests: Sequence[Request], seconds: float | None = None
+    ) -> list[Answer]:
+        """A decision for each request, or for the first of them when the seconds are over."""
         purse: Purse | None = None
         if tx.leases_alone:
-            purse = self._leases.alone(tx, self._leases.campaign(campaign), len(requests))
+            purse = self._leases.alone(tx, self._leases.campaign(campaign))
         row = found(tx, campaign) if purse is None else purse.row
-        known = [_made(tx, row.id, key, payload) for key, payload in requests]
-        if purse is None and None in known:
-            purse = self._leases.for_deciding(tx, row, known.count(None))
-        if purse is not None:
-            row = purse.row
-        learner = purse.learner if purse is not None and purse.learner is not None else self._learners.of(tx, row)
         answers: list[Answer] = []
-        before = row.account
-        for (key, payload), made in zip(requests, known, strict=True):
-            if made is None:
-                assert purse is not None
+        taken, earlier = 0, 0
+        end = None if seconds is None else time.perf_counter() + seconds
+        for key, payload in requests:
+            made = _made(tx, row.id, key, payload)
+            if made is not None:
+                earlier += 1
+            elif end is not None and answers and time.perf_counter() > end:
+                break
+            else:
+                if purse is None:
+                    # what may be made in several transactions, and undone, is paid by the campaign itself
+                    if len(requests) == 1 and seconds is None:
+                        purse = self._leases.for_deciding(tx, row)
+                    else:
+                        purse = self._leases.for_batch(tx, row, len(requests) - earlier)
+                    row, taken = purse.row, purse.row.account.held + purse.row.account.leased
                 try:
                     made = self._new(tx, purse, key, payload)
                 except HoldRefused as refused:
-                    raise _of_batch(refused, len(answers), len(requests), before) from None
-            answers.append(_answer(made, learner))
+                    raise CutShort(refused, len(answers), earlier, taken) from None
+            answers.append(_answer(made, self._names(tx, row, purse)))
         return answers
+
+    def _names(self, tx: Transaction, row: Campaign, purse: Purse | None) -> Sequence[str]:
+        """The names of the campaign's arms."""
+        learner = None if purse is None else purse.learner
+        return (self._learners.of(tx, row) if learner is None else learner).names
 
     def _new(self, tx: Transaction, purse: Purse, key: str, payload: str) -> Decision:
         """Choose, hold, and write it down."""
-        chosen, row = purse.choose(self._clock()), purse.row
+        chosen, row = purse.choose(moment(tx, self._clock)), purse.row
         expires_at = chosen.at + self._learners.terms(row).hold_seconds
         decision = Decision(
             chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, lease=purse.lease_id
@@ -218,7 +237,7 @@ class Decisions:
             reward, new_reward = None, False
         if not (new_cost or new_reward):
             return Booked(made.id, to_units(made.hold.overrun), False, refused)
-        now, account = self._clock(), purse.account
+        now, account = moment(tx, self._clock), purse.account
         if new_cost:
             assert cost is not None
             purse = self._leases.for_cost(tx, purse, made, cost)
@@ -228,9 +247,9 @@ class Decisions:
         else:
             told = made.told(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
-        tx.save_decision(told)
         in_full = told.cost is not None and told.reward is not None
         purse.book(account, event, told if in_full else None)
+        tx.save_decision(told)
         if in_full and purse.learner is not None:
             self._next = purse.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
         return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
@@ -257,22 +276,26 @@ class Decisions:
                 raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
             account, hold = ledger.void(purse.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
-            purse.book(account, Event(made.campaign, "voided", self._clock(), decision, made.arm))
+            purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(work, self._about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-        now = self._clock()
+
+        def read(tx: Transaction) -> tuple[list[Decision], set[str]]:
+            now = moment(tx, self._clock)
+            return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
+
+        pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
-        for made in self._store.read(lambda tx: tx.due(now, EXPIRED_AT_ONCE)):
+        for made in pending:
             due.setdefault(made.campaign, []).append(made.id)
-        over = {campaign for campaign, _ in self._store.read(lambda tx: tx.due_leases(now))}
         expired: dict[str, int] = {}
         failure = None
         for campaign in sorted(over.union(due)):
             decisions = due.get(campaign, [])
-            work = partial(self._expire, campaign=campaign, decisions=decisions, now=now)
+            work = partial(self._expire, campaign=campaign, decisions=decisions)
             try:
                 name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
                 if expired_here:
@@ -283,13 +306,14 @@ class Decisions:
             raise failure
         return expired
 
-    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str], now: float) -> tuple[str, int]:
+    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
         """The campaign's name, and how many holds have expired."""
+        name, count, now = found(tx, campaign).name, 0, moment(tx, self._clock)
         self._leases.end_due(tx, campaign, now)
-        name, count = found(tx, campaign).name, 0
         for decision in decisions:
             purse, made = self._locked(tx, decision, campaign)
-            if made.hold.state == "pending":  # or it was told while we waited for the lock
+            # or it was told, or given more time, while we waited for the lock
+            if made.hold.state == "pending" and made.expires_at <= now:
                 charge = self._learners.terms(purse.row).on_expire == "charge"
                 account, hold = ledger.expire(purse.account, made.hold, charge)
                 tx.save_decision(replace(made, hold=hold))
@@ -329,12 +353,29 @@ def _news(what: str, known: float | None, told: float | None) -> bool:
     return True
 
 
-def _of_batch(refused: HoldRefused, fit: int, asked: int, before: Account) -> HoldRefused:
-    """The refusal of a batch: that its own first decisions, which are undone, hold the money is no reason to wait."""
+def requests_of(key: str, context: Mapping[str, Any] | None, count: int | None) -> list[Request]:
+    """What is asked under one key: one decision, or with a ``count`` as many."""
+    if not (isinstance(key, str) and 0 < len(key) <= 200):
+        raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
+    if count is not None and not 1 <= count <= LARGEST_BATCH:
+        raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
+    asked = json.dumps(context, sort_keys=True) if context else "{}"
+    if count is None:
+        return [(key, _digest(asked) if context else NO_CONTEXT)]
+    # the first goes by the key itself, so that the key cannot be used for anything else
+    keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
+    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
+
+
+def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefused:
+    """The refusal of a batch: that its own first decisions, which are undone, hold money is no reason to wait.
+
+    ``taken`` is what other decisions hold, and leases have.
+    """
     if fit == 0:
         return refused
     what = f"{fit} of {asked} fit, and a batch is decided whole or not at all"
-    if refused.reason == "blocked_by_holds" and not before.held and not before.leased:
+    if refused.reason == "blocked_by_holds" and not taken:
         return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
 
@@ -347,9 +388,9 @@ def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | 
     return made
 
 
-def _answer(decision: Decision, learner: CampaignLearner) -> Answer:
+def _answer(decision: Decision, names: Sequence[str]) -> Answer:
     hold = to_units(decision.hold.amount)
-    return Answer(decision.id, decision.campaign, learner.names[decision.arm], hold, decision.expires_at)
+    return Answer(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)
 
 
 def _digest(text: str) -> str:

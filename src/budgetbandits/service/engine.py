@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
+from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.clocks import Clock
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.stores.base import Store
 
 
-class Engine(Campaigns, Decisions):
+class Engine(Campaigns, Batches):
     """The operations on campaigns and those on decisions, with the same learners and leases.
 
     >>> import tempfile
@@ -26,7 +24,8 @@ class Engine(Campaigns, Decisions):
     250000
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        """``clock`` is for whoever has another one than the store's, such as a test."""
         leases = Leases(Learners(), clock)
         Campaigns.__init__(self, store, leases, clock)
-        Decisions.__init__(self, store, leases, clock)
+        Batches.__init__(self, store, leases, clock)

@@ -1,20 +1,30 @@
-"""A campaign's decisions or events as a table: CSV, or Parquet for who has polars (extra lab)."""
+"""A campaign's decisions or events as a table: CSV, or Parquet for who has polars (extra lab).
+
+A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
+was when the export began; each decision is as it was when its slice was read.
+"""
 
 from __future__ import annotations
 
 import csv
+import errno
+import io
 import os
+import re
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, StoreError
+from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import Store, Transaction, all_decisions, all_events, found
+from budgetbandits.service.stores.base import Decision, Event, Store, Transaction, found
+from budgetbandits.service.stores.slices import decision_slices, event_slices
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]
+Row = tuple[Any, ...]
 
 TEXT, NUMBER, COUNT = str, float, int
 COLUMNS: dict[Table, dict[str, type]] = {
@@ -29,6 +39,11 @@ COLUMNS: dict[Table, dict[str, type]] = {
     },
 }  # fmt: skip
 
+ROW_GROUP = 64
+"""Slices that are written to Parquet at once: it is a format of columns."""
+
+PIECE = 1 << 18
+"""Bytes that are copied at once."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that a spreadsheet would compute."""
@@ -39,33 +54,64 @@ def export(store: Store, campaign: str, path: Path, table: Table = "decisions") 
     kind = path.suffix.removeprefix(".")
     if kind not in get_args(Format):
         raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
+    slices, count = _slices(store, campaign, table), 0
+
+    def counted() -> Iterator[list[Row]]:
+        nonlocal count
+        for rows in slices:
+            count += len(rows)
+            yield rows
+
+    partial = None
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; choose another place") from None
-    partial = Path(name)
-    try:
-        count = store.read(lambda tx: _write(tx, campaign, table, partial, kind))
+        partial = Path(name)
+        with open(handle, "wb") as file:
+            if kind == "parquet":
+                _write_parquet(table, counted(), file)
+            else:
+                file.writelines(_csv(table, counted()))
         partial.replace(path)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise _cannot_write(path, error) from None
     finally:
-        partial.unlink(missing_ok=True)
+        if partial is not None:
+            partial.unlink(missing_ok=True)
     return count
 
 
-def _write(tx: Transaction, campaign: str, table: Table, path: Path, kind: str) -> int:
-    columns, rows = COLUMNS[table], _rows(tx, found(tx, campaign).id, table)
-    if kind == "parquet":
-        return _parquet(columns, rows, path)
-    count = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for count, row in enumerate(rows, 1):  # noqa: B007
-            writer.writerow([_defused(cell) for cell in row])
-    return count
+def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterator[bytes]:
+    """The same table as the bytes of a file, some at a time. Parquet has to be written to a temporary file first."""
+    rows = _slices(store, campaign, table)
+    if format == "csv":
+        yield from _csv(table, rows)
+        return
+    try:
+        with tempfile.TemporaryFile() as file:
+            _write_parquet(table, rows, file)
+            file.seek(0)
+            while piece := file.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise _cannot_write(Path(tempfile.gettempdir()), error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return NoRoom(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
+    return StoreError(f"cannot write {path}: {error.strerror or error}; choose another place")
+
+
+def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS[table])
+    for rows in slices:
+        writer.writerows([_defused(cell) for cell in row] for row in rows)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
 
 
 def _defused(cell: Any) -> Any:
@@ -73,29 +119,63 @@ def _defused(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
-def _parquet(columns: dict[str, type], rows: Iterator[tuple[Any, ...]], path: Path) -> int:
+def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -> None:
     try:
         import polars
+        from polars.io.plugins import register_io_source
     except ImportError:
         raise BadParameter("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
     kinds = {TEXT: polars.String(), NUMBER: polars.Float64(), COUNT: polars.Int64()}
-    schema = {name: kinds[kind] for name, kind in columns.items()}
-    frame = polars.DataFrame(list(rows), schema=schema, orient="row")
-    frame.write_parquet(path)
-    return frame.height
+    schema = {name: kinds[kind] for name, kind in COLUMNS[table].items()}
+    problem: list[BaseException] = []
+
+    def frames(*_: object) -> Iterator[polars.DataFrame]:
+        try:
+            for rows in _grouped(slices):
+                yield polars.DataFrame(rows, schema=schema, orient="row")
+        except BaseException as error:  # polars would make it one of its own
+            problem.append(error)
+            raise
+
+    try:
+        register_io_source(frames, schema=schema).sink_parquet(file, maintain_order=True)
+    except polars.exceptions.PolarsError as error:
+        if problem:
+            raise problem[0] from None
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
 
 
-def _rows(tx: Transaction, campaign: str, table: Table) -> Iterator[tuple[Any, ...]]:
-    names = [arm.name for arm in tx.arms(campaign)]
+def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
+    each = iter(slices)
+    while group := list(islice(each, ROW_GROUP)):
+        yield [row for rows in group for row in rows]
+
+
+def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
+    """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
+
+    def begin(tx: Transaction) -> tuple[str, list[str], int]:
+        id = found(tx, campaign).id
+        return id, [arm.name for arm in tx.arms(id)], tx.last_event(id)
+
+    id, names, last = store.read(begin)
     if table == "events":
-        for e in all_events(tx, campaign):
-            arm = None if e.arm is None else names[e.arm]
-            yield e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease
-        return
-    for d in all_decisions(tx, campaign):
-        h = d.hold
-        money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
-        yield d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease
+        return ([_event(event, names) for event in page] for page in event_slices(store, id, 0, last))
+    return ([_decision(made, names) for made in page] for page in decision_slices(store, id, last))
+
+
+def _event(e: Event, names: list[str]) -> Row:
+    arm = None if e.arm is None else names[e.arm]
+    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease
+
+
+def _decision(d: Decision, names: list[str]) -> Row:
+    h = d.hold
+    money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
+    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease
 
 
 def _units(micros: int | None) -> float | None:

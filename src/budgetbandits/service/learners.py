@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import CampaignLearner, changed_since, newest_tag
 from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.base import Campaign, Transaction
 from budgetbandits.terms import Terms
@@ -27,10 +27,13 @@ class Learners:
     def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
         learner = self.kept.get(row.id)
-        if learner is None or learner.tag not in row.learned["tags"]:
+        if learner is not None and learner.tag == newest_tag(row):
+            return learner
+        changed = None if learner is None else changed_since(row, learner.tag)
+        if learner is None or changed is None:
             learner = self.kept[row.id] = CampaignLearner.remembered(row, tx.arms(row.id))
-        elif learner.tag != row.learned["tags"][0]:
-            learner.catch_up(row, tx.arms(row.id, since=learner.version))
+        else:
+            learner.catch_up(row, tx.arms(row.id, changed) if changed else [])
         return learner
 
     def changing(self, tx: Transaction, row: Campaign) -> Change:
@@ -55,12 +58,14 @@ class Change:
     learner  what changes
     row      the campaign as it will be written: set it if its money changes too
     arms     the arms of which something has changed
+    added    the arms that are new
     """
 
     def __init__(self, learners: Learners, tx: Transaction, row: Campaign) -> None:
         self.learner = learners.of(tx, row)
         self.row = row
         self.arms: Sequence[int] = ()
+        self.added: Sequence[int] = ()
         self._kept = learners.kept
         self._tx = tx
 
@@ -74,7 +79,9 @@ class Change:
             self._kept[self.row.id] = self.learner
 
     def _write(self) -> None:
-        self.row = self.learner.of_campaign(self.row)
+        self.row = self.learner.of_campaign(self.row, [*self.arms, *self.added])
+        if self.added:
+            self._tx.add_arms([self.learner.row(self.row, arm) for arm in self.added])
         self._tx.save_arms([self.learner.row(self.row, arm) for arm in self.arms])
         self._tx.save_campaign(self.row)
 

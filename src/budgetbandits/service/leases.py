@@ -17,11 +17,12 @@ for the campaign: it gives up (`Unforeseen`) and is run again in one that has th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from budgetbandits.service import lease_ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.purses import CampaignPurse, Held, LeasePurse, Purse, add_lease_event, digest
 from budgetbandits.service.stores.base import (
@@ -40,11 +41,14 @@ TELLING = ("settled", "rewarded")
 OF_OTHERS = (*TELLING, "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
+TOLERANCE = 1.0
+"""Seconds that a clock may have gone back since a lease was merged, before the lease is merged anew."""
+
 
 class Leases:
     """The leases that one server has, and what it does with those of others."""
 
-    def __init__(self, learners: Learners, clock: Callable[[], float]) -> None:
+    def __init__(self, learners: Learners, clock: Clock | None) -> None:
         self.learners = learners
         self._clock = clock
         self._held: dict[str, Held] = {}
@@ -94,28 +98,28 @@ class Leases:
             return purse
         return CampaignPurse(tx, self.learners, self.recalled(tx, found(tx, made.campaign)))
 
-    def alone(self, tx: Transaction, row: Campaign, count: int) -> LeasePurse:
-        """The lease of this server, if so many decisions can be made under it as it is."""
+    def alone(self, tx: Transaction, row: Campaign) -> LeasePurse:
+        """The lease of this server, if a decision can be made under it as it is."""
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
-        purse = self._ready(tx, row, lease, count)
+        purse = self._ready(tx, row, lease)
         if purse is None:
             if lease is None and self._held.get(row.id) is held:
                 self._held.pop(row.id, None)  # it has ended: from now on the campaign is asked at once
             raise Unforeseen
         return purse
 
-    def for_deciding(self, tx: Transaction, row: Campaign, count: int) -> Purse:
-        """The purse that so many new decisions are paid from: a lease if there can be one, or else the campaign."""
+    def for_deciding(self, tx: Transaction, row: Campaign) -> Purse:
+        """The purse that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignPurse(tx, self.learners, row)
         self._leasing[row.id] = self._leasing[row.name] = row
-        needed = count * self.learners.of(tx, row).most
+        needed = self.learners.of(tx, row).most
         # all may have to be ended: then all are read before one of them is
-        others = tx.leases(row.id) if row.account.leased and row.account.left < needed else []
+        others = self._in_the_way(tx, row, needed)
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
-        purse = self._ready(tx, row, lease, count)
+        purse = self._ready(tx, row, lease)
         if purse is not None:
             return purse
         free = row.account.left + (0 if lease is None else lease.account.left)
@@ -123,6 +127,20 @@ class Leases:
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
             return LeasePurse(tx, row, lease, self._own(lease))
+        return self._own_money(tx, row, others)
+
+    def for_batch(self, tx: Transaction, row: Campaign, count: int) -> Purse:
+        """The campaign's own purse, for so many new decisions."""
+        if "lease" not in row.settings or row.account.status != "active":
+            return CampaignPurse(tx, self.learners, row)
+        return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).most))
+
+    def _in_the_way(self, tx: Transaction, row: Campaign, needed: int) -> list[Lease]:
+        """All leases, if the campaign itself has less than what is needed."""
+        return tx.leases(row.id) if row.account.leased and row.account.left < needed else []
+
+    def _own_money(self, tx: Transaction, row: Campaign, others: Sequence[Lease]) -> CampaignPurse:
+        """The campaign's own purse when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
         if row.account.left + sum(each.account.left for each in others) >= self.learners.of(tx, row).least:
@@ -133,12 +151,13 @@ class Leases:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
-    def _ready(self, tx: Transaction, row: Campaign, lease: Lease | None, count: int) -> LeasePurse | None:
+    def _ready(self, tx: Transaction, row: Campaign, lease: Lease | None) -> LeasePurse | None:
         """Of a lease of this server's: None if it has ended or must be merged first."""
         held = None if lease is None else self._own(lease)
-        if lease is None or held is None or lease.account.left < count * held.learner.most:
+        if lease is None or held is None or lease.account.left < held.learner.most:
             return None
-        if self._clock() >= lease.expires_at - row.settings["lease_seconds"] / 2:
+        seconds, left = row.settings["lease_seconds"], lease.expires_at - moment(tx, self._clock)
+        if not seconds / 2 < left <= seconds + TOLERANCE:  # more is left if the clock was wrong when it was merged
             return None
         if held.learner.tag != lease.tag and not _catch_up(tx, held, lease, row):
             return None
@@ -148,7 +167,7 @@ class Leases:
 
     def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None, free: int) -> tuple[Campaign, Lease]:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
-        now = self._clock()
+        now = moment(tx, self._clock)
         if lease is None:
             account, lent = lease_ledger.lend(row.account, free)
             row = row.with_money(account)
@@ -177,15 +196,14 @@ class Leases:
             self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
     def _end_all(self, tx: Transaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
-        now = self._clock()
         for lease in leases:
-            row = self._end(tx, row, lease, now)
+            row = self._end(tx, row, lease)
         return row
 
-    def _end(self, tx: Transaction, row: Campaign, lease: Lease, now: float) -> Campaign:
+    def _end(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
         account = lease_ledger.give_back(row.account, lease.account)
         row = self._learn(tx, row.with_money(account), lease)
-        add_lease_event(tx, lease, Event(row.id, "returned", now, amount=0))
+        add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
         tx.drop_lease(lease.id)
         return row
 

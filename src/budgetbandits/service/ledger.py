@@ -34,6 +34,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
+from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 
 MICROS = 1_000_000
@@ -66,6 +67,12 @@ def to_micros(amount: float, what: str = "amount") -> int:
 
 def to_units(micros: int) -> float:
     return micros / MICROS
+
+
+def in_words(account: Account, *micros: int) -> list[str]:
+    """Amounts as this account's money is shown: with as many decimals as any of it needs."""
+    money = (account.budget, account.spent, account.held, account.overrun, account.leased)
+    return shown([to_units(each) for each in micros], beside=[to_units(each) for each in money])
 
 
 def day_of(at: float) -> int:
@@ -128,6 +135,11 @@ class Hold:
     day: int = 0
     """The day it was placed."""
 
+    @property
+    def booked(self) -> int:
+        """What it takes of its day's money: all of it while it is pending, and then what was charged."""
+        return self.amount if self.state == "pending" else self.charged
+
 
 NO_LIMITS = Limits()
 RETRY_SECONDS = 1.0
@@ -151,16 +163,11 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
     """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
     check_open(account)
     if amount > account.left:
+        left, needed, leased = in_words(account, account.left, amount, account.leased)
         if account.held or account.leased:
-            leased = f" and {to_units(account.leased):g} in leases" if account.leased else ""
-            raise HoldRefused(
-                "blocked_by_holds",
-                f"{to_units(account.left):g} left beside open holds{leased}; try again later",
-                RETRY_SECONDS,
-            )
-        raise HoldRefused(
-            "exhausted", f"{to_units(account.left):g} left, {to_units(amount):g} needed; top up the budget"
-        )
+            beside = f"open holds and {leased} in leases" if account.leased else "open holds"
+            raise HoldRefused("blocked_by_holds", f"{left} left beside {beside}; try again later", RETRY_SECONDS)
+        raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")
     check_time(account, amount, now, limits)
     day = _day(account, now)
     if day != account.day:
@@ -173,10 +180,10 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
     if limits.daily_cap is not None:
         today = account.today if account.day == _day(account, now) else 0
         if today + amount > limits.daily_cap:
+            left, cap, needed = in_words(account, limits.daily_cap - today, limits.daily_cap, amount)
             raise HoldRefused(
                 "daily_cap",
-                f"{to_units(limits.daily_cap - today):g} of the day's {to_units(limits.daily_cap):g} left, "
-                f"{to_units(amount):g} needed; wait for the next day (UTC)",
+                f"{left} of the day's {cap} left, {needed} needed; wait for the next day (UTC)",
                 DAY - now % DAY,
             )
     if limits.pace_seconds is not None:
@@ -201,7 +208,8 @@ def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     charged = min(cost, hold.amount, account.left + held + booked)
     overrun = cost - charged
     if account.overrun + overrun > LARGEST:
-        raise BadParameter(f"a cost of {to_units(cost):g} is more than the books can hold; is its unit right?")
+        [told] = in_words(account, cost)
+        raise BadParameter(f"a cost of {told} is more than the books can hold; is its unit right?")
     account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun)
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")
@@ -226,10 +234,16 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 
 def top_up(account: Account, amount: int) -> Account:
     if amount <= 0 or account.budget + amount > LARGEST:
-        raise BadParameter(
-            f"a top-up of {to_units(amount):g}; use a positive amount below {to_units(LARGEST):.3g} in all"
-        )
+        [asked] = in_words(account, amount)
+        raise BadParameter(f"a top-up of {asked}; use a positive amount below {to_units(LARGEST):.3g} in all")
     return replace(account, budget=account.budget + amount)
+
+
+def set_back(account: Account, day: int, booked: int) -> Account:
+    """An account of a day to come as one of this day, whose decisions hold and were charged so much."""
+    if day >= account.day:
+        raise ArithmeticError(f"day {day} is not before {account.day}")
+    return replace(account, day=day, today=booked)
 
 
 def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0) -> Account:

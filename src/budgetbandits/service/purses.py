@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.settings import limits_of
@@ -64,8 +65,7 @@ class CampaignPurse(Purse):
     def choose(self, now: float) -> Chosen:
         row, learner = self.row, self._learners.of(self._tx, self.row)
         ledger.check_open(row.account)
-        # clocks of different hosts differ a little; a day that has begun for one has begun for all
-        now = max(now, row.account.day * ledger.DAY)
+        now = time_of_decision(row, now)
         limits = limits_of(row)
         fitting = learner.fitting(row.account.left)
         if fitting is None:
@@ -87,6 +87,8 @@ class CampaignPurse(Purse):
         self._tx.add_event(event)
 
     def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+        if told is not None:
+            self._learners.of(self._tx, self.row)  # whatever must be read for that is read before anything is written
         self.add_event(event)
         self.row = self.row.with_money(account)
         if told is None:

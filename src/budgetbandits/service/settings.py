@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from budgetbandits.amounts import shown
 from budgetbandits.choosing import Kind
 from budgetbandits.errors import BadParameter
 from budgetbandits.service import ledger
@@ -29,9 +30,11 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
         elif value is not None:
             limits[term.name] = value
     if limits.get("daily_cap", cost_max) < cost_max:
-        raise BadParameter(f"daily_cap is {terms.daily_cap:g}, less than the dearest arm may cost; raise it")
+        cap, most = shown([to_units(limits["daily_cap"]), to_units(cost_max)])
+        raise BadParameter(f"daily_cap is {cap}, and the dearest arm may cost {most}; raise it")
     if limits.get("lease", cost_max) < cost_max:
-        raise BadParameter(f"lease is {terms.lease:g}, less than the dearest arm may cost; raise it, or leave it out")
+        lease, most = shown([to_units(limits["lease"]), to_units(cost_max)])
+        raise BadParameter(f"lease is {lease}, and the dearest arm may cost {most}; raise it, or leave it out")
     if "lease" in limits and len(limits) > 1:
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import joblib
 import numpy as np
 import polars as pl
 
@@ -44,23 +45,27 @@ class Bounds:
 
 
 def bounds(results: Results, count: int) -> list[Bounds]:
-    """The bounds for the first problems of each group."""
-    found = []
-    budgets = [budget for budget in results.budgets if budget >= 1.0]
-    for group in results.groups:
-        for record, problem in results.problems(group, count):
-            of = {chain: upper_bounds(problem, budgets, chain=chain, exact_pulls=EXACT_PULLS) for chain in CHAINS}
-            found.append(
-                Bounds(
-                    group,
-                    record["name"],
-                    tuple(budgets),
-                    {chain: tuple(bound.regret for bound in each) for chain, each in of.items()},
-                    tuple(bound.trivial for bound in of["paper"]),
-                    lower_constant(problem),
-                )
-            )
+    """The bounds for the first problems of each group; by as many processes as joblib is configured for."""
+    budgets = tuple(budget for budget in results.budgets if budget >= 1.0)
+    problems = [
+        (group, record["name"], problem)
+        for group in results.groups
+        for record, problem in results.problems(group, count)
+    ]
+    found: list[Bounds] = joblib.Parallel()(joblib.delayed(_bounds_of)(*each, budgets) for each in problems)
     return found
+
+
+def _bounds_of(group: str, name: str, problem: Problem, budgets: tuple[float, ...]) -> Bounds:
+    of = {chain: upper_bounds(problem, budgets, chain=chain, exact_pulls=EXACT_PULLS) for chain in CHAINS}
+    return Bounds(
+        group,
+        name,
+        budgets,
+        {chain: tuple(bound.regret for bound in each) for chain, each in of.items()},
+        tuple(bound.trivial for bound in of["paper"]),
+        lower_constant(problem),
+    )
 
 
 def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple[list[Bounds], list[Bounds]]) -> Claim:

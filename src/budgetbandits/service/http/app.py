@@ -18,15 +18,16 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http import operator_routes, worker_routes
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.dependencies import Service
+from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.middleware import CountRequests, LimitBodies
 from budgetbandits.service.http.problem_json import HANDLERS, PROBLEMS
 from budgetbandits.service.stores.base import Store
 
 
-def create_app(engine: Engine, store: Store, metrics: Metrics | None = None) -> Router:
+def create_app(engine: Engine, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None) -> Router:
     """The application; whoever serves it sees to `Engine.expire_due`."""
-    service = Service(engine, engine, store, metrics or Metrics(engine), KeyRing(store))
+    service = Service(engine, engine, store, metrics or Metrics(engine), KeyRing(store), reads or LongReads(store))
     operators = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS,
         exception_handlers=HANDLERS, redirect_slashes=False,

@@ -7,6 +7,7 @@ default keys: the first one is made, with scope admin, when a store without keys
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound
+from budgetbandits.service.http.guesses import Guesses, network
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import About, Key, Store, Transaction, found
 
@@ -91,6 +93,7 @@ class KeyRing:
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
+        self.guesses = Guesses(clock)
         self._known: dict[str, _Known] = {}
         """By their whole text, which was checked once: checking it takes a digest, too long for every request."""
 
@@ -123,7 +126,7 @@ class KeyRing:
             only = None if key.campaign is None else found(tx, key.campaign)
             return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
 
-        known = self._store.read(work) if prefix and secret else None
+        known = self._store.read(work, urgent=True) if prefix and secret else None
         # compared also when there is no such key, so that the time tells nothing
         right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
         if known is None or not right:
@@ -133,14 +136,24 @@ class KeyRing:
         return known
 
 
-async def check_header(keys: KeyRing, header: str, scope: str, campaign: str | None) -> None:
-    """`KeyRing.check` of an Authorization header, in a thread if the store must be read."""
+async def check_header(
+    keys: KeyRing, header: str, scope: str, campaign: str | None, client: tuple[str, int] | None
+) -> None:
+    """`KeyRing.check` of an Authorization header, in a thread if the store must be read. Wrong keys are counted."""
     kind, _, text = header.partition(" ")
     text = text.strip() if kind.lower() == "bearer" else ""
-    if keys.knows(text):
+    if keys.knows(text) or not all(_parts(text)):
         keys.check(text, scope, campaign)
-    else:
-        await asyncio.to_thread(keys.check, text, scope, campaign)
+        return
+    address = network(client[0]) if client else ""
+    many = keys.guesses.many(address)
+    try:
+        async with many.turn if many is not None else contextlib.nullcontext():
+            await asyncio.to_thread(keys.check, text, scope, campaign)
+    except NotAllowed as error:
+        if not error.known:
+            keys.guesses.count(address)
+        raise
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
+from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.bodies import check_mistakes, check_size
+from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.schemas import Body
 from budgetbandits.service.stores.base import Store
+
+LARGEST_WITHOUT = 1_000
+"""Bytes of a body that is sent where none is asked for."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +27,11 @@ class Service:
     """The parts of the service; each application has them as ``state.service``."""
 
     campaigns: Campaigns
-    decisions: Decisions
+    decisions: Batches
     store: Store
     metrics: Metrics
     keys: KeyRing
+    reads: LongReads
 
 
 def service_of(request: Request) -> Service:
@@ -39,16 +46,23 @@ ThisService = Annotated[Service, Depends(service_of)]
 def guarded(scope: str) -> type[APIRoute]:
     """Routes that may be called with a key of this scope, for the campaign in their path if there is one.
 
-    FastAPI reads and parses a body before it asks any dependency; whoever has no key is refused before that.
+    FastAPI reads and parses a body before it asks any dependency; whoever has no key, or sends what would take long to
+    refuse, is refused before that.
     """
 
     class Guarded(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
+            body: type[Body] | None = get_type_hints(self.endpoint).get("body")
 
             async def check_first(request: Request) -> Response:
                 header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
-                await check_header(service_of(request).keys, header, scope, campaign)
+                client = request.scope.get("client")
+                await check_header(service_of(request).keys, header, scope, campaign, client)
+                content = await request.body()
+                check_size(len(content), LARGEST_WITHOUT if body is None else body.most_bytes)
+                if body is not None:
+                    check_mistakes(content, body)
                 return await handle(request)
 
             return check_first

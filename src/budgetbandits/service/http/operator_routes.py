@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import json
 import time
-from pathlib import Path
 from typing import Any
 
 import structlog
-from fastapi import APIRouter, Response
-from fastapi.responses import FileResponse
-from starlette.background import BackgroundTask
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.audit import verify
-from budgetbandits.service.export import Format, Table, export
+from budgetbandits.service.export import Format, Table
 from budgetbandits.service.http.dependencies import Service, ThisService, guarded
+from budgetbandits.service.http.long_reads import Passing, Reading
 from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
     CampaignPath,
     CampaignView,
+    IdempotencyKey,
     NewArm,
     NewCampaign,
     Status,
     Verdict,
 )
 from budgetbandits.service.ledger import Status as CampaignStatus
+from budgetbandits.service.reader import Job
 
 READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
 
 anyone = APIRouter()
 read = APIRouter(route_class=guarded("read"))
@@ -66,10 +67,10 @@ def read_metrics(service: ThisService) -> Response:
 
 
 @admin.post("/v1/campaigns", status_code=201)
-def create(body: NewCampaign, service: ThisService) -> CampaignDetail:
+def create(body: NewCampaign, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.campaigns.create(**given, known=known)
+    service.campaigns.create(**given, known=known, key=key)
     return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 
@@ -84,64 +85,77 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 
 @admin.post("/v1/campaigns/{campaign}/pause")
-def pause(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    return _set_status(service, campaign, "paused")
+def pause(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    return _set_status(service, campaign, "paused", key)
 
 
 @admin.post("/v1/campaigns/{campaign}/resume")
-def resume(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def resume(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     """Decide again, after a pause or a freeze."""
-    return _set_status(service, campaign, "active")
+    return _set_status(service, campaign, "active", key)
 
 
 @admin.post("/v1/campaigns/{campaign}/close")
-def close(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def close(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
     """For good; what is open can still be told."""
-    return _set_status(service, campaign, "closed")
+    return _set_status(service, campaign, "closed", key)
+
+
+@admin.post("/v1/campaigns/{campaign}/set-back")
+def set_back(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+    service.campaigns.set_back(campaign, key)
+    return _changed(service, "set back", campaign)
 
 
 @admin.post("/v1/campaigns/{campaign}/top-up")
-def top_up(campaign: CampaignPath, body: Amount, service: ThisService) -> CampaignDetail:
-    service.campaigns.top_up(campaign, body.amount)
+def top_up(campaign: CampaignPath, body: Amount, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    service.campaigns.top_up(campaign, body.amount, key)
     return _changed(service, "topped up", campaign, amount=body.amount)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms", status_code=201)
-def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService) -> CampaignDetail:
-    service.campaigns.add_arm(campaign, body.name, body.cost_cap)
+def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+    service.campaigns.add_arm(campaign, body.name, body.cost_cap, key)
     return _changed(service, "arm added", campaign, arm=body.name)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms/{arm}/retire")
-def retire_arm(campaign: CampaignPath, arm: CampaignPath, service: ThisService) -> CampaignDetail:
-    service.campaigns.retire_arm(campaign, arm)
+def retire_arm(
+    campaign: CampaignPath, arm: CampaignPath, service: ThisService, key: IdempotencyKey = None
+) -> CampaignDetail:
+    service.campaigns.retire_arm(campaign, arm, key)
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
-@read.get("/v1/campaigns/{campaign}/export", response_class=FileResponse)
-def read_export(
-    campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
-) -> FileResponse:
+@read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
+async def read_export(
+    request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
+) -> Passing:
     """All decisions or all events as a file."""
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / f"{table}.{format}"
-    try:
-        export(service.store, campaign, path, table)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return FileResponse(path, media_type=TYPES[format], filename=path.name, background=BackgroundTask(folder.cleanup))
+    reading = await _long_read(request, service, Job("export", campaign, table, format))
+    return Passing(reading, TYPES[format], f"{table}.{format}")
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-def read_verify(campaign: CampaignPath, service: ThisService) -> Verdict:
+async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Verdict:
     """Replay the campaign's events and compare."""
-    differences = verify(service.store, campaign)
+    reading = await _long_read(request, service, Job("verify", campaign))
+    try:
+        differences = json.loads(b"".join([piece async for piece in reading]))
+    finally:
+        await reading.close()
     return Verdict(agrees=not differences, differences=differences)
 
 
-def _set_status(service: Service, campaign: str, status: CampaignStatus) -> CampaignDetail:
-    service.campaigns.set_status(campaign, status)
+async def _long_read(request: Request, service: Service, job: Job) -> Reading:
+    service.reads.check_free(job.what)
+    await run_in_threadpool(service.campaigns.account, job.campaign)  # not found: no process need start for that
+    return await service.reads.open(request, job)
+
+
+def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None) -> CampaignDetail:
+    service.campaigns.set_status(campaign, status, key)
     return _changed(service, "status set", campaign, status=status)
 
 

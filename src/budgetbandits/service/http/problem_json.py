@@ -13,14 +13,20 @@ from starlette.requests import ClientDisconnect
 
 from budgetbandits.errors import (
     AlreadyResolved,
+    BadState,
     BudgetBanditsError,
+    Busy,
     Conflict,
     HoldRefused,
     NoArmLeft,
+    NoRoom,
     NotAllowed,
     NotFound,
+    ServiceError,
     StoreError,
+    TooManyGuesses,
     UnknownArm,
+    WrongClock,
 )
 
 STATUS: dict[type[BudgetBanditsError], int] = {
@@ -29,7 +35,13 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     Conflict: 409,
     AlreadyResolved: 409,
     NoArmLeft: 409,
+    NoRoom: 507,
+    TooManyGuesses: 429,
     StoreError: 503,
+    WrongClock: 503,
+    BadState: 503,
+    Busy: 503,
+    ServiceError: 500,
 }
 """All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
 raises it again: whoever renames a class changes the protocol."""
@@ -52,7 +64,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         411: "Content-Length is missing",
         413: "the body is too large",
         422: "malformed",
-        503: "the store cannot write; nothing was decided",
+        429: "too many wrong keys",
+        503: "the store cannot write, or a clock is wrong, and nothing was decided; or the server is busy",
+        507: "no room for a temporary file",
     }.items()
 }
 
@@ -99,7 +113,7 @@ HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, Exception], _handle)
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | Busy | TooManyGuesses) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
-from fastapi import Path
+from fastapi import Header, Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.decisions import LARGEST_BATCH
@@ -19,9 +19,26 @@ CampaignPath = Annotated[
     str, Path(min_length=1, max_length=200, pattern=PRINTABLE, description="A campaign's name or id.")
 ]
 
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="Asked again under the same key, nothing is changed again.",
+    ),
+]  # fmt: skip
+
 
 class Body(BaseModel):
+    """What is sent, and how many bytes it may have."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
+    most_bytes: ClassVar[int] = 8_000
+
+    @classmethod
+    def mistake(cls, sent: dict[str, Any]) -> str | None:
+        """The first mistake of a kind of which there may be very many; all others are found by validation."""
+        unknown = next((name for name in sent if name not in cls.model_fields), None)
+        return None if unknown is None else f"there is no field {unknown!r:.60}; use {', '.join(cls.model_fields)}"
 
 
 def _sent(term: Any) -> tuple[Any, Any]:
@@ -58,10 +75,22 @@ class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
     arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)]
     cost_floor: Money | None = None
     costs: dict[Name, Money] | None = None
+    most_bytes: ClassVar[int] = 1_000_000
+
+    @classmethod
+    def mistake(cls, sent: dict[str, Any]) -> str | None:
+        for field in ("arms", "costs"):
+            amounts = sent.get(field)
+            for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+                if type(amount) not in (int, float) or not 0 < len(name) <= 200:
+                    return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
+        unknown: str | None = super().mistake(sent)
+        return unknown
 
 
 class AskDecision(Body):
     context: dict[str, Any] = Field(default_factory=dict)
+    most_bytes: ClassVar[int] = 64_000
 
 
 class AskDecisions(AskDecision):
@@ -79,6 +108,15 @@ class FeedbackItem(Feedback):
 
 class FeedbackBatch(Body):
     outcomes: Annotated[list[FeedbackItem], Field(min_length=1, max_length=LARGEST_BATCH)]
+    most_bytes: ClassVar[int] = 300_000
+
+    @classmethod
+    def mistake(cls, sent: dict[str, Any]) -> str | None:
+        outcomes = sent.get("outcomes")
+        if isinstance(outcomes, list) and len(outcomes) > LARGEST_BATCH:
+            return f"outcomes: {len(outcomes):,} at once; send 1 to {LARGEST_BATCH:,}"
+        items = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
+        return next((found for found in map(FeedbackItem.mistake, items) if found), None) or super().mistake(sent)
 
 
 class Amount(Body):

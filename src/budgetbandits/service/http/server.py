@@ -6,16 +6,21 @@ import gc
 import signal
 import socket
 import threading
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.connections import BoundedConnection, Connections, room
 from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
+from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.stores import open_store
 
@@ -26,46 +31,57 @@ FINISH_WITHIN = 10
 log = structlog.get_logger("budgetbandits")
 
 
-def serve(address: str, host: str, port: int, name: str, key_file: Path | None = None) -> None:
+def serve(
+    listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
+    host, port = listener.getsockname()[:2]
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
-    # before anything is opened, and before a key is shown that scrolls away
-    with _listening(host, port) as listener, open_store(address) as store:
+    with open_store(address) as store:
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = Engine(store), threading.Event()
-        metrics = Metrics(engine)
+        metrics, reads = Metrics(engine), LongReads(store)
         sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
         sweeper.start()
-        app = create_app(engine, store, metrics)
+        app = create_app(engine, store, metrics, reads)
         gc.collect()
         gc.freeze()  # all this stays until the end: the collector need not look through it again
         log.info("serving", host=host, port=port)
         try:
-            config = uvicorn.Config(
-                app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
-                ws="none",  # a WebSocket left open would keep the server from ending as it should
-            )  # fmt: skip
-            uvicorn.Server(config).run(sockets=[listener])
+            _Server(_config(app, per_address), reads).run(sockets=[listener])
         finally:
             stop.set()
             sweeper.join()
             log.info("stopped")
 
 
+def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
+    most = room()
+    connections = Connections(most, per_address or most // 2)
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
+        http=partial(BoundedConnection, among=connections),  # type: ignore[arg-type] # whatever makes one will do
+        callback_notify=connections.sweep, timeout_notify=0,  # as often as uvicorn looks, which is once a second
+        ws="none",  # a WebSocket left open would keep the server from ending as it should
+    )  # fmt: skip
+
+
+class _Server(uvicorn.Server):
+    """A server that tells long reads to end as soon as it is told to."""
+
+    def __init__(self, config: uvicorn.Config, reads: LongReads) -> None:
+        super().__init__(config)
+        self._reads = reads
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._reads.stopping = True
+        super().handle_exit(sig, frame)
+
+
 def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Nobody else has the port from here on: whoever is shown a key here can use it here."""
-    try:
-        return socket.create_server((host, port), backlog=2048)
-    except OSError as error:
-        raise BadParameter(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port"
-        ) from None
 
 
 def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:

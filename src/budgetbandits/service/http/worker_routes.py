@@ -11,14 +11,15 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
-from budgetbandits.service.decisions import Answer, Booked, Outcome, Task
+from budgetbandits.service.decisions import Answer, Booked, Outcome
 from budgetbandits.service.http.auth import check_header
+from budgetbandits.service.http.bodies import SMALL, check_mistakes, read_body
 from budgetbandits.service.http.dependencies import Service
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
@@ -26,6 +27,7 @@ from budgetbandits.service.http.problem_json import EXPECTED, answer, describe
 from budgetbandits.service.http.schemas import (
     AskDecision,
     AskDecisions,
+    Body,
     Decided,
     DecidedMany,
     Feedback,
@@ -34,9 +36,12 @@ from budgetbandits.service.http.schemas import (
     ToldMany,
 )
 
+TOLD_AT_ONCE = 100
+"""Outcomes that share a transaction."""
+
 DECISIONS = "/v1/campaigns/{campaign}/decisions"
 
-B = TypeVar("B", bound=BaseModel)
+B = TypeVar("B", bound=Body)
 
 log = structlog.get_logger("budgetbandits")
 
@@ -45,7 +50,7 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(service, service.decisions.deciding(campaign, key, body.context))
+    made = await _decided(service, service.store.perform(*service.decisions.deciding(campaign, key, body.context)))
     return _Json(made[0], 201)
 
 
@@ -53,7 +58,8 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    made = await _decided(service, service.decisions.deciding(campaign, key, body.context, body.count))
+    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context)
+    made = await _decided(service, many)
     return _Json({"decisions": made}, 201)
 
 
@@ -74,7 +80,10 @@ async def feedback_many(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
     outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
-    found = await service.store.perform(*service.decisions.telling_many(outcomes, campaign))
+    found: list[Booked | BudgetBanditsError] = []
+    for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
+        some = outcomes[at : at + TOLD_AT_ONCE]
+        found += await service.store.perform(*service.decisions.telling_many(some, campaign))
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
@@ -166,13 +175,14 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
     campaign: str = request.path_params["campaign"]
-    await check_header(service.keys, _header(request, b"authorization"), scope, campaign)
+    client = request.scope.get("client")
+    await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)
     return campaign
 
 
-async def _decided(service: Service, task: Task[list[Answer]]) -> list[dict[str, Any]]:
+async def _decided(service: Service, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
     try:
-        answers = await service.store.perform(*task)
+        answers = await deciding
     except HoldRefused as error:
         service.metrics.refusals[error.reason] += 1
         raise
@@ -190,21 +200,15 @@ def _count(service: Service, campaign: str, booked: Booked) -> None:
 
 async def _body(request: Request, kind: type[B]) -> B:
     """What was sent, checked; errors look as FastAPI's do."""
+    content = await read_body(request, kind.most_bytes) or b"{}"
+    if len(content) > SMALL:
+        check_mistakes(content, kind)
     try:
         # what model_validate_json calls, in half the time
-        checked: B = kind.__pydantic_validator__.validate_json(await _bytes(request) or b"{}")
+        checked: B = kind.__pydantic_validator__.validate_json(content)
     except ValidationError as error:
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
     return checked
-
-
-async def _bytes(request: Request) -> bytes:
-    """What `Request.body` gives, in a quarter of the time when it comes in one piece, which is nearly always."""
-    message = await request.receive()
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnect
-    content: bytes = message.get("body", b"")
-    return content + await _bytes(request) if message.get("more_body") else content
 
 
 def _idempotency_key(request: Request) -> str:

@@ -12,8 +12,9 @@ long to make one, which is felt at every decision.
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
@@ -37,7 +38,7 @@ class Campaign:
     settings: dict[str, Any] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     version: int = 0
-    """Raised by every change of what is learnt or of the arms; an arm's version is the campaign's when it changed."""
+    """Raised by every change of what is learnt or of the arms."""
 
     def with_money(self, account: Account) -> Campaign:
         """This campaign with another account; `dataclasses.replace` takes seven times as long."""
@@ -60,7 +61,6 @@ class ArmRow:
     name: str
     cost_cap: int
     learned: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
     active: bool = True
 
 
@@ -127,6 +127,10 @@ class Event:
     """Given by the store; events of the campaign's own, and those of one lease, are in the order of commits."""
 
 
+OWN = ("leased", "merged", "returned")
+"""Events of a lease that are the campaign's own as well: it is locked for them."""
+
+
 class LeaseEvent(NamedTuple):
     """An event of a lease, with what is known of its decision now."""
 
@@ -178,6 +182,10 @@ class Transaction(ABC):
     """Whether this transaction may read leases but no campaign; work that needs one raises `Unforeseen`, and is run
     again in a transaction that may."""
 
+    def now(self) -> float:
+        """What time it is for all who share the store, in seconds since 1970."""
+        return time.time()
+
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...
 
@@ -201,15 +209,22 @@ class Transaction(ABC):
         """Write a campaign's money alone."""
 
     @abstractmethod
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        """The arms whose version is above ``since``, in order."""
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        """The arms of a campaign in order, or only those with these numbers, which are in order."""
+
+    @abstractmethod
+    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
 
     @abstractmethod
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        """Write arms, new ones and changed ones."""
+        """Write what is learnt of arms, and whether they are active; their names and cost caps never change."""
 
     @abstractmethod
     def decision(self, id: str) -> Decision | None: ...
+
+    @abstractmethod
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
+        """Those of these decisions that there are, in any order; a thousand ids at most."""
 
     @abstractmethod
     def decision_by_key(self, campaign: str, key: str) -> Decision | None: ...
@@ -221,8 +236,31 @@ class Transaction(ABC):
     def save_decision(self, decision: Decision) -> None: ...
 
     @abstractmethod
+    def forget_key(self, decision: Decision) -> None:
+        """The decision is not found by its key any more, which may be used again."""
+
+    @abstractmethod
     def due(self, now: float, limit: int) -> list[Decision]:
         """Pending decisions whose time is over, the oldest first."""
+
+    @abstractmethod
+    def pending(self, campaign: str) -> dict[str, float]:
+        """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
+
+    @abstractmethod
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        """Of these decisions the pending ones, as `due` would find them, and when each expires."""
+
+    @abstractmethod
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        """When a pending decision expires."""
+
+    @abstractmethod
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        """What the decisions that were made in this time, without its end, hold and were charged. Slow.
+
+        Those that were made under a lease are left out.
+        """
 
     @abstractmethod
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
@@ -260,6 +298,13 @@ class Transaction(ABC):
     def add_event(self, event: Event) -> None: ...
 
     @abstractmethod
+    def operation(self, campaign: str, key: str) -> str | None:
+        """What was asked under this key by the operator who changed the campaign; None if nobody did."""
+
+    @abstractmethod
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None: ...
+
+    @abstractmethod
     def add_key(self, key: Key) -> None: ...
 
     @abstractmethod
@@ -276,11 +321,23 @@ class Transaction(ABC):
         """Write something that nobody reads."""
 
     @abstractmethod
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]: ...
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        """Events in order, those of one kind or all."""
+
+    @abstractmethod
+    def last_event(self, campaign: str) -> int:
+        """The number of the campaign's latest event; 0 if there is none."""
+
+    @abstractmethod
+    def last_own_event(self, campaign: str) -> int:
+        """The same of events of the campaign's own; those of leases count if they are (`OWN`)."""
 
 
 class Store(ABC):
     """A place that keeps what was written."""
+
+    address: str
+    """What `open_store` opens it by, from any process of this host."""
 
     on_idle: Callable[[], None] | None = None
     """Called between transactions when no request is waiting, by a store that knows such moments: what the next
@@ -303,8 +360,11 @@ class Store(ABC):
         return await asyncio.wrap_future(self.submit(work, about))
 
     @abstractmethod
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work`` on a consistent view of what is committed; it must not write."""
+    def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
+        """Run ``work`` on a consistent view of what is committed; it must not write.
+
+        What is ``urgent`` (and short) does not wait for readers that are not.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -325,19 +385,3 @@ def found(transaction: Transaction, campaign: str) -> Campaign:
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
-
-
-def all_events(transaction: Transaction, campaign: str) -> Iterator[Event]:
-    """Every event of a campaign in order, a thousand at a time."""
-    after = 0
-    while page := transaction.events(campaign, after):
-        yield from page
-        after = page[-1].seq
-
-
-def all_decisions(transaction: Transaction, campaign: str) -> Iterator[Decision]:
-    """Every decision of a campaign in order, a thousand at a time."""
-    after = 0
-    while page := transaction.decisions(campaign, after):
-        yield from (made for _, made in page)
-        after = page[-1][0]

@@ -24,18 +24,19 @@ from budgetbandits.service.stores.base import (
 
 
 class ArmsNeeded(Exception):
-    """The arms of a campaign above this version must be read."""
+    """The arms of a campaign with these numbers must be read, or all if it is None."""
 
-    def __init__(self, campaign: str, since: int) -> None:
-        super().__init__(campaign, since)
-        self.campaign, self.since = campaign, since
+    def __init__(self, campaign: str, numbers: tuple[int, ...] | None) -> None:
+        super().__init__(campaign, numbers)
+        self.campaign, self.numbers = campaign, numbers
 
 
 class Foreseen(Transaction):
     """What the pieces of a group read and change, one after the other.
 
     campaign_row   the campaign as it is now; None if there is none
-    arms_read      for each version the arms above it, as they were before the group
+    now            when it, or a lease, was read, by the database's clock
+    arms_read      the arms that were asked for by these numbers, or all, as they were before the group
     made, told     decisions to add; decisions to change
     changed_arms   by number
     changed_leases by id
@@ -47,9 +48,11 @@ class Foreseen(Transaction):
         campaign: Campaign | None,
         decisions: Iterable[Decision],
         abouts: Sequence[About],
+        now: float | None,
         leases: Iterable[Lease] | None = None,
     ) -> None:
         self.campaign_row = campaign
+        self._now = now
         self._leases = None if leases is None else {lease.id: lease for lease in leases}
         self.changed_leases: dict[str, Lease] = {}
         self.id = None if campaign is None else campaign.id
@@ -61,7 +64,7 @@ class Foreseen(Transaction):
             self._by_id[made.id] = made
         self._keys = {key for about in abouts for key in about.keys}
         self._ids = {id for about in abouts for id in about.decisions}
-        self.arms_read: dict[int, list[ArmRow]] = {}
+        self.arms_read: dict[tuple[int, ...] | None, list[ArmRow]] = {}
         self.made: dict[str, Decision] = {}
         self.told: dict[str, Decision] = {}
         self.changed_arms: dict[int, ArmRow] = {}
@@ -70,6 +73,11 @@ class Foreseen(Transaction):
         self.money = self.learned = False
         self.wrote = 0
         """How often anything was."""
+
+    def now(self) -> float:
+        if self._now is None:
+            raise Unforeseen
+        return self._now
 
     def campaign(self, id: str) -> Campaign | None:
         return self._this(id, self.campaign_row is not None and self.campaign_row.id == id)
@@ -101,13 +109,14 @@ class Foreseen(Transaction):
             raise Unforeseen
         self.wrote += 1
 
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         if self.campaign_row is None or self.campaign_row.id != campaign:
             raise Unforeseen
-        if since not in self.arms_read:
-            raise ArmsNeeded(campaign, since)
-        rows = {arm.number: arm for arm in self.arms_read[since]} | self.changed_arms
-        return [rows[number] for number in sorted(rows)]
+        asked = None if numbers is None else tuple(numbers)
+        if asked not in self.arms_read:
+            raise ArmsNeeded(campaign, asked)
+        rows = {arm.number: arm for arm in self.arms_read[asked]} | self.changed_arms
+        return [rows[number] for number in (sorted(rows) if asked is None else asked)]
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
         for arm in arms:
@@ -166,7 +175,28 @@ class Foreseen(Transaction):
     def add_campaign(self, campaign: Campaign) -> None:
         self._no()
 
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        self._no()
+
+    def forget_key(self, decision: Decision) -> None:
+        self._no()
+
     def due(self, now: float, limit: int) -> list[Decision]:
+        self._no()
+
+    def pending(self, campaign: str) -> dict[str, float]:
+        self._no()
+
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        self._no()
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._no()
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        self._no()
+
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
         self._no()
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
@@ -187,6 +217,12 @@ class Foreseen(Transaction):
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
         self._no()
 
+    def operation(self, campaign: str, key: str) -> str | None:
+        self._no()
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+        self._no()
+
     def add_key(self, key: Key) -> None:
         self._no()
 
@@ -199,5 +235,11 @@ class Foreseen(Transaction):
     def drop_key(self, prefix: str) -> None:
         self._no()
 
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        self._no()
+
+    def last_event(self, campaign: str) -> int:
+        self._no()
+
+    def last_own_event(self, campaign: str) -> int:
         self._no()

@@ -26,9 +26,14 @@ class ForeseenLeases(Foreseen):
     leases_alone = True
 
     def __init__(
-        self, campaign: str, leases: Iterable[Lease], decisions: Iterable[Decision], abouts: Sequence[About]
-    ) -> None:  # fmt: skip
-        super().__init__(None, decisions, abouts, leases)
+        self,
+        campaign: str,
+        leases: Iterable[Lease],
+        decisions: Iterable[Decision],
+        abouts: Sequence[About],
+        now: float | None,
+    ) -> None:
+        super().__init__(None, decisions, abouts, now, leases)
         self.id = campaign
         self._asked_leases = {about.lease for about in abouts} | {made.lease for made in self._by_id.values()}
         self.events_read: dict[tuple[str, int], list[LeaseEvent]] = {}

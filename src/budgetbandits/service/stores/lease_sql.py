@@ -13,7 +13,7 @@ LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
 EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn"
 LEASE_EVENTS = (
     "SELECT "
-    + ", ".join(f"event.{name}" for name in EVENT.split(", "))
+    + ", ".join(f"event.{name}" for name in [*EVENT.split(", "), "seq"])
     + ", decision.cost, decision.reward FROM event "
     "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
 )

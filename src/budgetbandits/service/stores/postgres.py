@@ -49,9 +49,12 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
+from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
+URGENT_READERS = 2
+"""Connections for what is urgent: without a key nobody gets a decision."""
 WRITERS = 4
 """Connections that write, each for another campaign at a time."""
 
@@ -74,16 +77,8 @@ class PostgresStore(Store):
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
-        self._pool = ConnectionPool(
-            kwargs=arguments(url),
-            configure=partial(prepare, limits=READING),
-            min_size=1,
-            max_size=READERS,
-            timeout=PATIENCE,
-            open=True,
-            check=ConnectionPool.check_connection,
-        )
-        self._url = url
+        self._pool, self._urgent = _pool(url, READERS), _pool(url, URGENT_READERS)
+        self.address = self._url = url
         self._in_loop: LoopWriter | None = None
         self._waiting = Waiting()
         self._writers = [_Writer(url, number, self._waiting) for number in range(WRITERS)]
@@ -116,9 +111,12 @@ class PostgresStore(Store):
         if self._in_loop is not None:
             self._in_loop.close()
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        try:
-            with self._connection() as connection, connection.transaction():
+    def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
+        if self._pool.closed:
+            raise StoreError("the store is closed; open it again")
+        pool = self._urgent if urgent else self._pool
+        try:  # when no connection comes free in time, that is an OperationalError
+            with pool.connection() as connection, connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
@@ -129,16 +127,24 @@ class PostgresStore(Store):
             if self._pool.closed:
                 return
             self._pool.close()
+            self._urgent.close()
         self._close_loop()
         self._waiting.stop()
         end = time.monotonic() + FINISH_WITHIN
         for writer in self._writers:
             writer.join(max(0.0, end - time.monotonic()))
 
-    def _connection(self) -> Any:
-        if self._pool.closed:
-            raise StoreError("the store is closed; open it again")
-        return self._pool.connection()  # when none comes free in time, that is an OperationalError
+
+def _pool(url: str, largest: int) -> ConnectionPool:
+    return ConnectionPool(
+        kwargs=arguments(url),
+        configure=partial(prepare, limits=READING),
+        min_size=1,
+        max_size=largest,
+        timeout=PATIENCE,
+        open=True,
+        check=ConnectionPool.check_connection,
+    )
 
 
 class _Writer(GroupWriter):
@@ -192,8 +198,14 @@ class _Writer(GroupWriter):
 
 
 class _Transaction(SqlTransaction):
+    LISTS_PENDING = True
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
+
+    def now(self) -> float:
+        """The database's time: servers' clocks may differ."""
+        return float(self._do("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)

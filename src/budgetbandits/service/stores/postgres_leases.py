@@ -32,7 +32,8 @@ async def locked_leases(connection: Pipeline, id: str | None, abouts: Sequence[A
         calls.append(("decisions", (as_json(ids),)))
     _, leases, *decisions = await connection.run(calls)
     made = [decision_of(each) for rows in decisions for each in rows]
-    return ForeseenLeases(id, [lease_of(row) for row in leases], made, abouts)
+    now = leases[-1][-1] if leases else None  # when the last of them was locked
+    return ForeseenLeases(id, [lease_of(row[:-1]) for row in leases], made, abouts, now)
 
 
 async def lease_events(connection: Pipeline, needed: EventsNeeded) -> list[LeaseEvent]:

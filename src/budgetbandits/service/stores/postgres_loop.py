@@ -23,54 +23,14 @@ from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transa
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
-from budgetbandits.service.stores.lease_sql import EVENT, LEASE, LEASE_EVENTS, lease_of, lease_values
+from budgetbandits.service.stores.lease_sql import lease_of, lease_values
 from budgetbandits.service.stores.postgres_leases import as_json, lease_events, locked_leases, needs_no_campaign
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
-from budgetbandits.service.stores.sql import (
-    ARM,
-    CAMPAIGN,
-    DECISION,
-    arm_of,
-    campaign_of,
-    decision_of,
-    json_text,
-    money_of,
-)
+from budgetbandits.service.stores.postgres_statements import STATEMENTS
+from budgetbandits.service.stores.sql import arm_of, campaign_of, decision_of, json_text, money_of
 
 CONNECTIONS = 4
-
-_NAMED = "(SELECT id FROM campaign WHERE name = $1)"
-_LISTED = "ANY (ARRAY(SELECT json_array_elements_text({})))"
-_MONEY = "budget = $1, spent = $2, held = $3, overrun = $4, day = $5, today = $6, leased = $7, status = $8"
-
-STATEMENTS = {
-    "begin": "BEGIN",
-    "commit": "COMMIT",
-    "rollback": "ROLLBACK",
-    "campaign": f"SELECT {CAMPAIGN} FROM campaign WHERE id = $1 FOR UPDATE",
-    "campaign named": f"SELECT {CAMPAIGN} FROM campaign WHERE name = $1 FOR UPDATE",
-    "keys": f"SELECT {DECISION} FROM decision WHERE campaign = $1 AND key = {_LISTED.format('$2')}",
-    "keys named": f"SELECT {DECISION} FROM decision WHERE campaign = {_NAMED} AND key = {_LISTED.format('$2')}",
-    "leases": f"SELECT {LEASE} FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)) || "
-    f"ARRAY(SELECT lease FROM decision WHERE id = {_LISTED.format('$2')})) ORDER BY id FOR UPDATE",
-    "all leases": f"SELECT {LEASE} FROM lease WHERE campaign = $1 ORDER BY id FOR UPDATE",
-    "lease events": LEASE_EVENTS.format("$1", "$2"),
-    "save lease": "UPDATE lease SET amount = $1, spent = $2, held = $3, expires_at = $4, turn = $5, merged = $6, "
-    "tag = $7 WHERE id = $8",
-    "decisions": f"SELECT {DECISION} FROM decision WHERE id = {_LISTED.format('$1')}",
-    "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 AND version > $2 ORDER BY number",
-    "save money": f"UPDATE campaign SET {_MONEY} WHERE id = $9",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $9, version = $10 WHERE id = $11",
-    "save arm": "UPDATE arm SET cost_cap = $1, learned = $2, version = $3, active = $4 "
-    "WHERE campaign = $5 AND number = $6",
-    "add decisions": f"INSERT INTO decision ({DECISION}) SELECT {DECISION} "
-    "FROM json_populate_recordset(null::decision, $1)",
-    "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
-    "reward = $6 WHERE id = $7",
-    "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
-    "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
-}
 
 Piece = tuple[Callable[[Transaction], Any], About, asyncio.Future[Any]]
 
@@ -211,7 +171,7 @@ async def _piece(
         if tx.wrote != before:
             return None, Unforeseen()
         if isinstance(needed, ArmsNeeded):
-            tx.arms_read[needed.since] = await _arms(connection, needed)
+            tx.arms_read[needed.numbers] = await _arms(connection, needed)
         elif isinstance(tx, ForeseenLeases):
             tx.events_read[needed.lease, needed.after] = await lease_events(connection, needed)
 
@@ -230,14 +190,19 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     if ids:
         calls.append(("decisions", (as_json(ids),)))
     _, campaigns, *others = await connection.run(calls)
-    row = campaign_of(campaigns[0]) if campaigns else None
     leases = [lease_of(each) for each in others.pop(0)] if leasing else None
-    return Foreseen(row, [decision_of(each) for rows in others for each in rows], abouts, leases)
+    made = [decision_of(each) for rows in others for each in rows]
+    if not campaigns:
+        return Foreseen(None, made, abouts, None)
+    *row, now = campaigns[0]
+    return Foreseen(campaign_of(row), made, abouts, now, leases)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
-    [rows] = await connection.run([("arms", (needed.campaign, needed.since))])
-    return [arm_of(row) for row in rows]
+    calls: list[Call] = [("arms", (needed.campaign,))]
+    if needed.numbers is not None:
+        calls = [("arm", (needed.campaign, number)) for number in needed.numbers]
+    return [arm_of(row) for rows in await connection.run(calls) for row in rows]
 
 
 async def _commit(connection: Pipeline, changes: Sequence[Call]) -> None:
@@ -255,14 +220,14 @@ def _changes(tx: Foreseen) -> list[Call]:
     changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
     row = tx.campaign_row
     if row is not None and tx.learned:
-        values = (*money_of(row.account), row.account.status, json_text(row.learned), row.version, row.id)
+        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned), row.version)
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
-        changes.append(("save money", (*money_of(row.account), row.account.status, row.id)))
-    changes += [("save lease", (*lease_values(lease), lease.id)) for lease in tx.changed_leases.values()]
+        changes.append(("save money", (row.id, *money_of(row.account), row.account.status)))
+    changes += [("save lease", (lease.id, *lease_values(lease))) for lease in tx.changed_leases.values()]
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():
-        values = (a.cost_cap, json_text(a.learned), a.version, a.active, a.campaign, a.number)
+        values = (a.campaign, a.number, json_text(a.learned), a.active)
         changes.append(("save arm", values))
     if tx.made:
         # in the order of their keys: servers that add the same keys under different leases cannot wait in a circle
@@ -272,6 +237,8 @@ def _changes(tx: Foreseen) -> list[Call]:
         h = d.hold
         values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
         changes.append(("save decision", values))
+        if h.state != "pending":
+            changes.append(("drop pending", (d.expires_at, d.id)))
     if tx.new_events:
         events = [
             {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,

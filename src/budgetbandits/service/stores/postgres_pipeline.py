@@ -20,6 +20,9 @@ from budgetbandits.service.stores.postgres_session import STATEMENT_SECONDS, WRI
 ANSWER_WITHIN = STATEMENT_SECONDS + 2.0
 """Seconds after which a database that says nothing is taken for dead; it should have given up by itself before."""
 
+_IN_ORDER = "SET enable_bitmapscan = off"
+"""An index is read in its order, or backwards, whatever the statistics say: a bitmap would take in all of a key."""
+
 Value = str | int | float | bool | None
 Call = tuple[str, Sequence[Value]]
 Rows = list[tuple[Any, ...]]
@@ -42,7 +45,7 @@ class Pipeline:
     async def open(cls, url: str, statements: dict[str, str]) -> Self:
         connection = await psycopg.AsyncConnection.connect(**arguments(url), autocommit=True)
         try:
-            for statement in settings(WRITING):
+            for statement in (*settings(WRITING), _IN_ORDER):
                 await connection.execute(statement)
             pipeline = cls(connection, asyncio.get_running_loop())
             pipeline._pgconn.enter_pipeline_mode()

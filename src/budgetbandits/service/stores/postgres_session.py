@@ -14,6 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import IdleInTransactionSessionTimeout, LockNotAvailable, QueryCanceled
 
+from budgetbandits import errors
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.group_commit import one_line
 
@@ -115,8 +116,8 @@ def cannot_write(error: Exception) -> StoreError:
     """What is answered to whoever asked for something to be written."""
     if isinstance(error, OutcomeUnknown):
         log.warning("the connection to the database was lost during a commit: %s", one_line(error))
-        return StoreError(
+        return errors.OutcomeUnknown(
             "the database was lost during the commit: what was asked may have been done, or not; "
-            "ask again, a decision under the same key"
+            "ask again under the same key, so that nothing is done twice"
         )
     return StoreError(f"cannot write: {reason(error)}; nothing was decided")

@@ -72,6 +72,10 @@ class WritingTransaction(SqlTransaction):
         self._decisions.pop(decision.id, None)
         super().save_decision(decision)
 
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._decisions.pop(decision, None)
+        super().set_expiry(decision, expires_at)
+
     def _keep(self, campaign: Campaign | None) -> Campaign | None:
         if campaign is not None:
             self._campaigns[campaign.id] = self._campaigns[campaign.name] = campaign

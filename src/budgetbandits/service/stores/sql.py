@@ -1,36 +1,30 @@
-"""What SQL databases share: the statements, the rows, the numbered migrations."""
+"""What SQL databases share: the statements and the rows."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import StoreError
 from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 
-MIGRATIONS = "budgetbandits.service.stores.migrations"
-COUNTED_KEY = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"}
-"""The type of a key that counts by itself."""
-
 CAMPAIGN = (
     "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
 )
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
-ARM = "campaign, number, name, cost_cap, learned, version, active"
+ARM = "campaign, number, name, cost_cap, learned, active"
 DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
     "lease"
 )
+_OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 _KEY = "prefix, digest, scopes, created_at, campaign"
 
 # what is run all the time, put together once
@@ -40,39 +34,20 @@ _ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?,
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
-_SAVE_ARM = (
-    f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (campaign, number) DO UPDATE SET "
-    "cost_cap = excluded.cost_cap, learned = excluded.learned, version = excluded.version, active = excluded.active"
-)
+_NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
+_SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
 _ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
-    """(number, statements) of every migration in order."""
-    steps = []
-    for entry in resources.files(MIGRATIONS).iterdir():
-        if entry.name.endswith(".sql"):
-            text = entry.read_text(encoding="utf-8").replace("COUNTED_KEY", COUNTED_KEY[database])
-            steps.append((int(entry.name.split("_")[0]), list(_statements(text))))
-    return sorted(steps)
-
-
-def check_version(done: int, newest: int) -> None:
-    if done > newest:
-        raise StoreError(f"the database is of version {done}, this package knows {newest}; upgrade budgetbandits")
-
-
-def _statements(text: str) -> Iterator[str]:
-    statement = ""
-    for line in text.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):  # knows about semicolons inside texts and comments
-            yield statement
-            statement = ""
+_LAST_OWN_EVENT = (
+    "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
+    "ORDER BY seq DESC LIMIT 1"
+)
 
 
 class SqlTransaction(LeaseTransaction):
     """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
+
+    LISTS_PENDING = False
+    """Whether the list of pending decisions is a table that must be kept, not a view."""
 
     @abstractmethod
     def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
@@ -86,13 +61,14 @@ class SqlTransaction(LeaseTransaction):
         return None if row is None else campaign_of(row)
 
     def campaign_named(self, name: str) -> Campaign | None:
-        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE name = ?{self.LOCK}", (name,)).fetchone()
+        row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
         return None if row is None else campaign_of(row)
 
     def campaigns(self) -> list[Campaign]:
         return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
+        self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
         self._change(
             f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -112,12 +88,21 @@ class SqlTransaction(LeaseTransaction):
     def _save_status(self, campaign: Campaign) -> None:
         self._change(_SAVE_STATUS, (campaign.account.status, campaign.id))
 
-    def arms(self, campaign: str, since: int = -1) -> list[ArmRow]:
-        rows = self._do(f"SELECT {ARM} FROM arm WHERE campaign = ? AND version > ? ORDER BY number", (campaign, since))
-        return [arm_of(row) for row in rows]
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        which = "" if numbers is None else f" AND number IN ({', '.join('?' * len(numbers))})"
+        values = (campaign, *(numbers or ()))
+        return [
+            arm_of(row) for row in self._do(f"SELECT {ARM} FROM arm WHERE campaign = ?{which} ORDER BY number", values)
+        ]
+
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        names = [(a.campaign, a.number, a.name) for a in arms]
+        self._change_many("INSERT INTO arm_name (campaign, number, name) VALUES (?, ?, ?)", names)
+        rows = [(a.campaign, a.number, a.name, a.cost_cap, json_text(a.learned), a.active) for a in arms]
+        self._change_many(f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        rows = [(a.campaign, a.number, a.name, a.cost_cap, json_text(a.learned), a.version, a.active) for a in arms]
+        rows = [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms]
         if len(rows) == 1:  # nearly always
             self._change(_SAVE_ARM, rows[0])
         else:
@@ -125,6 +110,12 @@ class SqlTransaction(LeaseTransaction):
 
     def decision(self, id: str) -> Decision | None:
         return self._one_decision(_BY_ID, (id,))
+
+    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
+        if not ids:
+            return []
+        marks = ", ".join("?" * len(ids))
+        return [decision_of(row) for row in self._do(f"SELECT {DECISION} FROM decision WHERE id IN ({marks})", ids)]
 
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
         return self._one_decision(_BY_KEY, (campaign, key))
@@ -142,6 +133,8 @@ class SqlTransaction(LeaseTransaction):
                 d.key, d.payload, d.created_at, d.expires_at, d.lease,
             ),
         )  # fmt: skip
+        if self.LISTS_PENDING and h.state == "pending":
+            self._change("INSERT INTO pending (expires_at, decision) VALUES (?, ?)", (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
@@ -149,18 +142,60 @@ class SqlTransaction(LeaseTransaction):
             "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?",
             (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
         )
+        if self.LISTS_PENDING and h.state != "pending":
+            self._change("DELETE FROM pending WHERE expires_at = ? AND decision = ?", (d.expires_at, d.id))
+
+    def forget_key(self, decision: Decision) -> None:
+        self._change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
 
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
-            f"SELECT {DECISION} FROM decision WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+            f"SELECT {_OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
+            "WHERE pending.expires_at <= ? ORDER BY pending.expires_at LIMIT ?",
             (now, limit),
         )
         return [decision_of(row) for row in rows]
 
-    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
-        columns = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
+    def pending(self, campaign: str) -> dict[str, float]:
         rows = self._do(
-            f"SELECT event.seq, {columns} FROM event JOIN decision ON decision.id = event.decision "
+            "SELECT pending.decision, pending.expires_at FROM pending JOIN decision ON decision.id = pending.decision "
+            "WHERE decision.campaign = ?",
+            (campaign,),
+        )
+        return dict(rows)
+
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        if not ids:
+            return {}
+        marks = ", ".join("?" * len(ids))
+        rows = self._do(
+            "SELECT pending.decision, pending.expires_at FROM decision JOIN pending "
+            "ON pending.expires_at = decision.expires_at AND pending.decision = decision.id "
+            f"WHERE decision.id IN ({marks})",
+            ids,
+        )
+        return dict(rows)
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        if self.LISTS_PENDING:
+            self._change(
+                "UPDATE pending SET expires_at = ? WHERE decision = ? "
+                "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
+                (expires_at, decision, decision),
+            )
+        self._change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
+
+    def booked(self, campaign: str, begin: float, end: float) -> int:
+        row = self._do(
+            "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
+            "FROM decision WHERE campaign = ? AND lease IS NULL AND created_at >= ? AND created_at < ?",
+            (campaign, begin, end),
+        ).fetchone()
+        return int(row[0])
+
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
+        rows = self._do(
+            f"SELECT event.seq, {_OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
             "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
             (campaign, after, limit),
         )
@@ -177,6 +212,15 @@ class SqlTransaction(LeaseTransaction):
     def add_event(self, event: Event) -> None:
         e = event
         self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
+
+    def operation(self, campaign: str, key: str) -> str | None:
+        row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
+        return None if row is None else str(row[0])
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+        self._change(
+            "INSERT INTO operation (campaign, key, payload, at) VALUES (?, ?, ?, ?)", (campaign, key, payload, at)
+        )
 
     def add_key(self, key: Key) -> None:
         self._change(
@@ -197,12 +241,21 @@ class SqlTransaction(LeaseTransaction):
     def beat(self, now: float) -> None:
         self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
 
-    def events(self, campaign: str, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         rows = self._do(
-            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (campaign, after, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ?{of_kind} ORDER BY seq LIMIT ?",
+            (campaign, after, *kinds, limit),
         )
         return [Event(*row) for row in rows]
+
+    def last_event(self, campaign: str) -> int:
+        row = self._do("SELECT seq FROM event WHERE campaign = ? ORDER BY seq DESC LIMIT 1", (campaign,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def last_own_event(self, campaign: str) -> int:
+        row = self._do(_LAST_OWN_EVENT, (campaign,)).fetchone()
+        return 0 if row is None else int(row[0])
 
 
 def json_text(values: dict[str, Any]) -> str:
@@ -226,8 +279,8 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
-    campaign, number, name, cost_cap, learned, version, active = row
-    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), version, bool(active))
+    campaign, number, name, cost_cap, learned, active = row
+    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
 
 
 @lru_cache(maxsize=4096)

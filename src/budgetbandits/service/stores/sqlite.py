@@ -7,7 +7,6 @@ returned from survives `kill -9` and a power cut. Readers see the last commit an
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sqlite3
 import threading
@@ -22,16 +21,9 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.sql import SqlTransaction, check_version, migrations
-
-PATIENCE = 8.0
-"""Seconds to wait for another process that is writing."""
-
-PAGE = 2048
-"""Bytes of a page in a new database: a commit writes about seven of them whole, for a few bytes in each."""
-
-LOG_PAGES = 8000
-"""Pages that the log may have before they are copied to their places: most are written many times before."""
+from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.sqlite_session import PATIENCE, Readers, connect
 
 _NOBODY: Future[None] = Future()
 """Who waits for a piece that is answered when it returns."""
@@ -50,8 +42,8 @@ class SQLiteStore(Store):
         if str(path) == ":memory:":
             raise StoreError("':memory:' is no file; the store must survive the process, so give it a path")
         self._path = Path(path)
-        self._readers = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self.address = str(self._path.resolve())
+        self._readers = Readers(self._path)
         self._gate = threading.Lock()
         self._closed = False
         self._queue = Waiting()
@@ -60,7 +52,7 @@ class SQLiteStore(Store):
         """... and for the event loop."""
         self._alone = True
         """Whether no other request seems to be under way: then none is waited for."""
-        connection = self._connect()
+        connection = connect(self._path)
         try:
             _migrate(connection)
         except BaseException as error:
@@ -147,16 +139,10 @@ class SQLiteStore(Store):
         finally:
             writer.busy.release()
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        connection = getattr(self._readers, "connection", None)
-        if connection is None:
-            connection = self._readers.connection = self._connect()
+    def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
         try:
-            connection.execute("BEGIN")
-            try:
+            with self._readers.reading() as connection:
                 return work(_Transaction(connection))
-            finally:
-                connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self._path}: {error}") from error
 
@@ -169,30 +155,8 @@ class SQLiteStore(Store):
         self._writer.join()
         with self._writer.busy:
             pass  # an event loop may be in the middle of a transaction
-        for connection in self._connections:
-            connection.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            # Whoever can read the file needs no key, so that shall be its owner alone. Only a new file is opened here:
-            # to close one takes away this process's locks on it, and then others delete SQLite's log under us.
-            os.close(os.open(self._path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except FileExistsError:
-            if self._path.is_dir():
-                raise StoreError(f"cannot open {self._path}: it is a folder; give the path of a file") from None
-        except OSError as error:
-            raise StoreError(f"cannot open {self._path}: {error.strerror}; give the path of a file") from None
-        try:
-            connection = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-            for setting in (
-                f"page_size = {PAGE}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
-                f"wal_autocheckpoint = {LOG_PAGES}",
-            ):  # fmt: skip
-                connection.execute(f"PRAGMA {setting}")
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot open {self._path}: {error}; is it a database of budgetbandits?") from None
-        self._connections.append(connection)
-        return connection
+        self._readers.close()
+        self._writer.close()
 
 
 class _Writer(GroupWriter):
@@ -230,6 +194,9 @@ class _Writer(GroupWriter):
             self._cache.clear()
         return True
 
+    def close(self) -> None:
+        self._connection.close()
+
     def transaction(self) -> WritingTransaction:
         return _Writing(self._connection, self._cache)
 
@@ -254,6 +221,10 @@ def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
 def _migrate(connection: sqlite3.Connection) -> None:
     """Bring the database to this version, all of it or nothing."""
     steps = migrations("sqlite")
+    (done,) = connection.execute("PRAGMA user_version").fetchone()
+    if done >= steps[-1][0]:  # nothing to do, for which nobody who is writing need be waited for
+        check_version(done, steps[-1][0])
+        return
     connection.execute("BEGIN IMMEDIATE")  # two processes may start at once
     try:
         (done,) = connection.execute("PRAGMA user_version").fetchone()

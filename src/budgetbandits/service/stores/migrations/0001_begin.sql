@@ -1,8 +1,28 @@
+-- PostgreSQL writes a new version of a row at every change, and while anybody looks at an older state none can be cleared
+-- away. So the tables that change with every request (campaign, arm, lease, decision) have no index on a column that
+-- changes: most versions then stand beside each other and the indexes are left alone. What changes again and again
+-- (campaign, arm, lease) has no unique index either, because to check one is to read all versions: tables that never
+-- change see to it that ids and names are used once; the ids of leases are random. And no row of a request refers to its
+-- campaign by a foreign key, which would look it up and lock it once more; under leases nobody has it locked.
+
+CREATE TABLE campaign_name (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE arm_name (
+    campaign TEXT NOT NULL REFERENCES campaign_name (id),
+    number BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (campaign, number),
+    UNIQUE (campaign, name)
+);
+
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
 -- day and today: what the decisions of the latest day hold and were charged, for daily caps.
 CREATE TABLE campaign (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
     policy TEXT NOT NULL,
     budget BIGINT NOT NULL,
     spent BIGINT NOT NULL DEFAULT 0,
@@ -18,26 +38,24 @@ CREATE TABLE campaign (
     leased BIGINT NOT NULL DEFAULT 0,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
-);
+) OFTEN_CHANGED;
+
+CREATE INDEX campaign_id ON campaign (id);
 
 CREATE TABLE arm (
-    campaign TEXT NOT NULL REFERENCES campaign (id),
+    campaign TEXT NOT NULL,
     number BIGINT NOT NULL,
     name TEXT NOT NULL,
     cost_cap BIGINT NOT NULL CHECK (cost_cap > 0),
     learned TEXT NOT NULL,
-    version BIGINT NOT NULL DEFAULT 0,
-    active BOOLEAN NOT NULL,
-    PRIMARY KEY (campaign, number),
-    UNIQUE (campaign, name)
-);
+    active BOOLEAN NOT NULL
+) OFTEN_CHANGED;
 
--- Whoever has fallen behind reads the arms that changed since.
-CREATE INDEX arm_version ON arm (campaign, version);
+CREATE INDEX arm_number ON arm (campaign, number);
 
--- Money that a server decides with by itself. One that has ended has no row. No index has a column that changes.
+-- Money that a server decides with by itself. One that has ended has no row.
 CREATE TABLE lease (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     campaign TEXT NOT NULL,
     amount BIGINT NOT NULL,
     spent BIGINT NOT NULL,
@@ -47,12 +65,11 @@ CREATE TABLE lease (
     merged BIGINT NOT NULL,
     tag TEXT NOT NULL,
     CHECK (spent >= 0 AND held >= 0 AND spent + held <= amount)
-);
+) OFTEN_CHANGED;
 
+CREATE INDEX lease_id ON lease (id);
 CREATE INDEX lease_campaign ON lease (campaign, id);
 
--- Decisions and events do not refer to their campaign by a foreign key: a row that is added would lock the campaign, which
--- is what leases are there to avoid. Campaigns are never deleted.
 -- The states are compared one by one: for IN, SQLite makes a table of them at every row it writes, which takes as long as
 -- writing the row.
 CREATE TABLE decision (
@@ -72,9 +89,10 @@ CREATE TABLE decision (
     expires_at DOUBLE PRECISION NOT NULL,
     lease TEXT,
     UNIQUE (campaign, key)
-);
+) CHANGED_ONCE;
 
-CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending';
+-- pending (expires_at, decision): the decisions whose state is pending, by when they expire.
+LIST_OF_PENDING;
 
 CREATE TABLE event (
     seq COUNTED_KEY,
@@ -93,12 +111,21 @@ CREATE INDEX event_campaign ON event (campaign, seq);
 
 CREATE UNIQUE INDEX event_lease ON event (lease, turn) WHERE lease IS NOT NULL;
 
+-- What operators have changed under a key of theirs, so that nothing is changed twice when an answer was lost.
+CREATE TABLE operation (
+    campaign TEXT NOT NULL REFERENCES campaign_name (id),
+    key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (campaign, key)
+);
+
 -- Keys are kept as digests: whoever reads the database cannot use them.
 CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
     digest TEXT NOT NULL,
     scopes TEXT NOT NULL,
-    campaign TEXT REFERENCES campaign (id),
+    campaign TEXT REFERENCES campaign_name (id),
     created_at DOUBLE PRECISION NOT NULL
 );
 

@@ -1,0 +1,101 @@
+"""Many decisions under one key, all of them or none, without keeping others waiting.
+
+A policy that looks at very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else
+can write. So a batch that takes longer than a moment is made in slices, a transaction each. If one of them is refused,
+those before it are undone: their decisions are voided, and their keys are free again. A batch that a crash has
+interrupted is finished when it is asked for again; if it never is, its holds expire, as those of any decision whose
+answer was lost. A batch is paid from the campaign's own money, never from a lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from budgetbandits.service import ledger
+from budgetbandits.service.clocks import moment
+from budgetbandits.service.decisions import Answer, CutShort, Decisions, Request, Task, of_batch, requests_of
+from budgetbandits.service.stores.base import About, Event, Transaction, found
+
+SLICE = 0.02
+"""Seconds after which a slice makes no further decision."""
+
+Steps = Generator[Task[Any], Any, list[Answer]]
+"""Yields what to do next, is sent what came of it, and returns the answers."""
+
+
+class Batches(Decisions):
+    """Decisions, also many at once."""
+
+    def decide_many(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
+    ) -> list[Answer]:
+        """As many decisions as ``count`` says, all of them or none."""
+        steps = self._steps(campaign, key, count, context)
+        try:
+            task = next(steps)
+            while True:
+                try:
+                    result = self._store.write(*task)
+                except Exception as error:
+                    task = steps.throw(error)
+                else:
+                    task = steps.send(result)
+        except StopIteration as end:
+            return list(end.value)
+
+    async def decide_many_in_loop(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
+    ) -> list[Answer]:
+        """`decide_many` for an event loop."""
+        steps = self._steps(campaign, key, count, context)
+        try:
+            task = next(steps)
+            while True:
+                try:
+                    result = await self._store.perform(*task)
+                except Exception as error:
+                    task = steps.throw(error)
+                else:
+                    task = steps.send(result)
+        except StopIteration as end:
+            return list(end.value)
+
+    def _steps(self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None) -> Steps:
+        requests, done = requests_of(key, context, count), 0
+        while True:
+            try:
+                answers = yield self._slice(campaign, requests[done:])
+            except CutShort as cut:
+                taken = cut.taken
+                if done or cut.earlier:
+                    taken = yield Task(lambda tx: self._undo(tx, campaign, requests), About(campaign))
+                raise of_batch(cut.refused, done + cut.fit, count, taken) from None
+            if len(answers) == count:
+                return list(answers)
+            done += len(answers)
+            if done == count:
+                break
+        # whether all are there still: another server may have been asked for the same batch, and have undone it
+        answers = yield self.deciding(campaign, key, context, count)
+        return list(answers)
+
+    def _slice(self, campaign: str, requests: Sequence[Request]) -> Task[list[Answer]]:
+        about = About(campaign, keys=[key for key, _ in requests])
+        return Task(lambda tx: self._decide(tx, campaign, requests, SLICE), about)
+
+    def _undo(self, tx: Transaction, campaign: str, requests: Sequence[Request]) -> int:
+        """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
+        row = found(tx, campaign)
+        account = row.account
+        for key, payload in requests:
+            made = tx.decision_by_key(row.id, key)
+            if made is not None and made.payload == payload and made.hold.state == "pending" and made.reward is None:
+                account, hold = ledger.void(account, made.hold)
+                tx.save_decision(replace(made, hold=hold))
+                tx.forget_key(made)
+                tx.add_event(Event(row.id, "voided", moment(tx, self._clock), made.id, made.arm))
+        if account is not row.account:
+            tx.save_money(row.with_money(account))
+        return account.held + account.leased

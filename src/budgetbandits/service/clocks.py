@@ -1,0 +1,61 @@
+"""What time it is for a campaign, and how to set it back when a clock was wrong.
+
+The time is the store's: on PostgreSQL the database's, which all servers share; on SQLite that of the only host. A clock
+that was far ahead for a moment has made decisions of a day that is yet to come. When it is right again nobody can tell
+by the clock alone which of the two was wrong, so no decision is made until it has caught up or somebody has said that
+it is right now (`set_back`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from budgetbandits.errors import Conflict, WrongClock
+from budgetbandits.service import ledger
+from budgetbandits.service.settings import terms_of
+from budgetbandits.service.stores.base import Campaign, Event, Transaction
+
+Clock = Callable[[], float]
+
+TOLERANCE = 3600.0
+"""Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
+
+
+def moment(tx: Transaction, clock: Clock | None) -> float:
+    """What time it is: by this clock, or by the store's if there is none."""
+    return tx.now() if clock is None else clock()
+
+
+def time_of_decision(campaign: Campaign, now: float) -> float:
+    """When a decision that is made now is made: a day that has begun for one has begun for all."""
+    begun = campaign.account.day * ledger.DAY
+    if begun > now + TOLERANCE:
+        raise WrongClock(
+            f"the latest decision of {campaign.name!r} is of {_date(begun)}, and it is {_date(now)} now; set the clock "
+            f"right, or, if it is, set the campaign back: budgetbandits campaign set-back {campaign.name!r}"
+        )
+    return max(now, begun)
+
+
+def set_back(tx: Transaction, campaign: Campaign, now: float) -> None:
+    """Today is the campaign's day again, with what today's decisions hold and were charged.
+
+    Pending decisions whose time is not over when it should be get as much time as one that is made now.
+    """
+    day = ledger.day_of(now)
+    if campaign.account.day <= day:
+        raise Conflict(
+            f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
+        )
+    booked = tx.booked(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
+    tx.save_money(campaign.with_money(ledger.set_back(campaign.account, day, booked)))
+    latest = now + terms_of(campaign).hold_seconds
+    for id, expires_at in tx.pending(campaign.id).items():
+        if expires_at > latest:
+            tx.set_expiry(id, latest)
+    tx.add_event(Event(campaign.id, "set back", now))
+
+
+def _date(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"

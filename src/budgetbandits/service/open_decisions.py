@@ -1,0 +1,114 @@
+"""What a replay must remember: the decisions that were not told in full. The newest in memory, the rest in a file.
+
+Most decisions are told soon. But a campaign may have a million whose reward nobody tells, and these must not fill the
+memory of whoever audits it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from itertools import islice
+from typing import Any, Self
+
+from budgetbandits.errors import NoRoom
+from budgetbandits.service.ledger import Hold
+
+MOST = 50_000
+"""Decisions that are kept in memory, about 20 MB."""
+
+CHUNK = 1000
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a decision."""
+
+    hold: Hold
+    cost: int | None = None
+    reward: float | None = None
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more can be told."""
+        return self.hold.state == "voided" or (self.cost is not None and self.reward is not None)
+
+
+class OpenDecisions:
+    """Decisions by id. The file is temporary, has no name, and is gone at the end of the ``with`` block."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._near: dict[str, Known] = {}
+        self._far: sqlite3.Connection | None = None
+
+    def put(self, id: str, known: Known) -> None:
+        if len(self._near) >= self._most:
+            self._move()
+        self._near[id] = known
+
+    def take(self, id: str) -> Known:
+        """What is known of this decision, which is forgotten; KeyError if there is none."""
+        known = self._near.pop(id, None)
+        if known is None:
+            row = self._ask("DELETE FROM known WHERE id = ? RETURNING *", id)
+            if row is None:
+                raise KeyError(id)
+            known = _known(row)
+        return known
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._near or self._ask("SELECT id FROM known WHERE id = ?", id) is not None
+
+    def chunks(self) -> Iterator[dict[str, Known]]:
+        """All of them, some at a time; nothing may be put or taken meanwhile."""
+        near = iter(self._near.items())
+        while chunk := dict(islice(near, CHUNK)):
+            yield chunk
+        if self._far is not None:
+            rows = self._far.execute("SELECT * FROM known")
+            while page := rows.fetchmany(CHUNK):
+                yield {row[0]: _known(row) for row in page}
+
+    def _ask(self, statement: str, id: str) -> Any:
+        return None if self._far is None else self._far.execute(statement, (id,)).fetchone()
+
+    def _move(self) -> None:
+        """The older half of what is in memory goes to the file."""
+        oldest = list(islice(self._near, self._most // 2 + 1))
+        rows = [(id, *astuple(known.hold), known.cost, known.reward) for id, known in _taken(self._near, oldest)]
+        try:
+            if self._far is None:
+                self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
+                self._far.execute("PRAGMA synchronous = OFF")
+                self._far.execute(
+                    "CREATE TABLE known (id TEXT PRIMARY KEY, amount, state, charged, overrun, reported, day, "
+                    "cost, reward) WITHOUT ROWID"
+                )
+            self._far.execute("BEGIN")
+            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._far.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise NoRoom(
+                f"no room for what is not told yet: {error}; make room in the temporary folder, or set SQLITE_TMPDIR"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._far is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._far.close()
+
+
+def _taken(known: dict[str, Known], ids: list[str]) -> Iterator[tuple[str, Known]]:
+    for id in ids:
+        yield id, known.pop(id)
+
+
+def _known(row: tuple[Any, ...]) -> Known:
+    _, amount, state, charged, overrun, reported, day, cost, reward = row
+    return Known(Hold(amount, state, charged, overrun, bool(reported), day), cost, reward)

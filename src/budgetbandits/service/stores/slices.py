@@ -1,0 +1,36 @@
+"""Long reads in slices: each in a transaction of its own, so that nobody keeps a view of the database for long.
+
+A view that is kept for minutes keeps SQLite from shortening its log, and PostgreSQL from clearing away old rows.
+Events never change, and those of a campaign are numbered in the order of their commits: all up to a number are the same
+whenever they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from budgetbandits.service.stores.base import Decision, Event, Store, T, Transaction
+
+SLICE = 1000
+"""Rows that are read at once."""
+
+
+def event_slices(store: Store, campaign: str, after: int, last: int) -> Iterator[list[Event]]:
+    """The campaign's events above number ``after`` up to ``last``, in order."""
+    return _slices(store, lambda tx, since: [(e.seq, e) for e in tx.events(campaign, since, SLICE)], after, last)
+
+
+def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[Decision]]:
+    """The campaign's decisions up to the event ``last``, in the order they were made; each as it is when it is read."""
+    return _slices(store, lambda tx, since: tx.decisions(campaign, since, SLICE), 0, last)
+
+
+def _slices(
+    store: Store, page_after: Callable[[Transaction, int], list[tuple[int, T]]], after: int, last: int
+) -> Iterator[list[T]]:
+    def read(tx: Transaction) -> list[tuple[int, T]]:
+        return page_after(tx, after)
+
+    while after < last and (page := store.read(read)):
+        yield [row for number, row in page if number <= last]
+        after = page[-1][0]

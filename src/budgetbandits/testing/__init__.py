@@ -1,0 +1,77 @@
+"""Hold a policy of your own to what every policy promises.
+
+from budgetbandits.testing import check_policy
+
+def test_my_policy():
+    check_policy(OmegaUCB()).assert_holds()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.plugins import add_policy
+from budgetbandits.policies import KNOWN, Policy
+from budgetbandits.testing.contract import CONTRACT, Broken
+from budgetbandits.testing.engines import ENGINES
+
+__all__ = ["Finding", "Report", "check_policy"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    verdict: Literal["holds", "broken", "does not apply"]
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.check}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass
+class Report:
+    """What all checks found."""
+
+    policy: str
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def broken(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.verdict == "broken"]
+
+    @property
+    def holds(self) -> bool:
+        return not self.broken
+
+    def assert_holds(self) -> None:
+        """Raise an AssertionError with everything that is broken."""
+        if self.broken:
+            raise AssertionError("\n".join([self.policy, *(f"  {finding}" for finding in self.broken)]))
+
+    def __str__(self) -> str:
+        return "\n".join([self.policy, *(f"  {finding}" for finding in self.findings)])
+
+
+def check_policy(policy: Policy, tell: Callable[[Finding], None] = lambda finding: None) -> Report:
+    """The whole contract and the engines, in about a minute; ``tell`` hears each finding as it comes."""
+    if policy.name not in KNOWN:
+        add_policy(type(policy))  # its text must be readable
+    report = Report(policy.spec)
+    for name, check in {**CONTRACT, **ENGINES}.items():
+        finding = Finding(name, "holds")
+        try:
+            reason = check(policy)
+            if reason is not None:
+                finding = Finding(name, "does not apply", reason)
+        except (Broken, BudgetBanditsError) as error:
+            finding = Finding(name, "broken", str(error))
+        except Exception as error:  # whatever the policy's own code does
+            finding = Finding(name, "broken", f"{type(error).__name__}: {error}")
+        report.findings.append(finding)
+        tell(finding)
+    return report

@@ -1,0 +1,289 @@
+"""What every policy promises to whoever drives it, as checks that any policy can be held to.
+
+Each takes a policy and raises `Broken`, or returns why it does not apply. Seeds are fixed: a check that holds once
+always holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.allocation import Allocation
+from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import KNOWLEDGE, Policy, State
+from budgetbandits.policies.epsilon_first import EpsilonFirst
+from budgetbandits.policies.index_policy import IndexPolicy
+
+BUDGET = 10.0**9
+ROUNDS = 100_000
+"""Of the long game."""
+
+Check = Callable[[Policy], str | None]
+
+
+class Broken(AssertionError):
+    """A promise that the policy does not keep, and how that was seen."""
+
+
+def expect(kept: bool, otherwise: str) -> None:
+    if not kept:
+        raise Broken(otherwise)
+
+
+def knowledge(policy: Policy, arms: int, budget: float = BUDGET) -> dict[str, Any]:
+    """What the policy says it needs."""
+    truth = {"budget": budget, "cost_floor": 0.1, "costs": np.linspace(0.2, 0.9, arms)}
+    return {what: truth[what] for what in policy.needs}
+
+
+def feedback(rng: np.random.Generator) -> tuple[float, float]:
+    """Any outcome a law can produce: the ends, the middle, and numbers that are almost 0 or 1."""
+    reward, cost = rng.choice([0.0, 1.0, rng.random(), 1e-12, 1.0 - 1e-12], size=2)
+    return float(reward), float(cost)
+
+
+def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
+    """The arms of so many rounds."""
+    chosen = []
+    for _ in range(rounds):
+        arm = policy.choose(state, rng)
+        expect(arm is not None, "choose stops although the budget is nearly infinite")
+        assert arm is not None
+        chosen.append(arm)
+        policy.observe(state, arm, *feedback(world), rng)
+    return chosen
+
+
+def _generators() -> tuple[np.random.Generator, np.random.Generator]:
+    """The policy's and the world's."""
+    return np.random.default_rng(1), np.random.default_rng(2)
+
+
+def _arrays(state: State) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
+
+
+# --- the checks ------------------------------------------------------------------------------------------------------
+
+
+def same_seed_same_choices(policy: Policy) -> None:
+    games = [play(policy, policy.start(7, knowledge(policy, 7)), *_generators(), 300) for _ in range(2)]
+    expect(games[0] == games[1], "two games with the same generators differ; draw from the generator that is passed in")
+
+
+def a_saved_state_goes_on(policy: Policy) -> None:
+    """Bit for bit."""
+    state = policy.start(7, knowledge(policy, 7))
+    rng, world = _generators()
+    play(policy, state, rng, world, 150)
+    written = json.dumps(state.to_dict())
+    copy = policy.start(7, json.loads(written)["known"]).filled(json.loads(written))
+    expect(json.dumps(copy.to_dict()) == written, "a state that is written and read is another one")
+    again = np.random.default_rng(), np.random.default_rng()
+    for to, of in zip(again, (rng, world), strict=True):
+        to.bit_generator.state = of.bit_generator.state
+    same = play(policy, state, rng, world, 300) == play(policy, copy, *again, 300)
+    expect(same, "after reading a saved state other arms are chosen; keep everything that choices need in the state")
+
+
+def any_number_of_arms(policy: Policy) -> None:
+    for arms in (2, 3, 10_000):
+        state = policy.start(arms, knowledge(policy, arms))
+        for arm in play(policy, state, *_generators(), 50):
+            expect(type(arm) is int and 0 <= arm < arms, f"of {arms} arms it chooses {arm!r}; return an int")
+
+
+def feedback_at_any_time(policy: Policy) -> None:
+    """Asks outrun feedback, feedback comes in any order, in batches, and for arms that were never chosen."""
+    state = policy.start(6, knowledge(policy, 6))
+    rng, world = _generators()
+    waiting: list[int] = []
+    for _ in range(60):
+        asked = [policy.choose(state, rng) for _ in range(world.integers(0, 12))]
+        expect(None not in asked, "choose stops although the budget is nearly infinite")
+        waiting += [arm for arm in asked if arm is not None]
+        world.shuffle(waiting)
+        for _ in range(world.integers(0, len(waiting) + 1)):
+            policy.observe(state, waiting.pop(), *feedback(world), rng)
+        for _ in range(world.integers(0, 3)):
+            policy.observe(state, int(world.integers(6)), *feedback(world), rng)
+    expect(all(0 <= arm < 6 for arm in waiting), "it chooses an arm that there is not")
+
+
+def first_pulls_in_turn(policy: Policy) -> str | None:
+    """Asked again before the first feedback is there, a policy that tries every arm goes on to the next."""
+    if not isinstance(policy, IndexPolicy | EpsilonFirst):
+        return "only policies with an index pull every arm once"
+    state, rng = policy.start(5, knowledge(policy, 5)), np.random.default_rng(1)
+    chosen = [policy.choose(state, rng) for _ in range(5)]
+    expect(chosen == [0, 1, 2, 3, 4], f"the first five choices without feedback are {chosen}, not each arm once")
+    return None
+
+
+class _Watched(Mapping[str, Any]):
+    """Refuses to tell anything that was not declared."""
+
+    def __init__(self, truth: Mapping[str, Any], declared: frozenset[str]) -> None:
+        self._truth, self._declared = truth, declared
+
+    def __getitem__(self, key: str) -> Any:
+        expect(key in self._declared, f"start reads {key!r} without declaring it under needs")
+        return self._truth[key]
+
+    def __iter__(self) -> Iterator[str]:
+        raise Broken("start looks through everything there is to know; read what needs names")
+
+    def __len__(self) -> int:
+        return len(self._truth)
+
+
+def reads_what_it_declares(policy: Policy) -> None:
+    truth = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9])}
+    expect(policy.needs <= set(KNOWLEDGE), f"needs names {sorted(policy.needs)}; there is {', '.join(KNOWLEDGE)}")
+    state = policy.start(2, _Watched(truth, policy.needs))
+    expect(set(state.known) == policy.needs, "the state's known is not what needs names; make it with take(known)")
+    for what in policy.needs:
+        try:
+            policy.start(2, {key: truth[key] for key in policy.needs - {what}})
+        except MissingKnowledge as error:
+            expect(what in str(error), f"without {what} the error does not name it: {error}")
+        else:
+            raise Broken(f"start does not ask for {what}, which needs names; read it with take(known)")
+
+
+def a_long_game_of_numbers(policy: Policy) -> None:
+    state = policy.start(5, knowledge(policy, 5))
+    rng, world = _generators()
+    outcomes = world.choice([0.0, 1.0, 0.5, 1e-12], size=(ROUNDS, 2), p=[0.3, 0.3, 0.3, 0.1]).tolist()
+    for number, (reward, cost) in enumerate(outcomes):
+        arm = policy.choose(state, rng)
+        expect(arm is not None, f"choose stops in round {number + 1} although the budget is nearly infinite")
+        assert arm is not None
+        policy.observe(state, arm, reward, cost, rng)
+    expect(int(state.pulls.sum()) == ROUNDS, f"after {ROUNDS:,} rounds the state counts {state.pulls.sum():,} pulls")
+    for name, value in _arrays(state).items():
+        expect(value.dtype.kind != "f" or not np.isnan(value).any(), f"{name} of the state is not a number")
+
+
+def learns_about_one_arm_at_a_time(policy: Policy) -> None:
+    """Whoever keeps a state in rows writes back one arm for each pull; what changes more is a new array."""
+    state = policy.start(6, knowledge(policy, 6, budget=60.0))
+    rng, world = _generators()
+    for _ in range(200):
+        before, copies = _arrays(state), {name: value.copy() for name, value in _arrays(state).items()}
+        arm = policy.choose(state, rng)
+        for name, array in before.items():
+            expect(np.array_equal(array, copies[name]), f"choose changes {name} in place; assign a new array")
+        if arm is None:
+            break
+        copies = {name: value.copy() for name, value in _arrays(state).items()}
+        policy.observe(state, arm, *feedback(world), rng)
+        for name, array in _arrays(state).items():
+            same = np.array_equal(np.delete(array, arm, axis=-1), np.delete(copies[name], arm, axis=-1))
+            expect(same, f"observe of one arm changes {name} of another")
+
+
+def retired_arms_rest(policy: Policy) -> None:
+    state = policy.start(4, knowledge(policy, 4))
+    rng, world = _generators()
+    state.active[0] = False
+    play(policy, state, rng, world, 40)
+    state.active[2] = False
+    chosen = set(play(policy, state, rng, world, 200))
+    expect(chosen <= {1, 3}, f"of four arms 0 and 2 are retired, and {sorted(chosen)} are chosen; look at state.active")
+
+
+def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
+    if isinstance(policy, EpsilonFirst):
+        return "ε-first has done with exploring"
+    state = policy.start(3, knowledge(policy, 3, budget=100.0))
+    rng, world = _generators()
+    play(policy, state, rng, world, 30)
+    known = dict(state.known) | ({"costs": np.array([0.3])} if "costs" in state.known else {})
+    state.extend(policy.start(1, known))
+    chosen = set()
+    for _ in range(400):
+        arm = policy.choose(state, rng)
+        if arm is None:
+            break
+        chosen.add(arm)
+        policy.observe(state, arm, *((1.0, 0.1) if arm == 3 else (0.0, 0.9)), rng)
+    expect(3 in chosen, "an arm that is added later, and is the best, is not chosen in 400 rounds")
+    return None
+
+
+def history_counts(policy: Policy) -> str | None:
+    """Recalling good pulls of arm 1 and bad ones of the others makes it the favourite; many, for cautious policies."""
+    state = policy.start(4, knowledge(policy, 4))
+    for arm in range(4):
+        policy.recall(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
+    expect(state.pulls.tolist() == [40_000] * 4, "recall of 40,000 pulls does not count them")
+    if isinstance(policy, EpsilonFirst):
+        return "ε-first explores by its budget, whatever it recalls"
+    chosen = [policy.choose(state, np.random.default_rng(seed)) for seed in range(20)]
+    expect(chosen.count(1) >= 15, f"with 40,000 recalled pulls each it chooses {chosen}, though arm 1 is far better")
+    return None
+
+
+def its_text_names_it(policy: Policy) -> None:
+    try:
+        parsed = parse_policy(policy.spec)
+    except BudgetBanditsError as error:
+        raise Broken(f"its text {policy.spec!r} cannot be read: {error}") from None
+    expect(parsed == policy, f"its text {policy.spec!r} is read as {parsed}")
+    expect(hash(parsed) == hash(policy), "two equal ones have different hashes; write @dataclass(frozen=True)")
+
+
+def a_saved_allocation_goes_on(policy: Policy) -> None:
+    """Bit for bit, wherever it is stopped."""
+    for stop in (0, 1, 37, 120):
+        spend, world = _allocation(policy), np.random.default_rng(4)
+        for _ in range(stop):
+            _step(spend, world)
+        copy = Allocation.from_json(spend.to_json())
+        expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it is read as another one")
+        seeds = world.integers(2**32, size=80)
+        trails = [[_step(each, np.random.default_rng(seed)) for seed in seeds] for each in (spend, copy)]
+        expect(trails[0] == trails[1], f"saved after {stop} steps, it goes on otherwise")
+        expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it ends otherwise")
+
+
+def _allocation(policy: Policy) -> Allocation:
+    arms = ["a", "b", "c", "d"]
+    settings: dict[str, Any] = {"costs": dict.fromkeys(arms, 1.0)} if "costs" in policy.needs else {}
+    settings |= {"cost_floor": 0.2} if "cost_floor" in policy.needs else {}
+    return Allocation(policy, arms, budget=300.0, cost_max=2.0, reward_max=5.0, seed=3, **settings)
+
+
+def _step(allocation: Allocation, rng: np.random.Generator) -> list[str]:
+    """Ask up to twice, tell one of the open asks."""
+    names = [str(allocation.ask()) for _ in range(rng.integers(1, 3))]
+    pending = allocation.pending
+    ask = pending[rng.integers(len(pending))]
+    allocation.tell(ask, float(rng.choice([0.0, 5.0, 2.5])), float(rng.choice([0.0, 2.0, 0.7])))
+    return names
+
+
+CONTRACT: dict[str, Check] = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        same_seed_same_choices,
+        a_saved_state_goes_on,
+        any_number_of_arms,
+        feedback_at_any_time,
+        first_pulls_in_turn,
+        reads_what_it_declares,
+        learns_about_one_arm_at_a_time,
+        retired_arms_rest,
+        a_new_arm_gets_its_chance,
+        history_counts,
+        its_text_names_it,
+        a_saved_allocation_goes_on,
+        a_long_game_of_numbers,
+    )
+}

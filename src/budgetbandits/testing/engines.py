@@ -1,0 +1,74 @@
+"""Whether the compiled engines play a policy as it is written."""
+
+from __future__ import annotations
+
+from budgetbandits import laws
+from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.problem import Arm, Problem, family
+from budgetbandits.simulation.simulate import simulate
+from budgetbandits.testing.contract import Broken, Check, expect
+from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+
+GAMES: dict[str, tuple[Problem, list[float], int]] = {
+    "a near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
+    "ten arms": (family("uniform-bernoulli", 10, seed=4, low=0.1), [6.0, 15.0, 15.5], 400),
+    "laws of every kind": (
+        Problem(
+            (
+                Arm("table", laws.Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("copula", laws.Copula(laws.Beta(2, 2), laws.Beta(1, 3), 0.6)),
+                Arm("mixed", laws.Independent(laws.Lattice([0.1, 0.7], [1, 2]), laws.Fixed(0.3))),
+            )
+        ),
+        [2.0, 10.0],
+        400,
+    ),
+}
+"""Problem, budgets and runs of the reference simulator; the engine plays three times as many."""
+
+
+def declares_the_truth(policy: Policy) -> str | None:
+    """An index is what its class says of it: monotone, a number, with extras that stay as they are."""
+    from budgetbandits.simulation.index.library import rule_of
+    from budgetbandits.simulation.index.rehearsal import check_policy
+    from budgetbandits.simulation.known import Unsuited
+
+    if not isinstance(policy, IndexPolicy):
+        return "it has no index"
+    try:
+        rule_of(policy)
+    except Unsuited as reason:
+        return str(reason)
+    problem, budgets, _ = GAMES["ten arms"]
+    try:
+        check_policy(problem, policy, budgets[-1])
+    except (Unsuited, BudgetBanditsError) as reason:
+        raise Broken(str(reason)) from None
+    return None
+
+
+def plays_on_the_reference(policy: Policy) -> None:
+    problem, budgets, _ = GAMES["ten arms"]
+    try:
+        simulate(problem, policy, budgets, runs=5, engine="reference")
+    except BudgetBanditsError as error:
+        raise Broken(str(error)) from None
+
+
+def engines_agree(policy: Policy) -> str | None:
+    """Two-sample tests of rewards, spends, rounds and pulls; engines that agree fail a comparison once in a million."""
+    for name, (problem, budgets, runs) in GAMES.items():
+        fast = simulate(problem, policy, budgets, 3 * runs, seed=7)
+        if fast.engine == "reference":
+            return f"no compiled engine plays it: {fast.engine_reason}"
+        slow = simulate(problem, policy, budgets, runs, seed=7, engine="reference")
+        p = smallest_p(rows(slow), rows(fast))
+        expect(p > FALSE_ALARM, f"on {name} the engine '{fast.engine}' plays another game (p = {p:.1e})")
+    return None
+
+
+ENGINES: dict[str, Check] = {
+    check.__name__.replace("_", " "): check for check in (plays_on_the_reference, declares_the_truth, engines_agree)
+}

@@ -1,0 +1,94 @@
+"""A clock that was wrong for a moment must not spoil a campaign for long."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from budgetbandits.errors import Conflict, HoldRefused, WrongClock
+from budgetbandits.service.audit import verify
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.ledger import DAY
+from stores import STORES
+
+NOON = 20_000.5 * DAY
+ARMS = {"a": 1.0, "b": 1.0}
+
+
+@pytest.fixture(params=STORES)
+def store(request, tmp_path):
+    with STORES[request.param](tmp_path) as opener, opener() as store:
+        yield store
+
+
+@pytest.fixture
+def jumped(store):
+    """An engine and its clock: two decisions at noon, one by a clock that was 400 days ahead, and it is noon again."""
+    now = [NOON]
+    engine = Engine(store, lambda: now[0])
+    engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=60.0, daily_cap=4.0)
+    told = engine.decide("daily", "told")
+    engine.decide("daily", "open")
+    now[0] += 400 * DAY
+    engine.decide("daily", "far ahead")
+    engine.feedback(told.decision, cost=0.5, reward=1.0)
+    now[0] = NOON + 10.0
+    return engine, now
+
+
+def test_nothing_is_decided_while_the_books_are_ahead_of_the_clock(store, jumped):
+    engine, now = jumped
+    with pytest.raises(WrongClock, match=r"2025-11-08.*it is 2024-10-04 12:00 UTC now.*campaign set-back 'daily'"):
+        engine.decide("daily", "one more")
+    assert engine.decide("daily", "open").expires_at == NOON + 60.0  # an old answer is given again
+    now[0] = NOON + 399.5 * DAY - 1000.0
+    assert engine.decide("daily", "one more").expires_at == NOON + 399.5 * DAY + 60.0  # a clock that is a little slow
+    assert verify(store, "daily") == []
+
+
+def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
+    engine, now = jumped
+    engine.set_back("daily")
+    assert engine.account("daily").today == 1_500_000  # what was charged and what is held of this day
+    assert verify(store, "daily") == []
+    assert engine.decide("daily", "three").expires_at == NOON + 70.0
+    engine.decide("daily", "four")
+    with pytest.raises(HoldRefused) as refused:
+        engine.decide("daily", "five")
+    assert refused.value.reason == "daily_cap"
+    now[0] = NOON + 71.0
+    assert engine.expire_due() == {"daily": 4}  # also that of the day to come
+    now[0] = NOON + DAY
+    for number in range(4):
+        engine.decide("daily", f"tomorrow {number}")
+    assert verify(store, "daily") == []
+    with pytest.raises(Conflict, match="nothing to set back"):
+        engine.set_back("daily")
+
+
+AHEAD = """
+import asyncio, sys, time
+true = time.time
+time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.stores.postgres import PostgresStore
+with PostgresStore(sys.argv[1]) as store:
+    engine = Engine(store)
+    engine.create("ads", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0)
+    by_thread = engine.decide("ads", "thread")
+    [by_loop] = asyncio.run(store.perform(*engine.deciding("ads", "loop")))
+    assert engine.expire_due() == {}
+    print(by_thread.expires_at, by_loop.expires_at, engine.describe("ads")["created_at"])
+"""
+
+
+def test_a_postgres_has_one_clock_for_all_servers(tmp_path):
+    """Whatever that of a server says, in its event loop and in its threads."""
+    with STORES["postgres"](tmp_path) as opener:
+        before = time.time()
+        server = [sys.executable, "-c", AHEAD, opener.keywords["url"]]
+        said = subprocess.run(server, capture_output=True, text=True, timeout=60, check=True).stdout
+        *expire, created = map(float, said.split())
+        assert before - 10.0 < created < time.time() + 10.0
+        assert all(before + 990.0 < each < time.time() + 1010.0 for each in expire)

@@ -1,0 +1,229 @@
+"""Policies, laws and families from files and from installed packages."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from budgetbandits import Allocation, Problem, family, plugins, simulate
+from budgetbandits.errors import BadParameter, BadState, ExperimentError, PluginError, UnknownPolicy
+from budgetbandits.experiments.plan import Experiment
+from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.runner import Workers, run
+from budgetbandits.laws import KNOWN_LAWS
+from budgetbandits.policies import KNOWN, parse_policy
+from budgetbandits.problem import KNOWN_FAMILIES
+
+OMEGA = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from budgetbandits.policies import IndexPolicy
+
+
+def omega(mean_reward, mean_cost, pulls, rounds, rho):
+    z = 2.0 * rho * np.log(np.maximum(rounds, 2.0))
+    wide = np.sqrt(z * (pulls * mean_reward * (1.0 - mean_reward) + z / 4.0))
+    thin = np.sqrt(z * (pulls * mean_cost * (1.0 - mean_cost) + z / 4.0))
+    return (pulls * mean_reward + z / 2.0 + wide) / np.maximum(pulls * mean_cost + z / 2.0 - thin, 1e-12)
+
+
+@dataclass(frozen=True)
+class OmegaUCB(IndexPolicy):
+    """The upper end of Wilson's interval for the reward by the lower end of the cost's."""
+
+    name: ClassVar[str] = "omega-ucb"
+    index = staticmethod(omega)
+    rho: float = 0.25
+
+    def extras(self, state):
+        return (self.rho,)
+'''
+
+LAWS = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from budgetbandits.laws import Beta, Law
+
+
+@dataclass(frozen=True)
+class Power(Law):
+    kind: ClassVar[str] = "power"
+    exponent: float
+
+    @property
+    def expectation(self):
+        return 1.0 / (1.0 + self.exponent)
+
+    def quantile(self, level):
+        return np.asarray(level) ** self.exponent
+
+
+def steep(rng, low, high):
+    return Power(1.0 / rng.uniform(max(low, 0.1), high) - 1.0)
+
+
+FAMILIES = {"steep": steep}
+"""
+
+PROBLEM = Problem.bernoulli([0.6, 0.4, 0.5], [0.4, 0.4, 0.6])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    """What a test adds is gone after it."""
+    registries = KNOWN, KNOWN_LAWS, KNOWN_FAMILIES
+    before = [dict(registry._added) for registry in registries]
+    yield
+    for registry, added in zip(registries, before, strict=True):
+        registry._added.clear()
+        registry._added.update(added)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(OMEGA)
+    (tmp_path / "laws.py").write_text(LAWS)
+    return tmp_path
+
+
+def test_a_policy_in_a_file_goes_by_its_name_and_parameters(folder):
+    policy = plugins.find_policy("mine.py:OmegaUCB:rho=0.5", folder)
+    assert policy.spec == "omega-ucb:rho=0.5"
+    assert parse_policy("omega-ucb:rho=0.5") == policy
+    assert plugins.find_policy(f"{folder / 'mine.py'}:OmegaUCB").spec == "omega-ucb"
+    assert plugins.find_policy("bts").spec == "bts"
+
+
+def test_a_file_is_run_once_until_it_changes(folder):
+    first = type(plugins.find_policy("mine.py:OmegaUCB", folder))
+    assert type(plugins.find_policy("mine.py:OmegaUCB:rho=2", folder)) is first
+    (folder / "mine.py").write_text(OMEGA.replace("rho: float = 0.25", "rho: float = 0.125"))
+    assert plugins.find_policy("mine.py:OmegaUCB", folder).rho == 0.125
+    assert "mine" not in sys.modules
+
+
+def test_it_plays_on_the_fast_engine(folder):
+    outcome = simulate(PROBLEM, plugins.find_policy("mine.py:OmegaUCB", folder), [50.0], runs=10)
+    assert outcome.policy == "omega-ucb"
+    assert outcome.engine.startswith("index")
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("mine.py:Omega", PluginError, "mine.py has no policy 'Omega'; it has OmegaUCB"),
+        ("mine.py:np", PluginError, "has no policy 'np'"),
+        ("none.py:OmegaUCB", PluginError, "no file"),
+        ("mine.py:OmegaUCB:rho=x", BadParameter, "write rho=NUMBER"),
+        ("mine.py:OmegaUCB:width=1", BadParameter, "it takes rho"),
+        ("mine.py", UnknownPolicy, "unknown policy 'mine.py'"),
+        ("broken.py:OmegaUCB", PluginError, "line 2: SyntaxError"),
+        ("raising.py:OmegaUCB", PluginError, "ZeroDivisionError"),
+        ("taken.py:OmegaUCB", PluginError, "the package has a policy 'bts' of its own; give yours another name"),
+        ("nameless.py:OmegaUCB", PluginError, "has no name that can be typed"),
+    ],
+)
+def test_errors_name_the_file_and_the_remedy(folder, text, error, words):
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n")
+    (folder / "raising.py").write_text("1 / 0\n")
+    (folder / "taken.py").write_text(OMEGA.replace("omega-ucb", "bts"))
+    (folder / "nameless.py").write_text(OMEGA.replace('"omega-ucb"', '"omega, 1"'))
+    with pytest.raises(error, match=words):
+        plugins.find_policy(text, folder)
+
+
+def test_a_whole_file_adds_policies_laws_and_families(folder):
+    assert plugins.load(folder / "mine.py") == {"policies": ["omega-ucb"], "laws": [], "families": []}
+    assert plugins.load(folder / "laws.py") == {"policies": [], "laws": ["power"], "families": ["steep"]}
+    one = family("steep", 3, seed=1, low=0.2)
+    assert one.reward_means.tolist() == family("steep", 3, seed=1, low=0.2).reward_means.tolist()
+    assert one.reward_means.tolist() != family("steep", 3, seed=2, low=0.2).reward_means.tolist()
+    text = '[[arms]]\nname = "a"\nreward = { law = "power", exponent = 1.0 }\ncost = { law = "fixed", value = 0.5 }\n'
+    problem = Problem.from_toml(text + text.replace('"a"', '"b"'))
+    assert problem.reward_means.tolist() == [0.5, 0.5]
+    (folder / "empty.py").write_text("x = 1\n")
+    with pytest.raises(PluginError, match="no policy, no law and no FAMILIES"):
+        plugins.load(folder / "empty.py")
+
+
+STUDY = """
+name = "mine"
+runs = 4
+budgets = [20, 50]
+policies = ["bts", "mine.py:OmegaUCB:rho=[0.25, 1]"]
+plugins = ["laws.py"]
+[[problems]]
+name = "steep ones"
+family = "steep"
+arms = 3
+count = 2
+low = 0.2
+"""
+
+
+def test_a_study_sweeps_and_sends_them_to_workers(folder):
+    (folder / "study.toml").write_text(STUDY)
+    experiment = Experiment.load(folder / "study.toml")
+    assert [policy.spec for policy in experiment.policies] == ["bts", "omega-ucb", "omega-ucb:rho=1.0"]
+    (folder / "mine.py").unlink()  # workers are sent the class itself
+    run(experiment, folder / "out", Workers(count=2))
+    results = Results.load(folder / "out")
+    assert results.policies == ["bts", "omega-ucb", "omega-ucb:rho=1.0"]
+    assert results.table.height == 2 * 3 * 4 * 2
+    (folder / "study.toml").write_text(STUDY.replace("laws.py", "none.py"))
+    with pytest.raises(ExperimentError, match="plugins: there is no file"):
+        Experiment.load(folder / "study.toml")
+
+
+def test_an_allocation_is_read_by_the_name_and_never_runs_a_file(folder):
+    spend = Allocation(plugins.find_policy("mine.py:OmegaUCB", folder), ["a", "b"], budget=10.0, cost_max=1.0)
+    saved = spend.to_json()
+    assert Allocation.from_json(saved).to_json() == saved
+    document = json.loads(saved)
+    document["policy"] = f"{folder / 'mine.py'}:OmegaUCB"
+    with pytest.raises(BadState, match="load one of your own first"):
+        Allocation.from_json(json.dumps(document))
+
+
+def test_an_installed_package_offers_one(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
+    offers = [
+        EntryPoint("omega", "mine:OmegaUCB", "budgetbandits.policies"),
+        EntryPoint("lost", "nowhere:Policy", "budgetbandits.policies"),
+    ]
+    monkeypatch.setattr(KNOWN, "_offered", {offer.name: offer for offer in offers})
+    assert "omega" in KNOWN
+    assert "mine" not in sys.modules  # not before it is needed
+    assert parse_policy("omega:rho=1").rho == 1.0
+    assert list(KNOWN)[-2:] == ["omega", "lost"]
+    with pytest.raises(PluginError, match="nowhere:Policy cannot be imported"):
+        parse_policy("lost")
+    sys.modules.pop("mine", None)
+
+
+def test_the_command_line(folder):
+    (folder / "problem.toml").write_text(PROBLEM.to_toml())
+
+    def say(*words):
+        command = [sys.executable, "-m", "budgetbandits", *words]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    game = ["problem.toml", "--budget", "20", "--runs", "2", "--json"]
+    played = say("simulate", *game, "--policy", "mine.py:OmegaUCB:rho=1", "--policy", "bts")
+    assert [each["policy"] for each in json.loads(played.stdout)["results"]] == ["omega-ucb:rho=1.0", "bts"]
+    assert "omega-ucb" in say("--plugin", "mine.py", "policies").stdout
+    unknown = say("simulate", *game, "--policy", "mine.py:Omega")
+    assert unknown.returncode == 2
+    assert "it has OmegaUCB" in unknown.stderr
+
+
+def test_a_nan_index_is_refused_by_name(folder):
+    (folder / "nan.py").write_text(OMEGA.replace("z = 2.0", "z = np.nan * 2.0"))
+    with pytest.raises(Exception, match=r"omega.*not a number|not a number.*omega|NaN"):
+        simulate(PROBLEM, plugins.find_policy("nan.py:OmegaUCB", folder), [50.0], runs=2)
