@@ -190,12 +190,12 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
     """The store is slow; of many guesses at once only one asks it at a time, and a good key has its turn."""
     at_once, most, read = [0], [0], service.store.read
 
-    def slow(work):
+    def slow(work, urgent=False):
         at_once[0] += 1
         most[0] = max(most[0], at_once[0])
         time.sleep(0.002)
         at_once[0] -= 1
-        return read(work)
+        return read(work, urgent)
 
     service.store.read = slow
     ring, good = KeyRing(service.store), make_key(service.store, ["read"], 0.0)

@@ -371,10 +371,10 @@ def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(tmp_path, mo
                 "type": "http", "method": "GET", "path": "/v1/campaigns/ads/export", "query_string": b"",
                 "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
             }  # fmt: skip
-            wait = asyncio.Event()
+            messages = [{"type": "http.request", "body": b""}]
 
             async def receive():
-                await wait.wait()
+                return messages.pop() if messages else await asyncio.Event().wait()
 
             async def send(message):
                 sent.append(message)

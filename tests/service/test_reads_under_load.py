@@ -112,7 +112,7 @@ def test_a_server_stops_while_an_audit_stands_still(server):
     asking.start()
     reader = reader_of(process)
     reader.suspend()
-    with Client(url, key) as client, pytest.raises(Busy):
+    with Client(url, key, deadline=1.0) as client, pytest.raises(Busy):
         client.verify("ads")
     begun = time.monotonic()
     process.send_signal(signal.SIGTERM)
