@@ -94,7 +94,8 @@ class Replay:
 
     def _set_back(self, event: Event) -> None:
         day = ledger.day_of(event.at)
-        self.account = ledger.set_back(self.account, day, self.booked[day])
+        if self.account.day > day:  # or only pending decisions were given less time
+            self.account = ledger.set_back(self.account, day, self.booked[day])
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
