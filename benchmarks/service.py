@@ -8,7 +8,12 @@ so that the clients are not what is measured; on two cores each has its own. The
 server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
 
 On PostgreSQL also: with a transaction left open that sees the state before, as a dump does, measured after so many
-seconds of load (``--snapshot``); and two servers beside one, eight campaigns, 24 clients.
+seconds of load (``--snapshot``); and two servers beside one, eight campaigns, 24 clients. One
+campaign is served by two servers with and without leases too. Where two servers, the clients and the database share
+two cores that shows little; a database whose commits take as long as over a network shows more:
+
+    export PGOPTIONS="-c commit_delay=5000 -c commit_siblings=0"
+    bash tests/service/with_postgres.sh python benchmarks/service.py
 """
 
 from __future__ import annotations
@@ -132,8 +137,8 @@ def server(store: str, port: int = PORT) -> Iterator[str]:
             process.terminate()
 
 
-def create(key: str, name: str, arms: int, budget: float = 1e9) -> str:
-    body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}}
+def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: float) -> str:
+    body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}, **terms}
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/v1/campaigns",
         json.dumps(body).encode(),
@@ -158,6 +163,8 @@ def main() -> None:
                 if kind == "PostgreSQL":
                     measure_snapshot(store, key, given.seconds, given.snapshot)
                     measure_servers(store, key, given.seconds)
+                    with server(store, PORT + 1):
+                        measure_leases(key, given.seconds)
 
 
 def measure(kind: str, key: str, seconds: float) -> None:
@@ -204,6 +211,20 @@ def measure_servers(store: str, key: str, seconds: float) -> None:
 
 def show(what: str, load: Load) -> None:
     print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+
+
+def measure_leases(key: str, seconds: float) -> None:
+    """One campaign, on one server and on two with as many clients each."""
+    print(f"{'':12} clients   one server   two servers   ratio   p99 ms   (pairs/s on one campaign)", flush=True)
+    for what, terms in {"no leases": {}, "leases": {"lease": 1e5}}.items():
+        for clients in (8, 32):
+            one = [create(key, f"{what}, {clients}", 10, **terms)]
+            ports = [PORT, PORT + 1]
+            asyncio.run(drive(pair, key, one, 2 * clients, 1.0, ports))
+            alone = asyncio.run(drive(pair, key, one, clients, seconds, ports[:1]))
+            both = asyncio.run(drive(pair, key, one, 2 * clients, seconds, ports))
+            rates = f"{alone.rate:12.0f} {both.rate:13.0f} {both.rate / alone.rate:7.2f} {both.p99:8.2f}"
+            print(f"{what:12} {clients:7} {rates}", flush=True)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ class CampaignInfo(Terms):
     budget: float
     spent: float
     held: float
+    leased: float
     left: float
     overrun: float
     created_at: float

@@ -17,7 +17,7 @@ OnExpire = Literal["charge", "release"]
 
 LONGEST_TEXT = 200
 
-MONEY = ("budget", "spent", "held", "left", "overrun")
+MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
 
 
@@ -41,6 +41,10 @@ class Terms:
     )
     daily_cap: float | None = _term(None, "What the decisions of one day (UTC) may cost.", 1e12, money=True)
     pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9)
+    lease: float | None = _term(
+        None, "What a server may take of the budget at once, to decide by itself.", 1e12, money=True
+    )  # fmt: skip
+    lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
 
     def checked(self) -> Self:
         """These terms, if each of them can be kept. Money is checked where it becomes micros."""

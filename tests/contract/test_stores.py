@@ -18,13 +18,14 @@ from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Lease
 from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from stores import STORES, all_decisions
+from stores import STORES, all_decisions, all_events
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
+LEASE = Lease("l1", "c1", Account(90, 10, 30), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 
@@ -91,7 +92,7 @@ def test_rows_come_back_as_they_went(filled):
 
 
 def test_changes_are_written(filled):
-    account = Account(2000, 1, 2, 3, "frozen", 4, 3)
+    account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70)
     changed = replace(ONE, account=account, learned={"tag": "y"}, version=9)
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
@@ -107,7 +108,7 @@ def test_changes_are_written(filled):
 
 
 def test_money_alone_is_written(filled):
-    money = Account(1000, 7, 8, 9, "paused", 5, 6)
+    money = Account(1000, 7, 8, 9, "paused", 5, 6, 7)
     filled.write(lambda tx: tx.save_money(replace(ONE, account=money, learned={"other": 1}, version=99)))
     assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, account=money)
 
@@ -307,12 +308,62 @@ def test_many_writers_at_once_lose_nothing(filled):
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
     """The rows are written past the ledger: the CHECK is the second lock on the door."""
     broken = object.__new__(Account)
-    numbers = {"budget": 100, "spent": 60, "held": 41, "overrun": 0, "day": 0, "today": 0}
-    for name, value in (numbers | {"status": "active"}).items():
-        object.__setattr__(broken, name, value)
-    with pytest.raises(StoreError, match="refused"):
-        filled.write(lambda tx: tx.save_campaign(replace(ONE, account=broken)))
-    assert filled.read(lambda tx: tx.campaign("c1")) == ONE
+    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active"}
+    for tied in ({"held": 41, "leased": 0}, {"held": 20, "leased": 21}, {"held": 0, "leased": -1}):
+        for name, value in (numbers | tied).items():
+            object.__setattr__(broken, name, value)
+        with pytest.raises(StoreError, match="refused"):
+            filled.write(lambda tx: tx.save_campaign(replace(ONE, account=broken)))
+    for account in ({"spent": 60, "held": 41}, {"spent": 0, "held": -1}, {"spent": -1, "held": 0}):
+        for name, value in account.items():
+            object.__setattr__(broken, name, value)
+        with pytest.raises(StoreError, match="refused"):
+            filled.write(lambda tx: tx.add_lease(replace(LEASE, account=broken)))
+    assert filled.read(lambda tx: (tx.campaign("c1"), tx.leases("c1"))) == (ONE, [])
+
+
+def test_leases_come_and_go(filled):
+    others = [replace(LEASE, id="l0", expires_at=31.0), replace(LEASE, id="l2", campaign="c2", expires_at=29.0)]
+    merged = replace(LEASE, account=Account(80, 5, 25), expires_at=40.0, turn=9, merged=8, tag="abd")
+
+    def work(tx):
+        for lease in (LEASE, *others):
+            tx.add_lease(lease)
+
+    filled.write(work)
+    assert filled.read(lambda tx: (tx.lease("l1"), tx.lease("no"))) == (LEASE, None)
+    assert filled.read(lambda tx: tx.leases("c1")) == [others[0], LEASE]
+    assert filled.read(lambda tx: (tx.due_leases(30.0), tx.due_leases(28.0))) == ([("c1", "l1"), ("c2", "l2")], [])
+    filled.write(lambda tx: tx.save_lease(merged))
+    assert filled.read(lambda tx: tx.lease("l1")) == merged
+    filled.write(lambda tx: tx.drop_lease("l1"))
+    assert filled.read(lambda tx: (tx.lease("l1"), tx.leases("c1"))) == (None, others[:1])
+
+
+def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled):
+    told = replace(MADE, id="d2", key="k2", cost=30, reward=0.5, lease="l1", hold=Hold(50, "settled", 30, 0, True, -1))
+    events = [
+        Event("c1", "leased", 1.0, amount=90, lease="l1", turn=1),
+        Event("c1", "decided", 2.0, "d2", 1, 50, lease="l1", turn=2),
+        Event("c1", "settled", 3.0, "d2", 1, 30, 0.5, lease="l1", turn=3),
+    ]
+
+    def work(tx):
+        tx.add_decision(told)
+        for event in (*events, Event("c1", "decided", 4.0, "d1", 1, 50)):
+            tx.add_event(event)
+
+    filled.write(work)
+    assert filled.read(lambda tx: tx.decision("d2")) == told
+    assert [replace(event, seq=0) for event in all_events(filled, "c1")][:3] == events
+    known = filled.read(lambda tx: tx.lease_events("l1", 0))
+    assert [(replace(event, seq=0), cost, reward) for event, cost, reward in known] == [
+        (events[0], None, None), (events[1], 30, 0.5), (events[2], 30, 0.5)
+    ]  # fmt: skip
+    assert [each.event.turn for each in filled.read(lambda tx: tx.lease_events("l1", 2))] == [3]
+    assert filled.read(lambda tx: tx.lease_events("l2", 0)) == []
+    with pytest.raises(StoreError):  # a turn is taken once
+        filled.write(lambda tx: tx.add_event(events[1]))
 
 
 def test_a_key_is_used_once_in_a_campaign(filled):
@@ -793,7 +844,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
 
 def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken = object.__new__(Account)
-    for name, value in {"budget": 1, "spent": 1, "held": 1, "overrun": 0, "day": 0, "today": 0}.items():
+    for name, value in {"budget": 1, "spent": 1, "held": 1, "overrun": 0, "day": 0, "today": 0, "leased": 0}.items():
         object.__setattr__(broken, name, value)
     broken.status = "active"
 

@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, Transaction
+from budgetbandits.service.stores.base import OWN, LeaseEvent, Store, Transaction
 
 
 class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
-        self.api_keys, self.heartbeat, self.operations = {}, {}, {}
+        self.api_keys, self.heartbeat, self.leases, self.operations = {}, {}, {}, {}
         self.breaks = None
         self.closed = False
 
@@ -58,7 +58,7 @@ class _Memory(Transaction):
     def undo(self):
         for table, key, old in reversed(self.log):
             if old is None:
-                del table[key]
+                table.pop(key, None)
             else:
                 table[key] = old
         del self.store.events[self.length :]
@@ -81,8 +81,8 @@ class _Memory(Transaction):
 
     def save_campaign(self, campaign):
         account = campaign.account
-        if account.spent + account.held > account.budget:
-            raise StoreError("the store refused: spent + held > budget; nothing was written")
+        if account.spent + account.held + account.leased > account.budget:
+            raise StoreError("the store refused: spent + held + leased > budget; nothing was written")
         self._put(self.store.campaigns, campaign.id, campaign)
 
     def save_money(self, campaign):
@@ -138,7 +138,8 @@ class _Memory(Transaction):
         self.save_decision(replace(self.decision(decision), expires_at=expires_at))
 
     def booked(self, campaign, begin, end):
-        made = [d for d in self.store.decisions.values() if d.campaign == campaign and begin <= d.created_at < end]
+        made = [d for d in self.store.decisions.values() if d.campaign == campaign and d.lease is None]
+        made = [d for d in made if begin <= d.created_at < end]
         return sum(d.hold.amount if d.hold.state == "pending" else d.hold.charged for d in made)
 
     def decisions(self, campaign, after=0, limit=1000):
@@ -155,6 +156,30 @@ class _Memory(Transaction):
                     open + (hold.state == "pending"), spent + hold.charged + hold.overrun, reward + (made.reward or 0.0)
                 )  # fmt: skip
         return [(arm, *total) for arm, total in sorted(of_arm.items())]
+
+    def lease(self, id):
+        return self.store.leases.get(id)
+
+    def leases(self, campaign):
+        return [lease for _, lease in sorted(self.store.leases.items()) if lease.campaign == campaign]
+
+    def add_lease(self, lease):
+        self.save_lease(lease)
+
+    def save_lease(self, lease):
+        self._put(self.store.leases, lease.id, lease)
+
+    def drop_lease(self, id):
+        self.log.append((self.store.leases, id, self.store.leases.pop(id)))
+
+    def due_leases(self, now):
+        return [(lease.campaign, lease.id) for lease in self.store.leases.values() if lease.expires_at <= now]
+
+    def lease_events(self, lease, after):
+        events = [event for event in self.store.events if event.lease == lease and event.turn > after]
+        made = [self.store.decisions.get(event.decision) for event in events]
+        known = [(None, None) if each is None else (each.cost, each.reward) for each in made]
+        return [LeaseEvent(event, *each) for event, each in zip(events, known, strict=True)]
 
     def beat(self, now):
         self._put(self.store.heartbeat, 1, now)
@@ -186,3 +211,7 @@ class _Memory(Transaction):
 
     def last_event(self, campaign):
         return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)
+
+    def last_own_event(self, campaign):
+        own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
+        return max((event.seq for event in own), default=0)

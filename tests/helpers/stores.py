@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from budgetbandits.service.stores.slices import decision_slices
+from budgetbandits.service.stores.slices import decision_slices, event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"
@@ -45,5 +45,21 @@ STORES = {"sqlite": sqlite, "postgres": postgres}
 
 def all_decisions(store, campaign):
     """Every decision of a campaign in order."""
-    last = store.read(lambda tx: tx.last_event(campaign))
-    return [made for page in decision_slices(store, campaign, last) for made in page]
+    id, last = _latest(store, campaign)
+    return [made for page in decision_slices(store, id, last) for made in page]
+
+
+def all_events(store, campaign):
+    """Every event of a campaign in order."""
+    id, last = _latest(store, campaign)
+    return [event for page in event_slices(store, id, 0, last) for event in page]
+
+
+def _latest(store, campaign):
+    """The id of a campaign, which may be named, and the number of its latest event."""
+
+    def read(tx):
+        row = tx.campaign(campaign) or tx.campaign_named(campaign)
+        return row.id, tx.last_event(row.id)
+
+    return store.read(read)

@@ -141,8 +141,8 @@ def test_a_closed_campaign_stays_closed_whatever_it_cost():
 
 
 def test_accounts_that_cannot_be():
-    for wrong in ({"spent": 101}, {"spent": 60, "held": 41}, {"held": -1}):
-        with pytest.raises(ArithmeticError, match="spent \\+ held <= budget"):
+    for wrong in ({"spent": 101}, {"spent": 60, "held": 41}, {"held": -1}, {"spent": 60, "leased": 41}, {"leased": -1}):
+        with pytest.raises(ArithmeticError, match="spent \\+ held \\+ leased <= budget"):
             Account(budget=100, **wrong)
 
 

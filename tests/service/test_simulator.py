@@ -4,6 +4,7 @@ It owns the clock, the order of delivery, duplicates, lost answers, failing comm
 same store that has its own idea of what the policy knows. A failure names its seed; the same seed fails again.
 """
 
+import asyncio
 import random
 from collections import Counter
 
@@ -29,9 +30,10 @@ class World:
         self.engines = [self.engine(), self.engine()]
         self.policy = POLICIES[seed % len(POLICIES)]
         self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
-        if seed % 14 == 0:  # enough arms to choose from those that rise
+        if seed % 28 in (0, 7):  # enough arms to choose from those that rise
             self.caps |= {f"arm {number}": 0.3 for number in range(260)}
-        self.limits = {"daily_cap": 6.0} if seed % 3 == 1 else {"pace_seconds": 3600.0} if seed % 3 == 2 else {}
+        kinds = [{}, {"daily_cap": 6.0}, {"pace_seconds": 3600.0}, {"lease": 4.0, "lease_seconds": 10.0}]
+        self.limits = kinds[seed % 4]
         self.campaign = self.engines[0].create(
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
             hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]), **self.limits,
@@ -52,10 +54,19 @@ class World:
             self.happened[kind] += 1
         except HoldRefused as refused:
             self.happened[refused.reason] += 1
-        account = self.engines[0].account(self.campaign)  # reading checks spent + held <= budget
-        assert account.spent + account.held <= account.budget
+        account = self.engines[0].account(self.campaign)  # reading checks spent + held + leased <= budget
+        assert account.spent + account.held + account.leased <= account.budget
+        leases = self.store.read(lambda tx: tx.leases(self.campaign))
+        assert account.leased == sum(lease.account.budget for lease in leases)
         rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.keys.values()])
-        assert account.held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
+        held = account.held + sum(lease.account.held for lease in leases)
+        assert held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
+        spent = account.spent + sum(lease.account.spent for lease in leases)
+        assert spent == sum(row.hold.charged for row in rows)
+        if leases:
+            assert account.status == "active"
+            self.happened["leased"] += 1
+            self.happened["two leases"] += len(leases) > 1
         if "daily_cap" in self.limits and account.day == day_of(self.now):
             today = [row.hold for row in rows if row.hold.day == account.day]
             taken = sum(hold.amount if hold.state == "pending" else hold.charged for hold in today)
@@ -118,7 +129,7 @@ class World:
         parts = [{"cost": cost}, {"reward": float(self.random.random() < 0.4)}]
         for part in self.random.choice([parts, parts[::-1], [parts[0] | parts[1]], parts[:1]]):
             try:
-                engine.feedback(answer.decision, **part)
+                engine.feedback(answer.decision, **part, campaign=self.random.choice([None, *self.names]))
             except (Conflict, AlreadyResolved):
                 self.happened["told before"] += 1
             self.told.append((answer.decision, part))
@@ -140,7 +151,7 @@ class World:
         if self.open:
             answer = self.random.choice(self.open)
             try:
-                engine.void(answer.decision)
+                engine.void(answer.decision, self.random.choice([None, *self.names]))
             except (AlreadyResolved, Conflict):
                 self.happened["void too late"] += 1
 
@@ -171,6 +182,14 @@ class World:
         """The commit fails, or the answer is lost on the way: the retry finds out which."""
         key = f"key {len(self.keys)}"
         self.store.breaks = self.random.choice(["before", "after"])
+        if self.open and self.random.random() < 0.5:
+            answer = self.random.choice(self.open)
+            try:
+                with pytest.raises(BudgetBanditsError):
+                    engine.feedback(answer.decision, reward=1.0, cost=answer.hold / 4)
+            finally:
+                self.store.breaks = None
+            return
         try:
             with pytest.raises((StoreError, HoldRefused)):
                 engine.decide(self.campaign, key)
@@ -201,7 +220,7 @@ def test_a_hundred_thousand_steps_in_memory(part):
     happened = Counter()
     for seed in range(part * 25, part * 25 + 25):
         happened += play(MemoryStore(), seed, 1000)
-    for what in ("daily_cap", "paced", "many", "tell_many"):
+    for what in ("daily_cap", "paced", "many", "tell_many", "leased", "two leases"):
         assert happened[what] > 50, (what, happened)
     for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
         assert happened[what] > 50, (what, happened)
@@ -216,3 +235,26 @@ def test_the_same_on_a_real_store(name, tmp_path, monkeypatch):
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             play(store, seed, 150)
+
+
+class InLoop:
+    """A store that is written to from an event loop, as a server does it."""
+
+    def __init__(self, store):
+        self.store, self.loop, self.read = store, asyncio.new_event_loop(), store.read
+
+    def write(self, work, about):
+        return self.loop.run_until_complete(self.store.perform(work, about))
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "break", World.decide)
+    happened = Counter()
+    for seed in (11, 19, 35):  # campaigns that lease, with money for it
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            looped = InLoop(store)
+            happened += play(looped, seed, 150)
+        looped.loop.close()
+    assert happened["leased"] > happened["two leases"] > 50

@@ -19,7 +19,8 @@ from stores import STORES
 pytestmark = pytest.mark.crashes
 
 
-def test_others_decide_while_a_postgres_server_is_stopped_and_nothing_is_overspent(tmp_path):
+@pytest.mark.parametrize("terms", [{}, {"lease": 100.0}], ids=["no leases", "leases"])
+def test_others_decide_while_a_postgres_server_is_stopped_and_nothing_is_overspent(tmp_path, terms):
     with STORES["postgres"](tmp_path) as opener:
         folders, ports = [tmp_path / "one", tmp_path / "two"], [free_port(), free_port()]
         for folder in folders:
@@ -28,7 +29,7 @@ def test_others_decide_while_a_postgres_server_is_stopped_and_nothing_is_overspe
         servers = [serving(folder, port, url) for folder, port in zip(folders, ports, strict=True)]
         addresses, key, over = [f"http://127.0.0.1:{port}" for port in ports], admin_key(folders[0]), threading.Event()
         with Client(addresses[0], key) as client:
-            client.create("ads", 1e6, {"a": 1.0, "b": 0.75})
+            client.create("ads", 1e6, {"a": 1.0, "b": 0.75}, **terms)
 
         def work(address, name):
             with Client(address, key, timeout=30.0) as client:
@@ -67,5 +68,5 @@ def test_others_decide_while_a_postgres_server_is_stopped_and_nothing_is_overspe
         with opener() as store:
             account = Engine(store).account("ads")
             assert account.spent > 0
-            assert account.spent + account.held <= account.budget
+            assert account.spent + account.held + account.leased <= account.budget
             assert verify(store, "ads") == []

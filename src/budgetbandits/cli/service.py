@@ -57,7 +57,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
 AGAIN_AFTER = (0.5, 1.0, 2.0)
 """Seconds between tries of a change of which nobody knows whether it was made."""
-SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds")
+SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds")
 """Terms that `campaign show` has a phrase for; others are shown by their name."""
 
 campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and check campaigns.")
@@ -134,10 +134,11 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
     console, table = Console(), plain_table()
     for title in ("campaign", "status"):
         table.add_column(title, overflow="fold")
-    for title in MONEY:
+    kinds = _kinds(rows)
+    for title in kinds:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(escape(row["name"]), row["status"], *_money(row))
+        table.add_row(escape(row["name"]), row["status"], *_money(row, kinds))
     if not rows:
         console.print("No campaigns yet; open one with 'budgetbandits campaign create'.")
     elif fits(table, console):
@@ -342,6 +343,8 @@ def _show(engine: Engine, campaign: str) -> None:
         terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
+    if row["lease"] is not None:
+        terms.append(f"leases of {shown([row['lease']])[0]} for {row['lease_seconds']:g} s")
     for term in fields(Terms):
         if term.name not in SAID and row[term.name] is not None:
             terms.append(f"{term.name} {row[term.name]}")
@@ -363,14 +366,20 @@ def _show(engine: Engine, campaign: str) -> None:
 
 
 def _print_money(console: Console, row: dict[str, Any]) -> None:
-    parts = [f"{name} {value}" for name, value in zip(MONEY, _money(row), strict=True)]
+    kinds = _kinds([row])
+    parts = [f"{name} {value}" for name, value in zip(kinds, _money(row, kinds), strict=True)]
     for line in filled(parts, console.width):
         console.print(line, highlight=False)
 
 
-def _money(row: dict[str, Any]) -> list[str]:
+def _kinds(rows: list[dict[str, Any]]) -> list[str]:
+    """Which money to show: what is leased only if any of these campaigns lease."""
+    return [name for name in MONEY if name != "leased" or any(row["lease"] is not None for row in rows)]
+
+
+def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
     """A campaign's money, all of it with as many decimals as any of it needs."""
-    return shown([row[name] for name in MONEY])
+    return shown([row[name] for name in kinds])
 
 
 def _when(at: float) -> str:

@@ -4,7 +4,7 @@ A policy that looks at very many arms takes seconds for a thousand decisions, an
 can write. So a batch that takes longer than a moment is made in slices, a transaction each. If one of them is refused,
 those before it are undone: their decisions are voided, and their keys are free again. A batch that a crash has
 interrupted is finished when it is asked for again; if it never is, its holds expire, as those of any decision whose
-answer was lost.
+answer was lost. A batch is paid from the campaign's own money, never from a lease.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Batches(Decisions):
             try:
                 answers = yield self._slice(campaign, requests[done:])
             except CutShort as cut:
-                held = cut.before.held
+                taken = cut.taken
                 if done or cut.earlier:
-                    held = yield Task(lambda tx: self._undo(tx, campaign, requests), About(campaign))
-                raise of_batch(cut.refused, done + cut.fit, count, held) from None
+                    taken = yield Task(lambda tx: self._undo(tx, campaign, requests), About(campaign))
+                raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
             done += len(answers)
@@ -86,7 +86,7 @@ class Batches(Decisions):
         return Task(lambda tx: self._decide(tx, campaign, requests, SLICE), about)
 
     def _undo(self, tx: Transaction, campaign: str, requests: Sequence[Request]) -> int:
-        """Void what of a batch has been made, and free its keys; what other decisions hold."""
+        """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
         row = found(tx, campaign)
         account = row.account
         for key, payload in requests:
@@ -98,4 +98,4 @@ class Batches(Decisions):
                 tx.add_event(Event(row.id, "voided", moment(tx, self._clock), made.id, made.arm))
         if account is not row.account:
             tx.save_money(row.with_money(account))
-        return account.held
+        return account.held + account.leased

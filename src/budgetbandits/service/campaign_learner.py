@@ -8,6 +8,7 @@ Randomness is seeded by the decision it is for: whoever replays a campaign's eve
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -84,6 +85,20 @@ class CampaignLearner:
     def of_all(self) -> dict[str, Any]:
         """What was learned and is not any one arm's."""
         return self._learner.of_all()
+
+    @property
+    def least(self) -> int:
+        """The smallest cap of an arm that can be chosen."""
+        return int(self.caps[self.state.active].min())
+
+    @property
+    def leaves_traces(self) -> bool:
+        """Whether a choice changes what is known; of a policy that draws, at most how it draws."""
+        return not isinstance(self._learner.policy, SamplingPolicy)
+
+    def copy(self, tag: str) -> CampaignLearner:
+        """One that knows the same and goes its own way, under this tag."""
+        return CampaignLearner(copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag)
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
         """The arms that a choice has changed since the state had these values."""

@@ -19,7 +19,7 @@ from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import Clock, moment, set_back
-from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.operations import Operation
@@ -42,9 +42,10 @@ class Total:
 class Campaigns:
     """The campaigns of a store. Wherever one is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, learners: Learners, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
-        self._learners = learners
+        self._leases = leases
+        self._learners = leases.learners
         self._clock = clock
 
     def create(
@@ -200,7 +201,7 @@ class Campaigns:
         self._change(campaign, Operation(key, ("retire arm", name)), work)
 
     def _change(self, campaign: str, operation: Operation, work: Callable[[Transaction, Campaign], None]) -> None:
-        """Change a campaign that has not been closed, unless this was done before."""
+        """Change a campaign that has not been closed, unless this was done before: all its leases end first."""
 
         def once(tx: Transaction) -> None:
             row = found(tx, campaign)
@@ -208,7 +209,7 @@ class Campaigns:
                 return
             if row.account.status == "closed":
                 raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
-            work(tx, row)
+            work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock))
 
         self._store.write(once, About(campaign))

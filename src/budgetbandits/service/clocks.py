@@ -41,19 +41,21 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
 def set_back(tx: Transaction, campaign: Campaign, now: float) -> None:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
-    Pending decisions whose time is not over when it should be get as much time as one that is made now.
+    Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
+    made under a lease have no day, so there may be such decisions though the campaign's day is not to come.
     """
-    day = ledger.day_of(now)
-    if campaign.account.day <= day:
+    day, latest = ledger.day_of(now), now + terms_of(campaign).hold_seconds
+    late = [id for id, expires_at in tx.pending(campaign.id).items() if expires_at > latest]
+    ahead = campaign.account.day > day
+    if not ahead and not late:
         raise Conflict(
             f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
         )
-    booked = tx.booked(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
-    tx.save_money(campaign.with_money(ledger.set_back(campaign.account, day, booked)))
-    latest = now + terms_of(campaign).hold_seconds
-    for id, expires_at in tx.pending(campaign.id).items():
-        if expires_at > latest:
-            tx.set_expiry(id, latest)
+    if ahead:
+        booked = tx.booked(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
+        tx.save_money(campaign.with_money(ledger.set_back(campaign.account, day, booked)))
+    for id in late:
+        tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "set back", now))
 
 

@@ -18,11 +18,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.clocks import Clock, moment, time_of_decision
-from budgetbandits.service.learners import Learners
-from budgetbandits.service.ledger import Account, to_micros, to_units
-from budgetbandits.service.settings import limits_of, terms_of
+from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.leases import Leases
+from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.purses import Purse
 from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Store, Transaction, found
 
 EXPIRED_AT_ONCE = 500
@@ -39,11 +38,14 @@ Request = tuple[str, str]
 
 
 class CutShort(Exception):
-    """A decision was refused after others of the same batch had been made, and ``earlier`` ones found."""
+    """A decision was refused after others of the same batch had been made, and ``earlier`` ones found.
 
-    def __init__(self, refused: HoldRefused, fit: int, earlier: int, before: Account) -> None:
-        super().__init__(refused, fit, earlier, before)
-        self.refused, self.fit, self.earlier, self.before = refused, fit, earlier, before
+    ``taken`` is what was held or leased before.
+    """
+
+    def __init__(self, refused: HoldRefused, fit: int, earlier: int, taken: int) -> None:
+        super().__init__(refused, fit, earlier, taken)
+        self.refused, self.fit, self.earlier, self.taken = refused, fit, earlier, taken
 
 
 class Task(NamedTuple, Generic[T]):
@@ -94,9 +96,10 @@ class Booked:
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, learners: Learners, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
-        self._learners = learners
+        self._leases = leases
+        self._learners = leases.learners
         self._clock = clock
         self._next: Callable[[], None] | None = None
         """Prepares what is likely to be needed next."""
@@ -118,23 +121,26 @@ class Decisions:
     ) -> Task[list[Answer]]:
         """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
         requests = requests_of(key, context, count)
+        about = About(campaign, keys=[each for each, _ in requests])
 
         def work(tx: Transaction) -> list[Answer]:
             try:
                 return self._decide(tx, campaign, requests)
             except CutShort as cut:
-                raise of_batch(cut.refused, cut.fit, len(requests), cut.before.held) from None
+                raise of_batch(cut.refused, cut.fit, len(requests), cut.taken) from None
 
-        return Task(work, About(campaign, keys=[each for each, _ in requests]))
+        return Task(work, self._leases.about(about) if count is None else about)
 
     def _decide(
         self, tx: Transaction, campaign: str, requests: Sequence[Request], seconds: float | None = None
     ) -> list[Answer]:
         """A decision for each request, or for the first of them when the seconds are over."""
-        row = found(tx, campaign)
-        learner = self._learners.of(tx, row)
+        purse: Purse | None = None
+        if tx.leases_alone:
+            purse = self._leases.alone(tx, self._leases.campaign(campaign))
+        row = found(tx, campaign) if purse is None else purse.row
         answers: list[Answer] = []
-        before, earlier = row.account, 0
+        taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
         for key, payload in requests:
             made = _made(tx, row.id, key, payload)
@@ -143,39 +149,37 @@ class Decisions:
             elif end is not None and answers and time.perf_counter() > end:
                 break
             else:
+                if purse is None:
+                    # what may be made in several transactions, and undone, is paid by the campaign itself
+                    if len(requests) == 1 and seconds is None:
+                        purse = self._leases.for_deciding(tx, row)
+                    else:
+                        purse = self._leases.for_batch(tx, row, len(requests) - earlier)
+                    row, taken = purse.row, purse.row.account.held + purse.row.account.leased
                 try:
-                    row, made = self._new(tx, row, learner, key, payload)
+                    made = self._new(tx, purse, key, payload)
                 except HoldRefused as refused:
-                    raise CutShort(refused, len(answers), earlier, before) from None
-            answers.append(_answer(made, learner))
+                    raise CutShort(refused, len(answers), earlier, taken) from None
+            answers.append(_answer(made, self._names(tx, row, purse)))
         return answers
 
-    def _new(
-        self, tx: Transaction, row: Campaign, learner: CampaignLearner, key: str, payload: str
-    ) -> tuple[Campaign, Decision]:
+    def _names(self, tx: Transaction, row: Campaign, purse: Purse | None) -> Sequence[str]:
+        """The names of the campaign's arms."""
+        learner = None if purse is None else purse.learner
+        return (self._learners.of(tx, row) if learner is None else learner).names
+
+    def _new(self, tx: Transaction, purse: Purse, key: str, payload: str) -> Decision:
         """Choose, hold, and write it down."""
-        ledger.check_open(row.account)
-        now = time_of_decision(row, moment(tx, self._clock))
-        limits = limits_of(row)
-        fitting = learner.fitting(row.account.left)
-        if fitting is None:
-            ledger.place(row.account, int(learner.caps[learner.state.active].min()))  # always refuses, with the reason
-        assert fitting is not None
-        if limits is not ledger.NO_LIMITS:
-            # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
-            ledger.check_time(row.account, int(learner.caps[fitting].max()), now, limits)
-        with self._learners.choosing(tx, row) as change:
-            id, arm = learner.next_choice(fitting)
-            if arm is None:
-                ledger.stop(row.policy)
-            account, hold = ledger.place(row.account, int(learner.caps[arm]), now, limits)
-            change.row = row.with_money(account)
-        expires_at = now + self._learners.terms(row).hold_seconds
-        decision = Decision(id, row.id, arm, hold, key, payload, now, expires_at)
+        chosen, row = purse.choose(moment(tx, self._clock)), purse.row
+        expires_at = chosen.at + self._learners.terms(row).hold_seconds
+        decision = Decision(
+            chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, lease=purse.lease_id
+        )  # fmt: skip
         tx.add_decision(decision)
-        tx.add_event(Event(row.id, "decided", now, id, arm, hold.amount))
-        self._next = partial(learner.draws.prepare, id, "learn")  # when idle: for its feedback
-        return change.row, decision
+        purse.add_event(Event(row.id, "decided", chosen.at, chosen.id, chosen.arm, chosen.hold.amount))
+        if purse.learner is not None:
+            self._next = partial(purse.learner.draws.prepare, chosen.id, "learn")  # when idle: for its feedback
+        return decision
 
     # --- feedback ------------------------------------------------------------------------------------------------
 
@@ -199,10 +203,9 @@ class Decisions:
         reward, cost = outcome.checked()
 
         def work(tx: Transaction) -> Booked:
-            row, made = _locked(tx, outcome.decision, campaign)
-            return self._tell(tx, row, made, reward, cost)
+            return self._tell(tx, *self._locked(tx, outcome.decision, campaign), reward, cost)
 
-        return Task(work, _about(campaign, [outcome.decision]))
+        return Task(work, self._about(campaign, [outcome.decision]))
 
     def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
@@ -213,20 +216,20 @@ class Decisions:
             for outcome in outcomes:
                 try:
                     # whatever is refused is refused before anything is written
-                    row, made = _locked(tx, outcome.decision, campaign)
-                    results.append(self._tell(tx, row, made, *outcome.checked()))
+                    purse, made = self._locked(tx, outcome.decision, campaign)
+                    results.append(self._tell(tx, purse, made, *outcome.checked()))
                 except BudgetBanditsError as error:
                     results.append(error)
             return results
 
-        return Task(work, _about(campaign, [outcome.decision for outcome in outcomes]))
+        return Task(work, self._about(campaign, [outcome.decision for outcome in outcomes]))
 
-    def _tell(self, tx: Transaction, row: Campaign, made: Decision, reward: float | None, cost: int | None) -> Booked:
+    def _tell(self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
         new_cost, refused = _news("cost", made.cost, cost), None
         try:
-            new_reward = self._new_reward(row, made, reward)
+            new_reward = self._new_reward(purse.row, made, reward)
         except (RewardOutOfRange, Conflict) as error:
             if cost is None:
                 raise
@@ -234,30 +237,21 @@ class Decisions:
             reward, new_reward = None, False
         if not (new_cost or new_reward):
             return Booked(made.id, to_units(made.hold.overrun), False, refused)
-        now, account = moment(tx, self._clock), row.account
+        now, account = moment(tx, self._clock), purse.account
         if new_cost:
             assert cost is not None
-            account, hold = ledger.settle(account, made.hold, cost)
+            purse = self._leases.for_cost(tx, purse, made, cost)
+            account, hold = ledger.settle(purse.account, made.hold, cost)
             told = made.told(hold, cost, reward if new_reward else made.reward)
-            event = Event(row.id, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
+            event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
             told = made.told(made.hold, made.cost, reward)
-            event = Event(row.id, "rewarded", now, made.id, made.arm, reward=reward)
-        learns = told.cost is not None and told.reward is not None
-        if learns:
-            self._learners.of(tx, row)  # whatever must be read for that is read before anything is written
-        tx.add_event(event)
+            event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
+        in_full = told.cost is not None and told.reward is not None
+        purse.book(account, event, told if in_full else None)
         tx.save_decision(told)
-        row = row.with_money(account)
-        if not learns:
-            tx.save_money(row)
-        else:
-            assert told.reward is not None
-            assert told.cost is not None
-            with self._learners.changing(tx, row) as change:
-                change.learner.learn(told.id, told.arm, told.reward, told.cost, row.settings)
-                change.arms = [told.arm]
-            self._next = change.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
+        if in_full and purse.learner is not None:
+            self._next = purse.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
         return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
 
     def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
@@ -275,50 +269,79 @@ class Decisions:
 
     def voiding(self, decision: str, campaign: str | None = None) -> Task[None]:
         def work(tx: Transaction) -> None:
-            row, made = _locked(tx, decision, campaign)
+            purse, made = self._locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
             if made.hold.state == "pending" and made.reward is not None:
                 raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
-            account, hold = ledger.void(row.account, made.hold)
+            account, hold = ledger.void(purse.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
-            tx.save_money(row.with_money(account))
-            tx.add_event(Event(row.id, "voided", moment(tx, self._clock), decision, made.arm))
+            purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
-        return Task(work, _about(campaign, [decision]))
+        return Task(work, self._about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
+
+        def read(tx: Transaction) -> tuple[list[Decision], set[str]]:
+            now = moment(tx, self._clock)
+            return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
+
+        pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
-        for made in self._store.read(lambda tx: tx.due(moment(tx, self._clock), EXPIRED_AT_ONCE), urgent=True):
+        for made in pending:
             due.setdefault(made.campaign, []).append(made.id)
         expired: dict[str, int] = {}
         failure = None
-        for campaign, decisions in due.items():
-            work = partial(_expire, campaign=campaign, decisions=decisions, clock=self._clock)
+        for campaign in sorted(over.union(due)):
+            decisions = due.get(campaign, [])
+            work = partial(self._expire, campaign=campaign, decisions=decisions)
             try:
                 name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
-                expired[name] = expired_here
+                if expired_here:
+                    expired[name] = expired_here
             except Exception as error:
                 failure = error
         if failure is not None:
             raise failure
         return expired
 
+    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+        """The campaign's name, and how many holds have expired."""
+        name, count, now = found(tx, campaign).name, 0, moment(tx, self._clock)
+        self._leases.end_due(tx, campaign, now)
+        for decision in decisions:
+            purse, made = self._locked(tx, decision, campaign)
+            # or it was told, or given more time, while we waited for the lock
+            if made.hold.state == "pending" and made.expires_at <= now:
+                charge = self._learners.terms(purse.row).on_expire == "charge"
+                account, hold = ledger.expire(purse.account, made.hold, charge)
+                tx.save_decision(replace(made, hold=hold))
+                purse.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                count += 1
+        return name, count
 
-def _expire(tx: Transaction, campaign: str, decisions: Sequence[str], clock: Clock | None) -> tuple[str, int]:
-    """The campaign's name, and how many holds have expired."""
-    name, count, now = found(tx, campaign).name, 0, moment(tx, clock)
-    for decision in decisions:
-        row, made = _locked(tx, decision, campaign)
-        # or it was told, or given more time, while we waited for the lock
-        if made.hold.state == "pending" and made.expires_at <= now:
-            account, hold = ledger.expire(row.account, made.hold, terms_of(row).on_expire == "charge")
-            tx.save_decision(replace(made, hold=hold))
-            tx.save_money(row.with_money(account))
-            tx.add_event(Event(row.id, "expired", now, made.id, made.arm, hold.charged))
-            count += 1
-    return name, count
+    # --- what they share -----------------------------------------------------------------------------------------
+
+    def _about(self, campaign: str | None, decisions: Sequence[str]) -> About:
+        return About() if campaign is None else self._leases.about(About(campaign, decisions=decisions))
+
+    def _locked(self, tx: Transaction, decision: str, campaign: str | None) -> tuple[Purse, Decision]:
+        """A decision and the purse its money is in, read so that neither can change before the transaction ends."""
+        if campaign is None:
+            made = tx.decision(decision)
+            campaign = None if made is None else made.campaign
+        if campaign is not None:
+            # the campaign or the lease first, which locks it: from there on its decisions are ours as well
+            row = self._leases.campaign(campaign) if tx.leases_alone else found(tx, campaign)
+            made = tx.decision(decision)
+            if made is not None and made.campaign == row.id:
+                purse = self._leases.of_decision(tx, row, made)
+                if purse.lease_id is not None:  # until now another server may have changed it under the lease
+                    made = tx.decision(decision)
+                    assert made is not None
+                return purse, made
+        raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:
@@ -344,15 +367,15 @@ def requests_of(key: str, context: Mapping[str, Any] | None, count: int | None) 
     return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
 
 
-def of_batch(refused: HoldRefused, fit: int, asked: int, held: int) -> HoldRefused:
+def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefused:
     """The refusal of a batch: that its own first decisions, which are undone, hold money is no reason to wait.
 
-    ``held`` is what other decisions hold.
+    ``taken`` is what other decisions hold, and leases have.
     """
     if fit == 0:
         return refused
     what = f"{fit} of {asked} fit, and a batch is decided whole or not at all"
-    if refused.reason == "blocked_by_holds" and not held:
+    if refused.reason == "blocked_by_holds" and not taken:
         return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
 
@@ -365,26 +388,9 @@ def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | 
     return made
 
 
-def _answer(decision: Decision, learner: CampaignLearner) -> Answer:
+def _answer(decision: Decision, names: Sequence[str]) -> Answer:
     hold = to_units(decision.hold.amount)
-    return Answer(decision.id, decision.campaign, learner.names[decision.arm], hold, decision.expires_at)
-
-
-def _about(campaign: str | None, decisions: Sequence[str]) -> About:
-    return About() if campaign is None else About(campaign, decisions=decisions)
-
-
-def _locked(tx: Transaction, decision: str, campaign: str | None) -> tuple[Campaign, Decision]:
-    """A decision and its campaign, read so that neither can change before the transaction ends."""
-    if campaign is None:
-        made = tx.decision(decision)
-        campaign = None if made is None else made.campaign
-    # the campaign first, which locks it: from there on its decisions are ours as well
-    row = None if campaign is None else found(tx, campaign)
-    made = None if row is None else tx.decision(decision)
-    if row is None or made is None or made.campaign != row.id:
-        raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
-    return row, made
+    return Answer(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)
 
 
 def _digest(text: str) -> str:

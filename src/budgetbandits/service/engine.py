@@ -6,11 +6,12 @@ from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.clocks import Clock
 from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases import Leases
 from budgetbandits.service.stores.base import Store
 
 
 class Engine(Campaigns, Batches):
-    """The operations on campaigns and those on decisions, with the same learners.
+    """The operations on campaigns and those on decisions, with the same learners and leases.
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -25,6 +26,6 @@ class Engine(Campaigns, Batches):
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         """``clock`` is for whoever has another one than the store's, such as a test."""
-        learners = Learners()
-        Campaigns.__init__(self, store, learners, clock)
-        Batches.__init__(self, store, learners, clock)
+        leases = Leases(Learners(), clock)
+        Campaigns.__init__(self, store, leases, clock)
+        Batches.__init__(self, store, leases, clock)

@@ -31,9 +31,11 @@ COLUMNS: dict[Table, dict[str, type]] = {
     "decisions": {
         "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
         "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
+        "lease": TEXT,
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
+        "lease": TEXT,
     },
 }  # fmt: skip
 
@@ -167,13 +169,13 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
 
 def _event(e: Event, names: list[str]) -> Row:
     arm = None if e.arm is None else names[e.arm]
-    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward
+    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease
 
 
 def _decision(d: Decision, names: list[str]) -> Row:
     h = d.hold
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
-    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at
+    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease
 
 
 def _units(micros: int | None) -> float | None:

@@ -15,9 +15,9 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 
     spent + held ≤ budget,
 
-after every step. What cannot be booked without breaking that (a cost above the cap; a cost reported for a released
-hold when the money has gone elsewhere) is booked as overrun, whole and apart, and freezes the account until someone
-looks.
+after every step; what is leased to servers (`lease_ledger`) counts like what is held. What cannot be booked without
+breaking that (a cost above the cap; a cost reported for a released hold when the money has gone elsewhere) is booked as
+overrun, whole and apart, and freezes the account until someone looks.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
@@ -71,7 +71,7 @@ def to_units(micros: int) -> float:
 
 def in_words(account: Account, *micros: int) -> list[str]:
     """Amounts as this account's money is shown: with as many decimals as any of it needs."""
-    money = (account.budget, account.spent, account.held, account.overrun)
+    money = (account.budget, account.spent, account.held, account.overrun, account.leased)
     return shown([to_units(each) for each in micros], beside=[to_units(each) for each in money])
 
 
@@ -106,16 +106,18 @@ class Account:
     """The day of the latest decision ..."""
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
+    leased: int = 0
+    """What servers have taken to decide with by themselves (`lease_ledger`); most campaigns lease nothing."""
 
     def __post_init__(self) -> None:
-        below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0
-        if below or self.spent + self.held > self.budget:
-            raise ArithmeticError(f"{self} breaks spent + held <= budget")
+        below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
+        if below or self.spent + self.held + self.leased > self.budget:
+            raise ArithmeticError(f"{self} breaks spent + held + leased <= budget")
 
     @property
     def left(self) -> int:
         """What new holds may take."""
-        return self.budget - self.spent - self.held
+        return self.budget - self.spent - self.held - self.leased
 
 
 @dataclass(slots=True)
@@ -161,9 +163,10 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
     """Set the whole amount aside, or refuse: a smaller hold would not cover what the call may cost."""
     check_open(account)
     if amount > account.left:
-        left, needed = in_words(account, account.left, amount)
-        if account.held:
-            raise HoldRefused("blocked_by_holds", f"{left} left beside open holds; try again later", RETRY_SECONDS)
+        left, needed, leased = in_words(account, account.left, amount, account.leased)
+        if account.held or account.leased:
+            beside = f"open holds and {leased} in leases" if account.leased else "open holds"
+            raise HoldRefused("blocked_by_holds", f"{left} left beside {beside}; try again later", RETRY_SECONDS)
         raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")
     check_time(account, amount, now, limits)
     day = _day(account, now)
@@ -247,7 +250,7 @@ def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: i
     """The account with these changes, for a decision of this day; of earlier days nothing is kept."""
     a = account
     today = a.today + held + spent if day == a.day else a.today
-    return Account(a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today)
+    return Account(a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased)
 
 
 def _still_pending(hold: Hold) -> None:

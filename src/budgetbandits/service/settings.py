@@ -32,6 +32,11 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
     if limits.get("daily_cap", cost_max) < cost_max:
         cap, most = shown([to_units(limits["daily_cap"]), to_units(cost_max)])
         raise BadParameter(f"daily_cap is {cap}, and the dearest arm may cost {most}; raise it")
+    if limits.get("lease", cost_max) < cost_max:
+        lease, most = shown([to_units(limits["lease"]), to_units(cost_max)])
+        raise BadParameter(f"lease is {lease}, and the dearest arm may cost {most}; raise it, or leave it out")
+    if "lease" in limits and len(limits) > 1:
+        raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
 
 

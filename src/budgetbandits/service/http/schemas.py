@@ -162,6 +162,7 @@ class CampaignMoney(BaseModel):
     budget: float
     spent: float
     held: float
+    leased: float
     left: float
     overrun: float
 

@@ -2,8 +2,8 @@
 
 The rules of money live in `ledger` and nowhere else. A store reads a campaign's row so that nobody else can change it
 before the transaction ends, and writes what it is given; its only rule of its own is the database's CHECK that
-spent + held never exceeds the budget. Everything in a transaction is durable when `Store.write` returns, or none of it
-happened.
+spent + held + leased never exceeds the budget. Everything in a transaction is durable when `Store.write` returns, or
+none of it happened.
 
 Rows are never changed, only replaced. Python could be told to see to that (``frozen``), and would take five times as
 long to make one, which is felt at every decision.
@@ -79,13 +79,33 @@ class Decision:
     expires_at: float
     cost: int | None = None
     reward: float | None = None
+    lease: str | None = None
+    """The lease it was made under, if any; it may have ended since."""
 
     def told(self, hold: Hold, cost: int | None, reward: float | None) -> Decision:
         """This decision with what is known of it now."""
         return Decision(
             self.id, self.campaign, self.arm, hold, self.key, self.payload, self.created_at, self.expires_at,
-            cost, reward,
+            cost, reward, self.lease,
         )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Lease:
+    """Money that a server decides with by itself. One that has ended has no row: the events tell of it."""
+
+    id: str
+    campaign: str
+    account: Account
+    """Its budget is the amount of the lease."""
+    expires_at: float
+    """When anybody may end it."""
+    turn: int = 0
+    """How many events it has had ..."""
+    merged: int = 0
+    """... how many of them the campaign has learnt from ..."""
+    tag: str = ""
+    """... and a digest of them all: who has the same digest knows the same."""
 
 
 @dataclass(slots=True)
@@ -99,8 +119,24 @@ class Event:
     arm: int | None = None
     amount: int | None = None
     reward: float | None = None
+    lease: str | None = None
+    """The lease that it happened to; a campaign's own events have none ..."""
+    turn: int | None = None
+    """... and its number among the events of that lease."""
     seq: int = 0
-    """Given by the store, in the order of commits."""
+    """Given by the store; events of the campaign's own, and those of one lease, are in the order of commits."""
+
+
+OWN = ("leased", "merged", "returned")
+"""Events of a lease that are the campaign's own as well: it is locked for them."""
+
+
+class LeaseEvent(NamedTuple):
+    """An event of a lease, with what is known of its decision now."""
+
+    event: Event
+    cost: int | None
+    reward: float | None
 
 
 @dataclass(frozen=True)
@@ -118,19 +154,33 @@ class Key:
 class About(NamedTuple):
     """What a piece of work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
 
-    Pieces about the same campaign may share a transaction, and a store may read all this beforehand, at once.
+    Pieces about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
+    ``lease`` is not None the campaign, which is named by its id, leases; it is the lease that decisions would be made
+    under, if any. Such a piece may be run in a transaction that has leases alone (`Transaction.leases_alone`).
     """
 
     campaign: str = ""
     keys: Sequence[str] = ()
     decisions: Sequence[str] = ()
+    lease: str | None = None
 
 
 NOTHING = About()
 
 
+class Unforeseen(Exception):
+    """This work is not for a transaction over rows that were read beforehand."""
+
+
 class Transaction(ABC):
-    """What can be read and written at once. Reading a campaign keeps others from changing it until the end."""
+    """What can be read and written at once. Reading a campaign keeps others from changing it until the end.
+
+    So does reading a lease. Whoever needs both reads the campaign first, and leases in the order of their ids.
+    """
+
+    leases_alone = False
+    """Whether this transaction may read leases but no campaign; work that needs one raises `Unforeseen`, and is run
+    again in a transaction that may."""
 
     def now(self) -> float:
         """What time it is for all who share the store, in seconds since 1970."""
@@ -207,7 +257,10 @@ class Transaction(ABC):
 
     @abstractmethod
     def booked(self, campaign: str, begin: float, end: float) -> int:
-        """What the decisions that were made in this time, without its end, hold and were charged. Slow."""
+        """What the decisions that were made in this time, without its end, hold and were charged. Slow.
+
+        Those that were made under a lease are left out.
+        """
 
     @abstractmethod
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
@@ -216,6 +269,30 @@ class Transaction(ABC):
     @abstractmethod
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
         """For each arm that was ever chosen its number, how many decisions are open, what they cost and brought."""
+
+    @abstractmethod
+    def lease(self, id: str) -> Lease | None: ...
+
+    @abstractmethod
+    def leases(self, campaign: str) -> list[Lease]:
+        """All leases of a campaign that has been read, in the order of their ids."""
+
+    @abstractmethod
+    def add_lease(self, lease: Lease) -> None: ...
+
+    @abstractmethod
+    def save_lease(self, lease: Lease) -> None: ...
+
+    @abstractmethod
+    def drop_lease(self, id: str) -> None: ...
+
+    @abstractmethod
+    def due_leases(self, now: float) -> list[tuple[str, str]]:
+        """The campaign and id of each lease whose time is over."""
+
+    @abstractmethod
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
+        """The events of a lease after this turn, in order."""
 
     @abstractmethod
     def add_event(self, event: Event) -> None: ...
@@ -250,6 +327,10 @@ class Transaction(ABC):
     @abstractmethod
     def last_event(self, campaign: str) -> int:
         """The number of the campaign's latest event; 0 if there is none."""
+
+    @abstractmethod
+    def last_own_event(self, campaign: str) -> int:
+        """The same of events of the campaign's own; those of leases count if they are (`OWN`)."""
 
 
 class Store(ABC):

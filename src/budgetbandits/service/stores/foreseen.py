@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Transaction
+from budgetbandits.service.stores.base import (
+    About,
+    ArmRow,
+    Campaign,
+    Decision,
+    Event,
+    Key,
+    Lease,
+    LeaseEvent,
+    Transaction,
+    Unforeseen,
+)
 
 
 class ArmsNeeded(Exception):
@@ -20,32 +31,36 @@ class ArmsNeeded(Exception):
         self.campaign, self.numbers = campaign, numbers
 
 
-class Unforeseen(Exception):
-    """This work is not for a transaction over rows that were read beforehand."""
-
-
 class Foreseen(Transaction):
     """What the pieces of a group read and change, one after the other.
 
     campaign_row   the campaign as it is now; None if there is none
-    now            when it was read, by the database's clock
+    now            when it, or a lease, was read, by the database's clock
     arms_read      the arms that were asked for by these numbers, or all, as they were before the group
     made, told     decisions to add; decisions to change
     changed_arms   by number
+    changed_leases by id
     money, learned whether the campaign's money, or what it has learnt, has changed
     """
 
     def __init__(
-        self, campaign: Campaign | None, decisions: Iterable[Decision], abouts: Sequence[About], now: float | None
+        self,
+        campaign: Campaign | None,
+        decisions: Iterable[Decision],
+        abouts: Sequence[About],
+        now: float | None,
+        leases: Iterable[Lease] | None = None,
     ) -> None:
         self.campaign_row = campaign
         self._now = now
+        self._leases = None if leases is None else {lease.id: lease for lease in leases}
+        self.changed_leases: dict[str, Lease] = {}
+        self.id = None if campaign is None else campaign.id
         self._asked = {about.campaign for about in abouts}
         self._by_id: dict[str, Decision] = {}
-        self._by_key: dict[str, Decision] = {}
+        self._by_key: dict[tuple[str, str], Decision] = {}
         for made in decisions:
-            if campaign is not None and made.campaign == campaign.id:
-                self._by_key[made.key] = made
+            self._by_key[made.campaign, made.key] = made
             self._by_id[made.id] = made
         self._keys = {key for about in abouts for key in about.keys}
         self._ids = {id for about in abouts for id in about.decisions}
@@ -82,16 +97,17 @@ class Foreseen(Transaction):
         self.campaign_row, self.money, self.learned = campaign, True, True
 
     def save_money(self, campaign: Campaign) -> None:
-        row = self._check(campaign.id)
+        row = self.campaign_row
+        if row is None:
+            raise Unforeseen
+        self._check(campaign.id)
         self.campaign_row, self.money = row.with_money(campaign.account), True
 
-    def _check(self, campaign: str) -> Campaign:
-        """The campaign that this is about; writing begins."""
-        row = self.campaign_row
-        if row is None or row.id != campaign:
+    def _check(self, campaign: str) -> None:
+        """That this is the campaign it is about; writing begins."""
+        if self.id != campaign:
             raise Unforeseen
         self.wrote += 1
-        return row
 
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         if self.campaign_row is None or self.campaign_row.id != campaign:
@@ -113,23 +129,38 @@ class Foreseen(Transaction):
         return self._by_id.get(id)
 
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
-        row = self.campaign_row
-        if row is None or row.id != campaign or key not in self._keys:
+        if self.id != campaign or key not in self._keys:
             raise Unforeseen
-        return self._by_key.get(key)
+        return self._by_key.get((campaign, key))
 
     def add_decision(self, decision: Decision) -> None:
         self._check(decision.campaign)
-        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.key] = decision
+        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def save_decision(self, decision: Decision) -> None:
         self._check(decision.campaign)
         (self.made if decision.id in self.made else self.told)[decision.id] = decision
-        self._by_id[decision.id] = self._by_key[decision.key] = decision
+        self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def add_event(self, event: Event) -> None:
         self._check(event.campaign)
         self.new_events.append(event)
+
+    def lease(self, id: str) -> Lease | None:
+        if self._leases is None:
+            raise Unforeseen
+        return self._leases.get(id)
+
+    def leases(self, campaign: str) -> list[Lease]:
+        if self._leases is None or self.id != campaign:
+            raise Unforeseen
+        return [self._leases[id] for id in sorted(self._leases)]
+
+    def save_lease(self, lease: Lease) -> None:
+        if self._leases is None:
+            raise Unforeseen
+        self._check(lease.campaign)
+        self._leases[lease.id] = self.changed_leases[lease.id] = lease
 
     def beat(self, now: float) -> None:
         self.wrote += 1
@@ -174,6 +205,18 @@ class Foreseen(Transaction):
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
         self._no()
 
+    def add_lease(self, lease: Lease) -> None:
+        self._no()
+
+    def drop_lease(self, id: str) -> None:
+        self._no()
+
+    def due_leases(self, now: float) -> list[tuple[str, str]]:
+        self._no()
+
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
+        self._no()
+
     def operation(self, campaign: str, key: str) -> str | None:
         self._no()
 
@@ -196,4 +239,7 @@ class Foreseen(Transaction):
         self._no()
 
     def last_event(self, campaign: str) -> int:
+        self._no()
+
+    def last_own_event(self, campaign: str) -> int:
         self._no()

@@ -2,8 +2,9 @@
 
 A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
 whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
-about two campaigns, so servers never wait for each other in a circle. Events of a campaign are numbered under that
-lock, so their numbers are in the order of their commits.
+about two campaigns, and leases are locked after their campaign and in the order of their ids, so servers never wait for
+each other in a circle. Events of a campaign, or of a lease, are numbered under its lock, so their numbers are in the
+order of their commits.
 
 There are two ways to write: from an event loop in two round trips (`postgres_loop`), which is how decisions are made,
 and from threads statement by statement, for everybody else.
@@ -21,19 +22,25 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, SerializationFailure
+from psycopg.errors import (
+    DeadlockDetected,
+    IdleInTransactionSessionTimeout,
+    LockNotAvailable,
+    SerializationFailure,
+    UniqueViolation,
+)
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
-from budgetbandits.service.stores.foreseen import Unforeseen
+from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction, Unforeseen
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.postgres_loop import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
     READING,
     WRITING,
     OutcomeUnknown,
+    OutOfOrder,
     arguments,
     cannot_write,
     check_encoding,
@@ -142,7 +149,7 @@ def _pool(url: str, largest: int) -> ConnectionPool:
 
 class _Writer(GroupWriter):
     errors = psycopg.Error
-    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout)
+    broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout, UniqueViolation)
 
     def __init__(self, url: str, number: int, waiting: Waiting) -> None:
         self._url = url
@@ -175,9 +182,12 @@ class _Writer(GroupWriter):
                 self._connection.rollback()
 
     def again(self, error: Exception) -> bool:
-        return isinstance(error, DeadlockDetected | SerializationFailure)
+        # under another lease, the same key was used: what became of it is seen when it is tried again
+        return isinstance(error, DeadlockDetected | SerializationFailure | UniqueViolation | OutOfOrder)
 
     def failure(self, error: Exception) -> StoreError:
+        if isinstance(error, UniqueViolation):
+            return StoreError(f"the store refused: {one_line(error)}; nothing was written")
         return cannot_write(error)
 
     def join(self, seconds: float | None = None) -> bool:
@@ -211,6 +221,18 @@ class _Writing(WritingTransaction, _Transaction):
     def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
         WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)
+        self._cache = cache
+
+    def _lock_leases(self, statement: str, value: str) -> Any:
+        """The first are waited for, in the order of their ids. Whoever waited for more with these locked could wait in
+        a circle; so the pieces of this group are run again, each by itself: a piece reads one lease, or all at once."""
+        if not self._cache.leases_read:
+            self._cache.leases_read = True
+            return super()._lock_leases(statement, value)
+        try:
+            return self._do(f"{statement}{self.LOCK} NOWAIT", (value,))
+        except LockNotAvailable as error:
+            raise OutOfOrder(str(error)) from None
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:

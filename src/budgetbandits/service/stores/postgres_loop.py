@@ -4,6 +4,9 @@
     write every row that has changed once, COMMIT
 
 Between them the work is done in memory (`Foreseen`), so the campaign is locked for little longer than the commit takes.
+If the campaign leases, leases are locked in its place (`ForeseenLeases`): this server's, and those of the decisions
+that are asked about, in the order of their ids. If this server has no lease to decide under, all of them are, after the
+campaign.
 """
 
 from __future__ import annotations
@@ -13,68 +16,21 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import psycopg
-from psycopg.errors import IdleInTransactionSessionTimeout
-from pydantic_core import to_json
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction
-from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen, Unforeseen
-from budgetbandits.service.stores.group_commit import GROUP, Answers, give, one_line
+from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction, Unforeseen
+from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
+from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
+from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
+from budgetbandits.service.stores.lease_sql import lease_of, lease_values
+from budgetbandits.service.stores.postgres_leases import as_json, lease_events, locked_leases, needs_no_campaign
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
-from budgetbandits.service.stores.sql import (
-    ARM,
-    CAMPAIGN,
-    DECISION,
-    EVENT,
-    arm_of,
-    campaign_of,
-    decision_of,
-    json_text,
-    money_of,
-)
+from budgetbandits.service.stores.postgres_statements import STATEMENTS
+from budgetbandits.service.stores.sql import arm_of, campaign_of, decision_of, json_text, money_of
 
 CONNECTIONS = 4
-
-_NAMED = "(SELECT id FROM campaign_name WHERE name = $1)"
-_NOW = "extract(epoch FROM clock_timestamp())::double precision"
-_MADE = (
-    f"SELECT {DECISION} FROM json_array_elements_text({{}}) AS asked (value), "
-    f"LATERAL (SELECT {DECISION} FROM decision WHERE {{}} = asked.value LIMIT 1) AS made"
-)
-"""Decisions that are looked up one by one, because of the LIMIT: for a list, a database that has no statistics yet may
-read all decisions of a campaign instead."""
-_MONEY = "budget = $2, spent = $3, held = $4, overrun = $5, day = $6, today = $7, status = $8"
-_CAMPAIGN = "id >= $1 AND id <= $1 ORDER BY id DESC LIMIT 1"
-_ARM = "campaign = $1 AND number >= $2 AND number <= $2 ORDER BY number DESC LIMIT 1"
-"""A row that changes all the time, by its key. While somebody looks at an old state of the database, no old version of
-a row can be cleared away, and by the index on its key they are all found. The newest is nearly always the last, so the
-index is read backwards: a range of one key and an order make the database do that, where an equality would not."""
-
-STATEMENTS = {
-    "begin": "BEGIN",
-    "commit": "COMMIT",
-    "rollback": "ROLLBACK",
-    "campaign": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
-    "campaign named": f"SELECT {CAMPAIGN}, {_NOW} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
-    "keys": _MADE.format("$2", "campaign = $1 AND key"),
-    "keys named": _MADE.format("$2", f"campaign = {_NAMED} AND key"),
-    "decisions": _MADE.format("$1", "id"),
-    "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 ORDER BY number",
-    "arm": f"SELECT {ARM} FROM arm WHERE {_ARM}",
-    "save money": f"UPDATE campaign SET {_MONEY} WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $9, version = $10 "
-    f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
-    "add decisions": f"WITH made AS (INSERT INTO decision ({DECISION}) SELECT {DECISION} "
-    "FROM json_populate_recordset(null::decision, $1) RETURNING id, state, expires_at) "
-    "INSERT INTO pending (expires_at, decision) SELECT expires_at, id FROM made WHERE state = 'pending'",
-    "drop pending": "DELETE FROM pending WHERE expires_at = $1 AND decision = $2",
-    "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
-    "reward = $6 WHERE id = $7",
-    "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
-    "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
-}
 
 Piece = tuple[Callable[[Transaction], Any], About, asyncio.Future[Any]]
 
@@ -125,11 +81,16 @@ class LoopWriter:
             del self._busy[group]
             self._start()
 
-    async def _group(self, pieces: Sequence[Piece]) -> Answers:
-        connection = None
+    async def _group(self, pieces: Sequence[Piece], tries: int = TRIES) -> Answers:
+        connection, answers = None, None
         try:
             connection, tx = await self._begin([about for _, about, _ in pieces])
             answers = await _work(connection, tx, pieces)
+        except (UniqueViolation, DeadlockDetected) as error:
+            # under another lease, the same key was used: what became of it is seen when it is tried again
+            if tries == 1:
+                refused = StoreError(f"the store refused: {one_line(error)}; nothing was written")
+                return [(future, None, refused) for _, _, future in pieces]
         except (psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             failure = cannot_write(error)
             return [(future, None, failure) for _, _, future in pieces]
@@ -140,21 +101,22 @@ class LoopWriter:
             if connection is not None:
                 await self._give_back(connection)
         if answers is None:
-            return [answer for piece in pieces for answer in await self._group([piece])]
+            return [answer for piece in pieces for answer in await self._group([piece], tries - 1)]
         return answers
 
     async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
         connection, campaign = await self._connection(), abouts[0].campaign
         id = self._ids.get(campaign) or (campaign if len(campaign) == 32 else None)  # as ids are, and few names
+        lock = locked_leases if all(map(needs_no_campaign, abouts)) else _locked
         try:
-            tx = await _locked(connection, id, abouts)
+            tx = await lock(connection, id, abouts)
         except psycopg.Error:
             if not connection.closed:
                 await self._give_back(connection)
                 raise
             connection = await self._connection()  # the other was lost while nobody looked, and nothing was written
             try:
-                tx = await _locked(connection, id, abouts)
+                tx = await lock(connection, id, abouts)
             except psycopg.Error:
                 await self._give_back(connection)
                 raise
@@ -202,13 +164,16 @@ async def _piece(
     while True:
         try:
             return work(tx), None
-        except ArmsNeeded as asked:
+        except (ArmsNeeded, EventsNeeded) as asked:
             needed = asked
         except BaseException as error:
             return None, error
         if tx.wrote != before:
             return None, Unforeseen()
-        tx.arms_read[needed.numbers] = await _arms(connection, needed)
+        if isinstance(needed, ArmsNeeded):
+            tx.arms_read[needed.numbers] = await _arms(connection, needed)
+        elif isinstance(tx, ForeseenLeases):
+            tx.events_read[needed.lease, needed.after] = await lease_events(connection, needed)
 
 
 async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
@@ -217,16 +182,20 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     keys = [key for about in abouts for key in about.keys]
     ids = [id for about in abouts for id in about.decisions]
     calls: list[Call] = [("begin", ()), (f"campaign{named}", (campaign,))]
+    leasing = id is not None and any(about.lease is not None for about in abouts)
+    if leasing:  # before the decisions, which others may change under their leases
+        calls.append(("all leases", (id,)))
     if keys:
-        calls.append((f"keys{named}", (campaign, _json(keys))))
+        calls.append((f"keys{named}", (campaign, as_json(keys))))
     if ids:
-        calls.append(("decisions", (_json(ids),)))
-    _, campaigns, *decisions = await connection.run(calls)
-    made = [decision_of(each) for rows in decisions for each in rows]
+        calls.append(("decisions", (as_json(ids),)))
+    _, campaigns, *others = await connection.run(calls)
+    leases = [lease_of(each) for each in others.pop(0)] if leasing else None
+    made = [decision_of(each) for rows in others for each in rows]
     if not campaigns:
         return Foreseen(None, made, abouts, None)
     *row, now = campaigns[0]
-    return Foreseen(campaign_of(row), made, abouts, now)
+    return Foreseen(campaign_of(row), made, abouts, now, leases)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
@@ -255,12 +224,15 @@ def _changes(tx: Foreseen) -> list[Call]:
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (row.id, *money_of(row.account), row.account.status)))
+    changes += [("save lease", (lease.id, *lease_values(lease))) for lease in tx.changed_leases.values()]
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():
         values = (a.campaign, a.number, json_text(a.learned), a.active)
         changes.append(("save arm", values))
     if tx.made:
-        changes.append(("add decisions", (_json([_decision(each) for each in tx.made.values()]),)))
+        # in the order of their keys: servers that add the same keys under different leases cannot wait in a circle
+        made = sorted(tx.made.values(), key=lambda each: each.key)
+        changes.append(("add decisions", (as_json([_decision(each) for each in made]),)))
     for d in tx.told.values():
         h = d.hold
         values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
@@ -270,10 +242,10 @@ def _changes(tx: Foreseen) -> list[Call]:
     if tx.new_events:
         events = [
             {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,
-             "amount": e.amount, "reward": e.reward}
+             "amount": e.amount, "reward": e.reward, "lease": e.lease, "turn": e.turn}
             for e in tx.new_events
         ]  # fmt: skip
-        changes.append(("add events", (_json(events),)))
+        changes.append(("add events", (as_json(events),)))
     return changes
 
 
@@ -282,9 +254,5 @@ def _decision(d: Decision) -> dict[str, Any]:
     return {
         "id": d.id, "campaign": d.campaign, "arm": d.arm, "hold": h.amount, "state": h.state, "charged": h.charged,
         "overrun": h.overrun, "reported": h.reported, "cost": d.cost, "reward": d.reward, "key": d.key,
-        "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at,
+        "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at, "lease": d.lease,
     }  # fmt: skip
-
-
-def _json(rows: list[Any]) -> str:
-    return to_json(rows).decode()

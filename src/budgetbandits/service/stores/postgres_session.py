@@ -90,6 +90,10 @@ def check_encoding(connection: psycopg.Connection[Any]) -> None:
         )
 
 
+class OutOfOrder(psycopg.OperationalError):  # type: ignore[misc]
+    """A second lease that another server has would have had to be waited for, with the first one locked."""
+
+
 class OutcomeUnknown(psycopg.OperationalError):  # type: ignore[misc]
     """The connection was lost after the database had been asked to commit."""
 

@@ -21,10 +21,13 @@ class RowCache:
     def __init__(self) -> None:
         self.campaigns: dict[str, Campaign] = {}
         self.decisions: dict[str, Decision] = {}
+        self.leases_read = False
+        """Whether any has been: in PostgreSQL, whether this transaction may have locked one."""
 
     def clear(self) -> None:
         self.campaigns.clear()
         self.decisions.clear()
+        self.leases_read = False
 
 
 class WritingTransaction(SqlTransaction):

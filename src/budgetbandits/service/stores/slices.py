@@ -1,8 +1,9 @@
 """Long reads in slices: each in a transaction of its own, so that nobody keeps a view of the database for long.
 
 A view that is kept for minutes keeps SQLite from shortening its log, and PostgreSQL from clearing away old rows.
-Events never change, and those of a campaign are numbered in the order of their commits: all up to a number are the same
-whenever they are read.
+Events never change, and all that were there when the number of the latest was read are found, whenever they are read.
+Without leases no others are: a campaign's events are numbered in the order of their commits. Events of leases may come
+between them later; who must know which has a `Cut`.
 """
 
 from __future__ import annotations

@@ -10,53 +10,47 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key, Transaction
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
+from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 
-CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at"
-_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?"
+CAMPAIGN = (
+    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
+)
+_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
 ARM = "campaign, number, name, cost_cap, learned, active"
 DECISION = (
-    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at"
+    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
+    "lease"
 )
 _OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 _KEY = "prefix, digest, scopes, created_at, campaign"
-EVENT = "campaign, kind, at, decision, arm, amount, reward"
 
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LAST_OWN_EVENT = (
+    "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
+    "ORDER BY seq DESC LIMIT 1"
+)
 
 
-class SqlTransaction(Transaction):
+class SqlTransaction(LeaseTransaction):
     """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
-
-    LOCK = ""
-    """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
 
     LISTS_PENDING = False
     """Whether the list of pending decisions is a table that must be kept, not a view."""
 
-    wrote = False
-    """Whether anything has been."""
-
-    @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
-
     @abstractmethod
     def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
-
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        self._do(statement, values)
 
     def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.wrote = True
@@ -76,7 +70,7 @@ class SqlTransaction(Transaction):
     def add_campaign(self, campaign: Campaign) -> None:
         self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
         self._change(
-            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 campaign.id, campaign.name, campaign.policy, campaign.account.status, *money_of(campaign.account),
                 json_text(campaign.settings), json_text(campaign.learned), campaign.version,
@@ -136,7 +130,7 @@ class SqlTransaction(Transaction):
             _ADD_DECISION,
             (
                 d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
-                d.key, d.payload, d.created_at, d.expires_at,
+                d.key, d.payload, d.created_at, d.expires_at, d.lease,
             ),
         )  # fmt: skip
         if self.LISTS_PENDING and h.state == "pending":
@@ -194,7 +188,7 @@ class SqlTransaction(Transaction):
     def booked(self, campaign: str, begin: float, end: float) -> int:
         row = self._do(
             "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
-            "FROM decision WHERE campaign = ? AND created_at >= ? AND created_at < ?",
+            "FROM decision WHERE campaign = ? AND lease IS NULL AND created_at >= ? AND created_at < ?",
             (campaign, begin, end),
         ).fetchone()
         return int(row[0])
@@ -217,7 +211,7 @@ class SqlTransaction(Transaction):
 
     def add_event(self, event: Event) -> None:
         e = event
-        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward))
+        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
 
     def operation(self, campaign: str, key: str) -> str | None:
         row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
@@ -259,6 +253,10 @@ class SqlTransaction(Transaction):
         row = self._do("SELECT seq FROM event WHERE campaign = ? ORDER BY seq DESC LIMIT 1", (campaign,)).fetchone()
         return 0 if row is None else int(row[0])
 
+    def last_own_event(self, campaign: str) -> int:
+        row = self._do(_LAST_OWN_EVENT, (campaign,)).fetchone()
+        return 0 if row is None else int(row[0])
+
 
 def json_text(values: dict[str, Any]) -> str:
     """JSON, a good deal faster than the standard library's; what cannot be written as JSON is, as it does."""
@@ -266,7 +264,7 @@ def json_text(values: dict[str, Any]) -> str:
 
 
 def money_of(a: Account) -> tuple[Any, ...]:
-    return a.budget, a.spent, a.held, a.overrun, a.day, a.today
+    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
 
 
 def _key(row: Sequence[Any]) -> Key:
@@ -275,9 +273,9 @@ def _key(row: Sequence[Any]) -> Key:
 
 
 def campaign_of(row: Sequence[Any]) -> Campaign:
-    id, name, policy, status, budget, spent, held, overrun, day, today, settings, learned, version, created_at = row
-    account = Account(budget, spent, held, overrun, status, day, today)
-    return Campaign(id, name, policy, account, created_at, _settings(settings), json.loads(learned), version)
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    return Campaign(id, name, policy, account, at, _settings(settings), json.loads(learned), version)
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
@@ -292,6 +290,6 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def decision_of(row: Sequence[Any]) -> Decision:
-    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, created, expires = row
-    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(created))
-    return Decision(id, campaign, arm, hold, key, payload, created, expires, cost, reward)
+    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease = row
+    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(made) if lease is None else NO_DAY)
+    return Decision(id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease)

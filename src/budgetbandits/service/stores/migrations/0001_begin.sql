@@ -1,9 +1,9 @@
 -- PostgreSQL writes a new version of a row at every change, and while anybody looks at an older state none can be cleared
--- away. So the tables that change with every request (campaign, arm, decision) have no index on a column that changes:
--- most versions then stand beside each other and the indexes are left alone. What changes again and again (campaign, arm)
--- has no unique index either, because to check one is to read all versions: tables that never change see to it that ids
--- and names are used once. And no row of a request refers to its campaign by a foreign key, which would look it up and
--- lock it once more.
+-- away. So the tables that change with every request (campaign, arm, lease, decision) have no index on a column that
+-- changes: most versions then stand beside each other and the indexes are left alone. What changes again and again
+-- (campaign, arm, lease) has no unique index either, because to check one is to read all versions: tables that never
+-- change see to it that ids and names are used once; the ids of leases are random. And no row of a request refers to its
+-- campaign by a foreign key, which would look it up and lock it once more; under leases nobody has it locked.
 
 CREATE TABLE campaign_name (
     id TEXT PRIMARY KEY,
@@ -35,7 +35,8 @@ CREATE TABLE campaign (
     created_at DOUBLE PRECISION NOT NULL,
     day BIGINT NOT NULL DEFAULT 0,
     today BIGINT NOT NULL DEFAULT 0,
-    CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND spent + held <= budget),
+    leased BIGINT NOT NULL DEFAULT 0,
+    CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
 ) OFTEN_CHANGED;
 
@@ -51,6 +52,23 @@ CREATE TABLE arm (
 ) OFTEN_CHANGED;
 
 CREATE INDEX arm_number ON arm (campaign, number);
+
+-- Money that a server decides with by itself. One that has ended has no row.
+CREATE TABLE lease (
+    id TEXT NOT NULL,
+    campaign TEXT NOT NULL,
+    amount BIGINT NOT NULL,
+    spent BIGINT NOT NULL,
+    held BIGINT NOT NULL,
+    expires_at DOUBLE PRECISION NOT NULL,
+    turn BIGINT NOT NULL,
+    merged BIGINT NOT NULL,
+    tag TEXT NOT NULL,
+    CHECK (spent >= 0 AND held >= 0 AND spent + held <= amount)
+) OFTEN_CHANGED;
+
+CREATE INDEX lease_id ON lease (id);
+CREATE INDEX lease_campaign ON lease (campaign, id);
 
 -- The states are compared one by one: for IN, SQLite makes a table of them at every row it writes, which takes as long as
 -- writing the row.
@@ -69,6 +87,7 @@ CREATE TABLE decision (
     payload TEXT NOT NULL,
     created_at DOUBLE PRECISION NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL,
+    lease TEXT,
     UNIQUE (campaign, key)
 ) CHANGED_ONCE;
 
@@ -83,10 +102,14 @@ CREATE TABLE event (
     arm BIGINT,
     amount BIGINT,
     reward DOUBLE PRECISION,
-    at DOUBLE PRECISION NOT NULL
+    at DOUBLE PRECISION NOT NULL,
+    lease TEXT,
+    turn BIGINT
 );
 
 CREATE INDEX event_campaign ON event (campaign, seq);
+
+CREATE UNIQUE INDEX event_lease ON event (lease, turn) WHERE lease IS NOT NULL;
 
 -- What operators have changed under a key of theirs, so that nothing is changed twice when an answer was lost.
 CREATE TABLE operation (

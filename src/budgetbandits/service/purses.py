@@ -1,0 +1,179 @@
+"""Where the money of a decision is and what learns from it: the campaign itself, or a lease of it.
+
+Both do the same two things. `choose` names an arm and holds its cap; `book` writes down what became of a decision. What
+differs is which rows are written: the campaign's and its arms', or the lease's alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from budgetbandits.service import lease_ledger, ledger
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import time_of_decision
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.settings import limits_of
+from budgetbandits.service.stores.base import Campaign, Decision, Event, Lease, Transaction
+
+
+@dataclass
+class Chosen:
+    """A new decision's id, its arm, its hold and its time."""
+
+    id: str
+    arm: int
+    hold: Hold
+    at: float
+
+
+class Purse(ABC):
+    """Money, and who learns what it brings. Of ``row`` only what never changes is sure to be true."""
+
+    row: Campaign
+    account: Account
+    learner: CampaignLearner | None
+    lease_id: str | None = None
+
+    @abstractmethod
+    def choose(self, now: float) -> Chosen:
+        """Choose an arm and hold its cap, or refuse."""
+
+    @abstractmethod
+    def add_event(self, event: Event) -> None:
+        """Write down what happened to this purse."""
+
+    @abstractmethod
+    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+        """Write the money and the event; learn from the decision that is told in full now, if any."""
+
+
+class CampaignPurse(Purse):
+    """The campaign's own, which has been read and so is locked."""
+
+    def __init__(self, tx: Transaction, learners: Learners, row: Campaign) -> None:
+        self._tx, self._learners = tx, learners
+        self.row = row
+        self.learner = None
+
+    @property
+    def account(self) -> Account:  # type: ignore[override]
+        return self.row.account
+
+    def choose(self, now: float) -> Chosen:
+        row, learner = self.row, self._learners.of(self._tx, self.row)
+        ledger.check_open(row.account)
+        now = time_of_decision(row, now)
+        limits = limits_of(row)
+        fitting = learner.fitting(row.account.left)
+        if fitting is None:
+            ledger.place(row.account, learner.least)  # always refuses, with the reason
+        assert fitting is not None
+        if limits is not ledger.NO_LIMITS:
+            # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
+            ledger.check_time(row.account, int(learner.caps[fitting].max()), now, limits)
+        with self._learners.choosing(self._tx, row) as change:
+            id, arm = learner.next_choice(fitting)
+            if arm is None:
+                ledger.stop(row.policy)
+            account, hold = ledger.place(row.account, int(learner.caps[arm]), now, limits)
+            change.row = row.with_money(account)
+        self.row, self.learner = change.row, learner
+        return Chosen(id, arm, hold, now)
+
+    def add_event(self, event: Event) -> None:
+        self._tx.add_event(event)
+
+    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+        if told is not None:
+            self._learners.of(self._tx, self.row)  # whatever must be read for that is read before anything is written
+        self.add_event(event)
+        self.row = self.row.with_money(account)
+        if told is None:
+            self._tx.save_money(self.row)
+            return
+        assert told.reward is not None
+        assert told.cost is not None
+        with self._learners.changing(self._tx, self.row) as change:
+            change.learner.learn(told.id, told.arm, told.reward, told.cost, self.row.settings)
+            change.arms = [told.arm]
+        self.row, self.learner = change.row, change.learner
+
+
+@dataclass
+class Held:
+    """A lease of this server's: its id, what is known under it, and after how many of its events.
+
+    The learner's tag is the digest of those events. It is empty while the learner changes: if that fails halfway, or is
+    undone, the learner passes for nothing that was committed.
+    """
+
+    lease: str
+    learner: CampaignLearner
+    turn: int
+
+
+class LeasePurse(Purse):
+    """A lease, which has been read and so is locked. ``held`` is what this server knows under it, if it is its own."""
+
+    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, held: Held | None) -> None:
+        self._tx = tx
+        self.row, self.lease = row, lease
+        self.lease_id = lease.id
+        # one that is behind stays so: it catches up when it decides
+        self._held = held if held is not None and held.learner.tag == lease.tag else None
+        self.learner = None if self._held is None else self._held.learner
+
+    @property
+    def account(self) -> Account:  # type: ignore[override]
+        return self.lease.account
+
+    def choose(self, now: float) -> Chosen:
+        learner = self.learner
+        assert learner is not None
+        try:
+            id, arm = learner.next_choice(learner.state.active)  # whoever decides under a lease can pay every arm
+        finally:
+            learner.tag = ""
+        if arm is None:
+            ledger.stop(self.row.policy)
+        account, hold = lease_ledger.place(self.account, int(learner.caps[arm]))
+        self.lease = with_money(self.lease, account)
+        return Chosen(id, arm, hold, now)
+
+    def add_event(self, event: Event) -> None:
+        self.lease = add_lease_event(self._tx, self.lease, event)
+        if self._held is not None:
+            self._held.learner.tag, self._held.turn = self.lease.tag, self.lease.turn
+
+    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+        self.lease = with_money(self.lease, account)
+        if self.learner is not None and told is not None:
+            assert told.reward is not None
+            assert told.cost is not None
+            self.learner.tag = ""
+            self.learner.learn(told.id, told.arm, told.reward, told.cost, self.row.settings)
+        self.add_event(event)
+
+
+def with_money(lease: Lease, account: Account) -> Lease:
+    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.turn, lease.merged, lease.tag)
+
+
+def add_lease_event(tx: Transaction, lease: Lease, event: Event, new: bool = False) -> Lease:
+    """Write an event of a lease, and the lease as it is after it, which is given back."""
+    turn, tag = lease.turn + 1, digest(lease.tag, event)
+    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged, tag)
+    event.lease, event.turn = lease.id, turn
+    (tx.add_lease if new else tx.save_lease)(lease)
+    tx.add_event(event)
+    return lease
+
+
+def digest(before: str, event: Event) -> str:
+    """Of all events of a lease, the last of them this one: it says what is known under the lease."""
+    reward = None if event.reward is None else float(event.reward) + 0.0  # as a database gives it back
+    text = f"{before} {event.kind} {event.decision} {event.arm} {event.amount} {reward}"
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

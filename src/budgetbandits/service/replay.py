@@ -1,0 +1,242 @@
+"""The campaign as its events make it, one after the other.
+
+Events that have a lease are replayed in that lease: its own money and what is known under it. Where it is merged or
+ended the campaign learns from them too. Events of one lease, and those of the campaign's own, are numbered in the order
+of their commits, and what is about both in that of both; so one pass in the order of numbers is right, however the
+events of different leases are mixed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.service import lease_ledger, ledger
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.leases import learn_all
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.open_decisions import Known, OpenDecisions
+from budgetbandits.service.purses import digest
+from budgetbandits.service.settings import limits_of, terms_of
+from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Lease, LeaseEvent, T
+
+
+@dataclass
+class _Lent:
+    """A lease as its events make it."""
+
+    lease: Lease
+    learner: CampaignLearner
+    events: list[LeaseEvent] = field(default_factory=list)
+    """What the campaign will learn from when it is merged: choices that leave traces, and what was told in full."""
+
+
+@dataclass
+class Replay:
+    """A campaign's money and its learner, its open leases and decisions."""
+
+    row: Campaign
+    arms: list[ArmRow]
+    learner: CampaignLearner
+    open: OpenDecisions
+    account: Account = field(default_factory=lambda: Account(0))
+    finished: dict[str, Known] = field(default_factory=dict)
+    """Decisions that have been told in full since somebody cleared this."""
+    booked: Counter[int] = field(default_factory=Counter)
+    """What the decisions of each day hold and were charged."""
+    lent: dict[str, _Lent] = field(default_factory=dict)
+    """By lease."""
+
+    def __post_init__(self) -> None:
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "created": self._created,
+            "topped up": self._topped_up,
+            "arm added": self._arm_added,
+            "arm retired": self._arm_retired,
+            "decided": self._decided,
+            "settled": self._settled,
+            "rewarded": self._rewarded,
+            "voided": self._voided,
+            "expired": self._expired,
+            "set back": self._set_back,
+            "leased": self._leased,
+            "merged": self._merged,
+            "returned": self._returned,
+        }
+
+    def apply(self, event: Event) -> str | None:
+        """What happened; why it cannot have, if so."""
+        try:
+            if event.lease is not None and event.kind != "leased":
+                self._turn(event)
+            self._handlers.get(event.kind, self._status)(event)
+        except (BudgetBanditsError, ArithmeticError, LookupError, AssertionError) as error:
+            return f"event {event.seq} ({event.kind}) cannot have happened: {error}"
+        return None
+
+    def _created(self, event: Event) -> None:
+        self.account = Account(_known(event.amount))
+
+    def _topped_up(self, event: Event) -> None:
+        self.account = ledger.top_up(self.account, _known(event.amount))
+        self.learner.hear_budget(self.account.budget, self.row.settings)
+
+    def _arm_added(self, event: Event) -> None:
+        self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
+
+    def _arm_retired(self, event: Event) -> None:
+        self.learner.retire(_known(event.arm))
+
+    def _status(self, event: Event) -> None:
+        self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
+
+    def _set_back(self, event: Event) -> None:
+        day = ledger.day_of(event.at)
+        if self.account.day > day:  # or only pending decisions were given less time
+            self.account = ledger.set_back(self.account, day, self.booked[day])
+
+    # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
+
+    def _decided(self, event: Event) -> None:
+        id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
+        if lent is None:
+            fitting = self.learner.fitting(self.account.left)
+            arm = None if fitting is None else self.learner.choose(id, fitting)
+        else:
+            assert lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm"
+            arm = lent.learner.choose(id, lent.learner.state.active)
+            if lent.learner.leaves_traces:
+                lent.events.append(LeaseEvent(event, None, None))
+        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
+        if lent is None:
+            account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
+        else:
+            account, hold = lease_ledger.place(lent.lease.account, amount)
+        self._book(event, account)
+        self.booked[hold.day] += hold.booked
+        self.open.put(id, Known(hold))
+
+    def _settled(self, event: Event) -> None:
+        def settle(known: Known) -> Known:
+            cost = _known(event.amount)
+            account, hold = ledger.settle(self._account(event), known.hold, cost)
+            self._book(event, account)
+            return Known(hold, cost, known.reward if event.reward is None else event.reward)
+
+        self._tell(event, settle)
+
+    def _rewarded(self, event: Event) -> None:
+        self._tell(event, lambda known: Known(known.hold, known.cost, _known(event.reward)))
+
+    def _tell(self, event: Event, tell: Callable[[Known], Known]) -> None:
+        known = self._change(event, tell)
+        if known.cost is None or known.reward is None:
+            return
+        lent = self._lent(event)
+        learner = self.learner if lent is None else lent.learner
+        learner.learn(_known(event.decision), _known(event.arm), known.reward, known.cost, self.row.settings)
+        if lent is not None:
+            lent.events.append(LeaseEvent(event, known.cost, known.reward))
+
+    def _voided(self, event: Event) -> None:
+        def void(known: Known) -> Known:
+            account, hold = ledger.void(self._account(event), known.hold)
+            self._book(event, account)
+            return Known(hold, known.cost, known.reward)
+
+        self._change(event, void)
+
+    def _expired(self, event: Event) -> None:
+        def expire(known: Known) -> Known:
+            charge = terms_of(self.row).on_expire == "charge"
+            account, hold = ledger.expire(self._account(event), known.hold, charge)
+            self._book(event, account)
+            return Known(hold, known.cost, known.reward)
+
+        self._change(event, expire)
+
+    def _change(self, event: Event, change: Callable[[Known], Known]) -> Known:
+        """Change what is known of the event's decision, which must be open."""
+        id = _known(event.decision)
+        try:
+            before = self.open.take(id)
+        except KeyError:
+            raise KeyError(f"decision {id} is not open") from None
+        after = before
+        try:
+            after = change(before)
+        finally:
+            self.booked[before.hold.day] += after.hold.booked - before.hold.booked
+            if after.final:
+                self.finished[id] = after
+            else:
+                self.open.put(id, after)
+        return after
+
+    def _lent(self, event: Event) -> _Lent | None:
+        return None if event.lease is None else self.lent[event.lease]
+
+    def _account(self, event: Event) -> Account:
+        lent = self._lent(event)
+        return self.account if lent is None else lent.lease.account
+
+    def _book(self, event: Event, account: Account) -> None:
+        lent = self._lent(event)
+        if lent is None:
+            self.account = account
+        else:
+            assert account.overrun == 0, "an overrun under a lease"
+            lent.lease = replace(lent.lease, account=account)
+
+    # --- leases --------------------------------------------------------------------------------------------------
+
+    def _turn(self, event: Event) -> None:
+        lent = self.lent.get(_known(event.lease))
+        if lent is None:
+            raise KeyError(f"there is no lease {event.lease}")
+        turn = lent.lease.turn
+        assert event.turn == turn + 1, f"turn {event.turn} of the lease after turn {turn}"
+        lent.lease = replace(lent.lease, turn=event.turn, tag=digest(lent.lease.tag, event))
+
+    def _leased(self, event: Event) -> None:
+        id = _known(event.lease)
+        assert id not in self.lent, "the lease is there already"
+        self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
+        self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner)
+        self._turn(event)
+        self._renewed(event, lent)
+
+    def _merged(self, event: Event) -> None:
+        lent = self.lent[_known(event.lease)]
+        self.account, account = lease_ledger.merge(self.account, lent.lease.account)
+        self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
+        learn_all(self.learner, lent.events, self.row)
+        self._renewed(event, account)
+
+    def _renewed(self, event: Event, account: Account) -> None:
+        """The lease of this account, knowing what the campaign knows."""
+        lent = self.lent[_known(event.lease)]
+        ends = event.at + terms_of(self.row).lease_seconds
+        lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
+        self.lent[lease.id] = _Lent(lease, self.learner.copy(lease.tag))
+
+    def _returned(self, event: Event) -> None:
+        lent = self.lent.pop(_known(event.lease))
+        self.account = lease_ledger.give_back(self.account, lent.lease.account)
+        learn_all(self.learner, lent.events, self.row)
+
+    def compare_leases(self, there: Mapping[str, Lease]) -> list[str]:
+        """What the rows of leases and the events do not agree about."""
+        made = {id: lent.lease for id, lent in self.lent.items()}
+        return [
+            f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}"
+            for id in sorted(there.keys() | made.keys())
+            if there.get(id) != made.get(id)
+        ]
+
+
+def _known(value: T | None) -> T:
+    assert value is not None, "the event lacks a number"
+    return value
