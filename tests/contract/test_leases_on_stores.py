@@ -19,12 +19,6 @@ from stores import STORES, all_decisions, all_events
 ARMS = {"a": 1.0, "b": 0.5}
 
 
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
-
-
 @pytest.fixture
 def postgres(tmp_path):
     with STORES["postgres"](tmp_path) as opener:

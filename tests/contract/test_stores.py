@@ -29,18 +29,6 @@ LEASE = Lease("l1", "c1", Account(90, 10, 30), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
-
-
-@pytest.fixture
-def store(opener):
-    with opener() as store:
-        yield store
-
-
 @pytest.fixture
 def filled(store):
     def work(tx):

@@ -25,21 +25,15 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
 from memory_store import MemoryStore
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

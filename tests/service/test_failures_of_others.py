@@ -9,28 +9,9 @@ import pytest
 from budgetbandits.errors import BadParameter, BadState, HoldRefused, NotFound
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
-from stores import STORES
+from clock import Clock
 
 ARMS = {"small": 1.0, "large": 1.0}
-
-
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
-
-
-@pytest.fixture
-def store(opener):
-    with opener() as store:
-        yield store
-
-
-class Clock:
-    now = 1e9
-
-    def __call__(self):
-        return self.now
 
 
 def at_once(count, ask):
@@ -96,7 +77,7 @@ def test_36926_what_is_refused_under_load_is_what_the_books_say(store):
 
 def test_27735_money_held_for_workers_that_are_gone_comes_back(opener):
     """Three workers decide and are never heard of again; then the server is restarted, too."""
-    clock = Clock()
+    clock = Clock(1e9)
     with opener() as store:
         engine = Engine(store, clock)
         engine.create("key", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0, on_expire="release")
@@ -127,7 +108,7 @@ def test_35524_nothing_is_chosen_whose_price_is_unknown(store, cap):
 
 
 def test_35524_a_cost_that_nobody_tells_is_not_nothing(store):
-    clock = Clock()
+    clock = Clock(1e9)
     engine = Engine(store, clock)
     engine.create("team", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0)
     made = engine.decide("team", "one")

@@ -14,22 +14,16 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
 from memory_store import MemoryStore
 from stores import all_events
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

@@ -13,22 +13,16 @@ from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.stores.base import About
+from clock import Clock
 from stores import STORES, all_decisions, all_events
 
 NOON = 20_000.5 * DAY
 ARMS = {"search": 1.0, "mail": 0.5}
 
 
-class Clock:
-    now = NOON
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(NOON)
 
 
 @pytest.fixture(params=STORES)

@@ -32,23 +32,11 @@ from budgetbandits.service.reader import Job
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.service.stores.sqlite_session import IDLE_READERS
+from clock import Clock
 from memory_store import MemoryStore
 from reads_here import ReadsHere
-from stores import STORES
 
 ARMS = {"a": 1.0, "b": 0.5}
-
-
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
-
-
-@pytest.fixture
-def store(opener):
-    with opener() as store:
-        yield store
 
 
 def filled(engine, batches, count=1000, reward=True):
@@ -77,20 +65,13 @@ def of_every_kind(engine):
     return made
 
 
-class Clock:
-    now = 1e9
-
-    def __call__(self):
-        return self.now
-
-
 # --- audits ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [1, 4, 1000])
 def test_an_audit_finds_every_wrong_row_wherever_it_is_remembered(store, monkeypatch, most):
     monkeypatch.setattr(audit, "OpenDecisions", partial(OpenDecisions, most=most))
-    made = of_every_kind(Engine(store, Clock()))
+    made = of_every_kind(Engine(store, Clock(1e9)))
     assert verify(store, "ads") == []
     for ids in made.values():
         row = store.read(lambda tx, id=ids[1]: tx.decision(id))
@@ -279,7 +260,7 @@ WAITING = ("/bin/sh", "-c", "exec sleep 60")
 
 def test_a_process_of_its_own_reads(store):
     engine = Engine(store)
-    made = of_every_kind(Engine(store, Clock()))
+    made = of_every_kind(Engine(store, Clock(1e9)))
     with application(store) as (client, _, _):
 
         async def run():

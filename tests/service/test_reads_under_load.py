@@ -15,17 +15,10 @@ from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_key
 from servers import free_port, serving
-from stores import STORES
 
 pytestmark = pytest.mark.attack
 
 SECONDS = 4.0
-
-
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
 
 
 def fill(store, batches):

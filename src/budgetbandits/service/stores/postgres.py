@@ -39,7 +39,7 @@ from budgetbandits.service.stores.postgres_loop import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
     READING,
     WRITING,
-    OutcomeUnknown,
+    LostInCommit,
     OutOfOrder,
     arguments,
     cannot_write,
@@ -173,7 +173,7 @@ class _Writer(GroupWriter):
             self._connection.commit()
         except psycopg.OperationalError as error:
             if self._connection.closed:
-                raise OutcomeUnknown(str(error)) from None
+                raise LostInCommit(str(error)) from None
             raise
 
     def undo(self) -> None:

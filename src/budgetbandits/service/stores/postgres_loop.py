@@ -26,7 +26,7 @@ from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, giv
 from budgetbandits.service.stores.lease_sql import lease_of, lease_values
 from budgetbandits.service.stores.postgres_leases import as_json, lease_events, locked_leases, needs_no_campaign
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
-from budgetbandits.service.stores.postgres_session import OutcomeUnknown, cannot_write
+from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
 from budgetbandits.service.stores.sql import arm_of, campaign_of, decision_of, json_text, money_of
 
@@ -211,7 +211,7 @@ async def _commit(connection: Pipeline, changes: Sequence[Call]) -> None:
         await connection.run([*changes, ("commit", ())])
     except psycopg.OperationalError as error:
         if connection.closed:
-            raise OutcomeUnknown(str(error)) from None
+            raise LostInCommit(str(error)) from None
         raise
 
 

@@ -94,7 +94,7 @@ class OutOfOrder(psycopg.OperationalError):  # type: ignore[misc]
     """A second lease that another server has would have had to be waited for, with the first one locked."""
 
 
-class OutcomeUnknown(psycopg.OperationalError):  # type: ignore[misc]
+class LostInCommit(psycopg.OperationalError):  # type: ignore[misc]
     """The connection was lost after the database had been asked to commit."""
 
 
@@ -114,7 +114,7 @@ def reason(error: Exception) -> str:
 
 def cannot_write(error: Exception) -> StoreError:
     """What is answered to whoever asked for something to be written."""
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, LostInCommit):
         log.warning("the connection to the database was lost during a commit: %s", one_line(error))
         return errors.OutcomeUnknown(
             "the database was lost during the commit: what was asked may have been done, or not; "
