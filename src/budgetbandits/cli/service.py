@@ -55,6 +55,8 @@ Address = Annotated[
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
+HERE = "command line"
+"""Who events say has done what is done here."""
 AGAIN_AFTER = (0.5, 1.0, 2.0)
 """Seconds between tries of a change of which nobody knows whether it was made."""
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds")
@@ -119,7 +121,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, **terms))
+        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
         _show(engine, name)
 
 
@@ -163,14 +165,14 @@ def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = Fa
 def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> None:
     """Raise the budget."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.top_up(campaign, amount, key))
+        _once(lambda key: engine.top_up(campaign, amount, key, HERE))
         _show(engine, campaign)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DATABASE) -> None:
         with _opened(store) as (engine, _):
-            _once(lambda key: engine.set_status(campaign, status, key))
+            _once(lambda key: engine.set_status(campaign, status, key, HERE))
         print(f"{campaign} is {status}")
 
     campaign_app.command(word, help=text)(command)
@@ -185,7 +187,7 @@ _status_command("close", "closed", "For good; what is open can still be told.")
 def set_back_command(campaign: Name, store: Address = DATABASE) -> None:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.set_back(campaign, key))
+        _once(lambda key: engine.set_back(campaign, key, HERE))
     print(f"{campaign} goes on today")
 
 
@@ -196,7 +198,7 @@ def add_arm_command(
     """A new arm, from the next decision on."""
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.add_arm(campaign, name, cap, key))
+        _once(lambda key: engine.add_arm(campaign, name, cap, key, HERE))
         _show(engine, campaign)
 
 
@@ -204,7 +206,7 @@ def add_arm_command(
 def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> None:
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.retire_arm(campaign, arm, key))
+        _once(lambda key: engine.retire_arm(campaign, arm, key, HERE))
         _show(engine, campaign)
 
 

@@ -57,6 +57,11 @@ def make_first_key(store: Store, now: float) -> str | None:
     return text if store.write(work) else None
 
 
+def actor(key: Key) -> str:
+    """Who has done what was done with this key, as events name it."""
+    return f"bb_{key.prefix}"
+
+
 def prefix_of(text: str) -> str:
     """The public part of a key."""
     return _parts(text)[0]
@@ -138,18 +143,17 @@ class KeyRing:
 
 async def check_header(
     keys: KeyRing, header: str, scope: str, campaign: str | None, client: tuple[str, int] | None
-) -> None:
+) -> Key:
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read. Wrong keys are counted."""
     kind, _, text = header.partition(" ")
     text = text.strip() if kind.lower() == "bearer" else ""
     if keys.knows(text) or not all(_parts(text)):
-        keys.check(text, scope, campaign)
-        return
+        return keys.check(text, scope, campaign)
     address = network(client[0]) if client else ""
     many = keys.guesses.many(address)
     try:
         async with many.turn if many is not None else contextlib.nullcontext():
-            await asyncio.to_thread(keys.check, text, scope, campaign)
+            return await asyncio.to_thread(keys.check, text, scope, campaign)
     except NotAllowed as error:
         if not error.known:
             keys.guesses.count(address)
