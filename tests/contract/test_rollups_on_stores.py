@@ -57,6 +57,7 @@ def added_up(store, campaign, span):
         row["expired"] += event.kind == "expired"
         row["rewarded"] += event.reward is not None
         row["reward"] += event.reward or 0.0
+        row["reward_squared"] += (event.reward or 0.0) ** 2
         if event.kind in ("expired", "settled"):
             now = event.amount if event.kind == "expired" else hold.charged
             row["spent"] += now - charged[event.decision]
@@ -65,6 +66,7 @@ def added_up(store, campaign, span):
             delay = event.at - made[event.decision].created_at
             row["told"] += 1
             row["cost"] += event.amount
+            row["cost_squared"] += event.amount**2
             row["overrun"] += hold.overrun
             row["overran"] += hold.overrun > 0
             row["delay_10"] += delay < 10

@@ -217,6 +217,18 @@ class Campaigns:
         self._store.write(once, About(campaign))
 
 
+def check(
+    name: str,
+    policy: str,
+    budget: float,
+    arms: Mapping[str, float],
+    known: Mapping[str, Any] | None = None,
+    **terms: Any,
+) -> None:
+    """Refuse what `Campaigns.create` would refuse, but for a name that is taken."""
+    _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
+
+
 def _new(
     name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
 ) -> tuple[CampaignLearner, Campaign]:

@@ -20,7 +20,7 @@ from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, Counts, Mark, by_span
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SUMS, Counts, Mark, by_span
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
@@ -28,8 +28,8 @@ SLICE = 1000
 MINUTES_KEPT = 2 * DAY
 """Seconds."""
 
-CHECKED = tuple(name for name in NUMBERS if name != "reward" and not name.startswith("delay"))
-"""What an audit counts again, besides the reward."""
+CHECKED = tuple(name for name in NUMBERS if name not in SUMS and not name.startswith("delay"))
+"""What an audit counts again, besides the sums."""
 
 
 def roll_up(store: Store) -> int:
@@ -157,9 +157,11 @@ class Recount:
         if event.reward is not None:
             counts.rewarded += 1
             counts.reward += event.reward
+            counts.reward_squared += event.reward**2
         if event.kind == "settled":
             counts.told += 1
             counts.cost += event.amount or 0
+            counts.cost_squared += float(event.amount or 0) ** 2
         elif event.kind in ("decided", "voided", "expired"):
             setattr(counts, event.kind, getattr(counts, event.kind) + 1)
 
@@ -175,5 +177,6 @@ class Recount:
 
 def _same(one: Counts, other: Counts) -> bool:
     whole = all(getattr(one, name) == getattr(other, name) for name in CHECKED)
+    pairs = [(getattr(one, name), getattr(other, name)) for name in SUMS]
     # added up in another order
-    return whole and abs(one.reward - other.reward) <= 1e-9 * max(abs(one.reward), abs(other.reward), 1.0)
+    return whole and all(abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1.0) for a, b in pairs)

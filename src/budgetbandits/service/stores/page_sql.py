@@ -114,6 +114,11 @@ class Pages:
         )
         return [Event(*row) for row in rows]
 
+    def last_event(self) -> int:
+        """The number of the latest event of any campaign."""
+        row = self._tx.ask("SELECT MAX(seq) FROM event").fetchone()
+        return int(row[0] or 0)
+
     def event(self, seq: int) -> Event | None:
         row = self._tx.ask(f"SELECT {EVENT}, seq FROM event WHERE seq = ?", (seq,)).fetchone()
         return None if row is None else Event(*row)

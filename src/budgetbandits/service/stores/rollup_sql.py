@@ -32,6 +32,8 @@ class Counts:
     delay_60: int = 0
     delay_300: int = 0
     reward: float = 0.0
+    reward_squared: float = 0.0
+    cost_squared: float = 0.0
 
     def add(self, other: Counts) -> None:
         for name in NUMBERS:
@@ -42,6 +44,8 @@ class Counts:
 
 
 NUMBERS = tuple(field.name for field in fields(Counts))[2:]
+SUMS = ("reward", "reward_squared", "cost_squared")
+"""Those that are no whole numbers."""
 
 
 @dataclass(slots=True)
@@ -87,8 +91,11 @@ _RESULT = {
     "delay_300": "CASE WHEN e.kind = 'settled' AND e.at - d.created_at >= 60 AND e.at - d.created_at < 300 "
     "THEN 1 ELSE 0 END",
 }
-_SUMS = ", ".join(f"CAST(SUM({each}) AS BIGINT)" for each in _RESULT.values()) + ", COALESCE(SUM(e.reward), 0.0)"
-assert (*_RESULT, "reward") == NUMBERS
+_SUMS = ", ".join(f"CAST(SUM({each}) AS BIGINT)" for each in _RESULT.values()) + (
+    ", COALESCE(SUM(e.reward), 0.0), COALESCE(SUM(e.reward * e.reward), 0.0), "
+    "COALESCE(SUM(CASE WHEN e.kind = 'settled' THEN CAST(e.amount AS DOUBLE PRECISION) * e.amount END), 0.0)"
+)
+assert (*_RESULT, *SUMS) == NUMBERS
 _COUNTED = (
     f"SELECT {{minute}}, e.arm, {_SUMS}, MAX(e.seq), MAX(CASE WHEN e.kind = 'decided' THEN e.at END), "
     "MAX(CASE WHEN e.kind = 'settled' THEN e.at END), "
@@ -101,7 +108,7 @@ _ADD = (
     "ON CONFLICT (campaign, span, begins, arm) DO UPDATE SET "
     + ", ".join(f"{name} = rollup.{name} + excluded.{name}" for name in NUMBERS)
 )
-_TOTALS = ", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in NUMBERS if name != "reward") + ", SUM(reward)"
+_TOTALS = ", ".join(f"SUM({name})" if name in SUMS else f"CAST(SUM({name}) AS BIGINT)" for name in NUMBERS)
 _MISMATCH = (
     "SELECT begins, arm FROM (SELECT begins / {longer} * {longer} AS begins, arm, {sums} FROM rollup "
     "WHERE campaign = ? AND span = {span} AND begins >= ? GROUP BY 1, 2 "
@@ -109,8 +116,8 @@ _MISMATCH = (
     "GROUP BY begins, arm HAVING {differ} ORDER BY begins, arm LIMIT 1"
 )
 
-_DIFFER = "ABS(SUM(reward)) > 1e-9 * (1 + SUM(ABS(reward)))"
-"""Rewards were added up in another order."""
+_DIFFER = "ABS(SUM({0})) > 1e-9 * (1 + SUM(ABS({0})))"
+"""These were added up in another order."""
 
 
 class Rollups:
@@ -199,11 +206,10 @@ class Rollups:
             first = 0 if row is None else (int(row[0]) // longer + 1) * longer
             if row is None:
                 return None
-        whole = [name for name in NUMBERS if name != "reward"]
         statement = _MISMATCH.format(
             longer=longer, span=span, sums=", ".join(f"SUM({name}) AS {name}" for name in NUMBERS),
             minus=", ".join(f"-{name}" for name in NUMBERS),
-            differ=" OR ".join([f"SUM({name}) <> 0" for name in whole] + [_DIFFER]),
+            differ=" OR ".join(_DIFFER.format(name) if name in SUMS else f"SUM({name}) <> 0" for name in NUMBERS),
         )  # fmt: skip
         row = self._tx.ask(statement, (campaign, first, campaign, first)).fetchone()
         return None if row is None else (int(row[0]), int(row[1]))

@@ -4,7 +4,8 @@
 --
 -- A row is what happened to an arm in a minute, an hour or a day (span, in seconds) that begins then (seconds since 1970):
 -- counts of events; cost: what was told; spent: what was charged, less what feedback has taken back; overrun: what was
--- told beyond the hold; delay_10, _60, _300: costs told within so many seconds, and not within the shorter time.
+-- told beyond the hold; delay_10, _60, _300: costs told within so many seconds, and not within the shorter
+-- time; sums of squares, of rewards and of costs in micros.
 CREATE TABLE rollup (
     campaign TEXT NOT NULL,
     span BIGINT NOT NULL,
@@ -23,6 +24,8 @@ CREATE TABLE rollup (
     delay_60 BIGINT NOT NULL,
     delay_300 BIGINT NOT NULL,
     reward DOUBLE PRECISION NOT NULL,
+    reward_squared DOUBLE PRECISION NOT NULL,
+    cost_squared DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (campaign, span, begins, arm)
 ) OFTEN_CHANGED;
 

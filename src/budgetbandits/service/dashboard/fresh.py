@@ -1,0 +1,34 @@
+"""What is made once for all who look at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST = 200
+
+
+class Fresh:
+    """Answers that are good for some seconds, each made in a thread by the first who asks."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._made: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        at, answer = self._made.get(key, (0.0, None))
+        if answer is None or self._clock() >= at or (answer.done() and answer.exception() is not None):
+            if len(self._made) >= MOST:
+                self._made.clear()
+            answer = asyncio.ensure_future(asyncio.to_thread(make))
+            self._made[key] = self._clock() + self._seconds, answer
+        made: T = await asyncio.shield(answer)  # whoever leaves must not end it for the others
+        return made
+
+    def forget(self) -> None:
+        """Whatever was made is made anew: somebody has changed something."""
+        self._made.clear()
