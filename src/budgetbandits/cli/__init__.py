@@ -19,6 +19,7 @@ from rich.padding import Padding
 from budgetbandits import __version__, plugins
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
+from budgetbandits.cli.demo_service import serve_demo
 from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
@@ -322,8 +323,16 @@ def demo_command(
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
     jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one per core.")] = 0,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Instead: the service's dashboard, with two campaigns being spent.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve; 0 for any that is free.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,
 ) -> None:
-    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
+    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem; or the dashboard."""
+    if serve:
+        serve_demo(port, not no_browser)
+        return
     problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
     policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
     outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs or -1)

@@ -55,7 +55,8 @@ class Arm:
     reward: float
     pulls: int
     belief: Belief
-    hour_ago: Belief
+    hour_ago: Belief | None
+    """None if nothing had been told of it by then."""
     chance: float | None
     """Of being the best; None if it is retired."""
 
@@ -244,7 +245,7 @@ def _arms(
             arms.append(Arm(
                 each.number, each.name, to_units(each.cost_cap), each.active, counts.decided, to_units(counts.spent),
                 to_units(counts.cost), counts.reward, int(each.learned["pulls"]), belief(now_told, *scale),
-                belief(then_told, *scale), None,
+                belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):

@@ -85,7 +85,7 @@ def ticks(end: float, most: int = 4) -> list[float]:
     return [step * place for place in range(int(end / step + 1e-9) + 1)]
 
 
-def density_row(now: Belief, before: Belief, end: float, best: float | None, width: int, colour: str) -> Markup:
+def density_row(now: Belief, before: Belief | None, end: float, best: float | None, width: int, colour: str) -> Markup:
     """An arm's ratio: density, middle 95 % and median; dashed what it was before; dotted the best median."""
     height, base = 40, 34
 
@@ -103,10 +103,11 @@ def density_row(now: Belief, before: Belief, end: float, best: float | None, wid
     dotted = (
         "" if best is None else f'<line class="best-line" x1="{x(best):.1f}" x2="{x(best):.1f}" y1="0" y2="{height}"/>'
     )
+    dashed = "" if before is None else f'<path class="before" d="{outline(before.ratios)}"/>'
     return Markup(
         f'<svg class="density {escape(colour)}" aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}"><line class="grid" x1="0" x2="{width}" y1="{base}" y2="{base}"/>{dotted}'
-        f'<path class="area" d="{outline(now.ratios)}"/><path class="before" d="{outline(before.ratios)}"/>'
+        f'<path class="area" d="{outline(now.ratios)}"/>{dashed}'
         f'<line class="interval" x1="{x(now.ratio.low):.1f}" x2="{x(now.ratio.high):.1f}" y1="{base}" y2="{base}"/>'
         f'<circle class="median" cx="{x(now.ratio.median):.1f}" cy="{base}" r="3.5"/></svg>'
     )

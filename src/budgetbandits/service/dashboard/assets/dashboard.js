@@ -9,6 +9,15 @@ if (kept !== `zone=${zone}`) {
   if (document.cookie.includes(`zone=${zone}`) && document.getElementById("live")) location.reload();
 }
 
+// A link that signs in: what stands after # is never sent to a server, and does not stay in the address.
+const linked = location.hash.match(/^#key=(bb_[\w-]+)$/);
+const keyField = document.getElementById("key");
+if (linked && keyField) {
+  history.replaceState(null, "", location.pathname + location.search);
+  keyField.value = linked[1];
+  keyField.form.submit();
+}
+
 const live = document.getElementById("live");
 let drawnAt = Date.now();
 let cutOff = null;
