@@ -8,6 +8,8 @@ import pytest
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import rollups
 from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS
@@ -77,7 +79,7 @@ def added_up(store, campaign, span):
 
 def read(store, campaign, span):
     counts = store.read(lambda tx: History.of(tx, tx.campaign_named(campaign)).by(span))
-    return {(each.begins, each.arm): each.values() for each in counts}
+    return {(each.begins, each.arm): list(each.values()) for each in counts}
 
 
 @pytest.mark.parametrize("terms", [{}, {"on_expire": "release"}, {"lease": 5.0}], ids=["charge", "release", "leases"])
@@ -141,6 +143,48 @@ def test_an_audit_finds_tampering(store, tampering, found):
     roll_up(store)
     store.write(lambda tx: tx.change(tampering))
     assert any(found in text for text in verify(store, "ads"))
+
+
+def test_pages_read_what_there_is(store):
+    clock = Clock(BEGIN)
+    engine = Engine(store, clock)
+    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, by="bb_maker")
+    other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
+    play(engine, clock, random.Random(5), 80)
+    engine.retire_arm("ads", "mail", by="bb_tester")
+    roll_up(store)
+    made = all_decisions(store, "ads")
+    pages = store.read(lambda tx: tx.pages().glances())
+    assert [(each.name, each.arms, each.least, each.most) for each in pages] == [
+        ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
+    ]  # fmt: skip
+    assert pages[0].decided_at == max(each.created_at for each in made)
+    assert store.read(lambda tx: tx.pages().glances(id)) == pages[:1]
+    hourly = store.read(lambda tx: tx.pages().hourly([id, other], BEGIN - DAY))
+    assert sum(hourly[id].values()) == engine.account("ads").spent
+    assert hourly[other] == {}
+    assert store.read(lambda tx: tx.pages().decisions(id, 5)) == made[:-6:-1]
+    for kind in ("expired", "settled", "voided"):
+        found = store.read(lambda tx, kind=kind: tx.pages().decisions(id, 999, kind))
+        assert found == [each for each in reversed(made) if each.hold.state == kind] != []
+    dear = store.read(lambda tx: tx.pages().decisions(id, 999, "overrun"))
+    assert dear == [each for each in reversed(made) if each.hold.overrun] != []
+    pending = [each for each in made if each.hold.state == "pending"]
+    holds = store.read(lambda tx: tx.pages().holds(id, clock.now, [60.0, 1e9]))
+    young = sum(each.created_at > clock.now - 60.0 for each in pending)
+    assert holds.counts == [young, len(pending), len(pending)]
+    assert holds.expires_at == min(each.expires_at for each in pending)
+    events = store.read(lambda tx: tx.pages().operators_events(id, 100))
+    assert [events[0].kind, events[0].actor, events[-1].kind, events[-1].actor] == [
+        "arm retired", "bb_tester", "created", "bb_maker"
+    ]  # fmt: skip
+    assert store.read(lambda tx: tx.pages().last_event()) == events[0].seq
+    assert store.read(lambda tx: tx.pages().event(events[0].seq)) == events[0]
+    assert store.read(lambda tx: tx.pages().event(10**9)) is None
+    view = store.read(lambda tx: campaign_view(tx, tx.campaign(id), Wanted())).as_json()
+    assert sum(arm["decided"] for arm in view["arms"]) == len(made)
+    listed = store.read(lambda tx: overview(tx, Asked(), None)).as_json()
+    assert [row["name"] for row in listed["campaigns"]] == ["ads", "other"]
 
 
 def test_refusals_are_counted_by_hour_and_reason(store):

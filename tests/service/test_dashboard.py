@@ -2,17 +2,21 @@
 
 import asyncio
 import re
+import time
 
 import httpx
 import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard import sessions
+from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
 from reads_here import ReadsHere
 
 NAME = "ads <b>&"
@@ -361,3 +365,42 @@ def test_states_are_said(service, reader):
     assert "so no arm can be paid" in reader("GET", "/campaigns/states?show=held").text
     engine.set_status("states", "closed")
     assert "Closed for good" in reader("GET", "/campaigns/states?show=expired").text
+
+
+def steps(store, name):
+    """What the database does for the page of a campaign, in its own steps."""
+    count = 0
+
+    def one():
+        nonlocal count
+        count += 1
+
+    def work(tx):
+        tx._connection.set_progress_handler(one, 50)
+        try:
+            return campaign_view(tx, tx.campaign_named(name), Wanted())
+        finally:
+            tx._connection.set_progress_handler(None, 0)
+
+    store.read(work)
+    return count
+
+
+def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path):
+    now = time.time()
+    with SQLiteStore(tmp_path / "money.db") as store:
+        clock = Clock(now)
+        engine = Engine(store, clock)
+        for name, decisions in (("short", 200), ("long", 2000)):
+            clock.now = now - 7200.0
+            engine.create(name, "ucb1", 1e4, {"search": 1.0, "mail": 0.5})
+
+            def work(tx, name=name, decisions=decisions):
+                for number in range(decisions):
+                    clock.now = now - 7000.0 + 6900.0 * number / decisions
+                    [made] = engine.deciding(name, f"{number}").work(tx)
+                    engine.telling(Outcome(made.decision, 1.0, 0.5), name).work(tx)
+
+            store.write(work)
+        roll_up(store)
+        assert steps(store, "long") < 1.3 * steps(store, "short")

@@ -20,7 +20,7 @@ from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SUMS, Counts, Mark, by_span
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
@@ -83,15 +83,29 @@ class History:
     def by(self, span: int, since: float = 0.0) -> list[Counts]:
         """By arm and minute, hour or day, from the one that this moment is in."""
         first = int(since) - int(since) % span
+        rows = self._tx.rollups().rows(self.row.id, span, first)
         tail = [each for each in self.tail if each.begins >= first]
-        return by_span([*self._tx.rollups().rows(self.row.id, span, first), *tail], span)
+        return by_span([*rows, *tail], span) if tail else rows
+
+    def slots(self, slot: int, since: float) -> list[tuple[int, int, int, int]]:
+        """(begins, arm, decided, spent), some of them twice; ``slot`` is a multiple of a minute, an hour or a day."""
+        first = int(since) - int(since) % slot
+        span = max(each for each in SPANS if slot % each == 0)
+        rows = self._tx.rollups().slots(self.row.id, span, slot, first)
+        tail = [each for each in self.tail if each.begins >= first]
+        return rows + [(each.begins - each.begins % slot, each.arm, each.decided, each.spent) for each in tail]
 
     def totals(self) -> dict[int, Counts]:
         """By arm, of all time."""
-        made: dict[int, Counts] = {}
-        for each in [*self._tx.rollups().totals(self.row.id), *self.tail]:
-            made.setdefault(each.arm, Counts(0, each.arm)).add(each)
-        return made
+        return by_arm([*self._tx.rollups().totals(self.row.id), *self.tail])
+
+
+def by_arm(counts: Iterable[Counts]) -> dict[int, Counts]:
+    """Added up, whenever it was."""
+    made: dict[int, Counts] = {}
+    for each in counts:
+        made[each.arm] = made.get(each.arm, Counts(0, each.arm)).plus(each)
+    return made
 
 
 class Refusals:

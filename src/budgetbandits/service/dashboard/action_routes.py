@@ -84,7 +84,7 @@ class Actions:
 
     def _run(self, action: Action, row: Campaign, form: dict[str, str], session: Session) -> None:
         action.run(self._service.campaigns, row.id, form, form.get("once") or new_key(), session.name)
-        self._dashboard.fresh.forget()
+        self._dashboard.forget()
         log.info("done on a page", what=action.title, campaign=row.name, by=session.name)
 
     # --- a new one -----------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Actions:
                 given = planned(form)
                 key = form.get("once") or new_key()
                 await asyncio.to_thread(self._service.campaigns.create, **given, key=key, by=session.name)
-                self._dashboard.fresh.forget()
+                self._dashboard.forget()
                 log.info("done on a page", what="create", campaign=given["name"], by=session.name)
                 return RedirectResponse(f"/campaigns/{quote(given['name'], safe='')}", 303)
             except BudgetBanditsError as error:

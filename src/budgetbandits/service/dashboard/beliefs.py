@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 Array = NDArray[np.float64]
 
@@ -77,6 +76,8 @@ class Belief:
 @lru_cache(maxsize=4096)
 def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     """In the user's units."""
+    from scipy.special import betaincinv  # a server that shows no page need not wait for it
+
     shapes = np.array([told.reward.beta(), told.cost.beta()])
     where = np.concatenate([_MIDDLES, [0.5, 0.025, 0.975]])
     values = betaincinv(shapes[:, :1], shapes[:, 1:], where) * np.array([[reward_max], [cost_max]])

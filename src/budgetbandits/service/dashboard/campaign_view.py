@@ -13,7 +13,7 @@ from budgetbandits.service.dashboard.numbers import DAY, HOUR, MINUTE, digits_fo
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.rollups import MINUTES_KEPT, History
+from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
 from budgetbandits.service.stores.rollup_sql import Counts
@@ -54,6 +54,8 @@ class Arm:
     cost: float
     reward: float
     pulls: int
+    told: int
+    """Costs and rewards that are known."""
     belief: Belief
     hour_ago: Belief | None
     """None if nothing had been told of it by then."""
@@ -179,13 +181,11 @@ def _slotting(row: Campaign, range: Range, now: float) -> tuple[float, int]:
 
 
 def _slots(history: History, begins: float, slot: int) -> list[Slot]:
-    span = 86_400 if slot >= DAY else 3600 if slot >= HOUR else 60
-    first, made = begins - begins % slot, dict[int, Slot]()
-    for each in history.by(span, first):
-        at = each.begins - each.begins % slot
+    made: dict[int, Slot] = {}
+    for at, arm, decided, spent in history.slots(slot, begins):
         of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
-        of.decided[each.arm] = of.decided.get(each.arm, 0) + each.decided
-        of.spent[each.arm] = of.spent.get(each.arm, 0.0) + to_units(each.spent)
+        of.decided[arm] = of.decided.get(arm, 0) + decided
+        of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
     return [made[at] for at in sorted(made)]
 
 
@@ -230,9 +230,7 @@ def _arms(
     rows: Sequence[ArmRow], totals: dict[int, Counts], history: History, row: Campaign, now: float
 ) -> tuple[list[Arm], int]:
     """All arms in their order, and how many that could be chosen are not among those compared."""
-    last_hour: dict[int, Counts] = {}
-    for minute in history.by(60, now - HOUR):
-        last_hour.setdefault(minute.arm, Counts(0, minute.arm)).add(minute)
+    last_hour = by_arm(history.by(60, now - HOUR))
     scale = row.settings["reward_max"], to_units(row.settings["cost_max"])
     active = sorted((each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).told)
     shown = {each.number for each in active[:MOST_ARMS]}
@@ -244,7 +242,8 @@ def _arms(
             now_told, then_told = _told(counts, None, row), _told(counts, last_hour.get(each.number), row)
             arms.append(Arm(
                 each.number, each.name, to_units(each.cost_cap), each.active, counts.decided, to_units(counts.spent),
-                to_units(counts.cost), counts.reward, int(each.learned["pulls"]), belief(now_told, *scale),
+                to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
+                counts.told + counts.rewarded, belief(now_told, *scale),
                 belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]

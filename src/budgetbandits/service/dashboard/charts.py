@@ -43,16 +43,14 @@ class _Frame:
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
     """What was spent, what is planned, what is left to spend, and when it runs out."""
     out, budget = view.runs_out, to_units(view.row.account.budget)
-    projected = out is not None and view.wanted.range == "all"
+    age = view.now - view.begins
+    # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
+    projected = out is not None and view.wanted.range == "all" and out.median - view.now < 4 * age
     label = 132 if width > 600 and projected else 16
-    ends = (
-        view.now
-        if out is None
-        else min(max(out.high or out.median, out.median), view.now + 2 * (view.now - view.begins))
-    )
+    ends = view.now
+    if out is not None and projected:
+        ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    if view.wanted.range != "all":
-        ends = view.now
     frame = _Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
     parts = [_money_grid(frame, view, most, budget), _time_axis(frame, times, height)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
@@ -101,7 +102,7 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     hour = now - now % HOUR
     hourly = pages.hourly([glance.id for glance, _ in shown], hour - DAY)
     lines = [_line(glance, state, hourly[glance.id], hour, now) for glance, state in shown]
-    sums = {name: to_units(sum(getattr(each.account, name) for each in glances)) for name in MONEY}
+    sums = {name: to_units(sum(map(attrgetter(f"account.{name}"), glances))) for name in MONEY}
     return Overview(now, asked, lines, len(wanted), counts, sums, len(glances))  # type: ignore[arg-type]
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import jinja2
 
 from budgetbandits.look import style_sheet
 from budgetbandits.service.dashboard import charts, numbers, svg
 from budgetbandits.service.ledger import to_units
+
+if TYPE_CHECKING:
+    import jinja2
 
 FOLDER = resources.files("budgetbandits.service.dashboard")
 TYPES = {"style.css": "text/css; charset=utf-8", "dashboard.js": "text/javascript; charset=utf-8",
@@ -34,6 +35,8 @@ def asset_path(name: str) -> str:
 
 @cache
 def environment() -> jinja2.Environment:
+    import jinja2  # a server that shows no page need not wait for it
+
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("budgetbandits.service.dashboard"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,

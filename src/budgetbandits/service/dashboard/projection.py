@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
 FEWEST = 5
 """Slots with which anything is said."""
 LONGEST = 10 * 365 * 86_400.0
@@ -62,6 +60,8 @@ def runs_out(
             middle = (low + high) / 2
             low, high = (middle, high) if reached(middle) < left else (low, middle)
         return high
+
+    from scipy.special import stdtrit  # a server that shows no page need not wait for it
 
     point = float(stdtrit(m - 1, 0.975))
     median, soon, late = crossing(0.0), crossing(point), crossing(-point)

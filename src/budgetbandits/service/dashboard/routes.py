@@ -35,7 +35,7 @@ SECURITY = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-FRESH = 1.0
+FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same."""
 LOOK_EVERY = {"campaign": 1.0, "overview": 3.0}
 """Seconds between two looks whether anything has happened."""
@@ -51,8 +51,14 @@ class Dashboard:
 
     def __init__(self, service: Service, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
-        self.fresh, self._pulses = Fresh(FRESH), Fresh(0.9)
+        self._campaigns, self._overviews = Fresh(FRESH["campaign"]), Fresh(FRESH["overview"])
+        self._pulses = Fresh(0.9)
         self._live = 0
+
+    def forget(self) -> None:
+        """Draw everything anew: somebody has changed something here, and wants to see it."""
+        self._campaigns.forget()
+        self._overviews.forget()
 
     def routes(self) -> list[Route]:
         return [
@@ -141,7 +147,7 @@ class Dashboard:
             view = self.service.store.read(lambda tx: overview(tx, asked, only))
             return render("_overview.html", **shared | {"view": view, "admin": session.admin})
 
-        part = await self.fresh.get(key, draw)
+        part = await self._overviews.get(key, draw)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html")
         shared |= {"live": "/live", "part": part, "asked": asked, "all_campaigns": only is None}
@@ -168,7 +174,7 @@ class Dashboard:
             view = store.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
             return render("_campaign.html", **shared | {"view": view, "admin": session.admin})
 
-        return await self.fresh.get(key, draw)
+        return await self._campaigns.get(key, draw)
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""

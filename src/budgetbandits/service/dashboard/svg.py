@@ -5,7 +5,7 @@ A drawing without a viewBox is as wide as its place: positions are shares of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
@@ -67,7 +67,7 @@ def spark_line(values: Sequence[float]) -> Markup:
     return Markup(f'<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24">{"".join(bars)}</svg>')
 
 
-def axis_end(beliefs: Iterable[tuple[Belief, int]]) -> float:
+def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
     """Where the common axis of ratios ends: arms that are hardly known do not stretch it. (belief, pulls)"""
     known = [belief.ratio.high for belief, pulls in beliefs if pulls >= 10]
     return 1.15 * max(known) if known else 3.0 * max([belief.ratio.median for belief, _ in beliefs] or [1.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +10,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.base import Decision, Event
 from budgetbandits.service.stores.lease_sql import EVENT
 from budgetbandits.service.stores.rollup_sql import HOUR
-from budgetbandits.service.stores.rows import OF_DECISION, decision_of
+from budgetbandits.service.stores.rows import OF_DECISION, decision_of, settings_of
 
 if TYPE_CHECKING:
     from budgetbandits.service.stores.sql import SqlTransaction
@@ -69,13 +68,13 @@ class Pages:
 
     def glances(self, only: str | None = None) -> list[Glance]:
         """All campaigns, or one."""
-        which, values = ("", ()) if only is None else (" WHERE c.id = ?", (only,))
+        which, of_it, values = ("", "", ()) if only is None else (" WHERE c.id = ?", " AND campaign = ?", (only, only))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
             "c.settings, c.created_at, m.decided_at, m.told_at, COALESCE(a.arms, 0), COALESCE(a.least, 0), "
             "COALESCE(a.most, 0) FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id "
             "LEFT JOIN (SELECT campaign, COUNT(*) AS arms, MIN(cost_cap) AS least, MAX(cost_cap) AS most FROM arm "
-            f"WHERE active GROUP BY campaign) a ON a.campaign = c.id{which} ORDER BY c.created_at, c.id",
+            f"WHERE active{of_it} GROUP BY campaign) a ON a.campaign = c.id{which} ORDER BY c.created_at, c.id",
             values,
         )
         return [_glance(row) for row in rows]
@@ -126,7 +125,12 @@ class Pages:
     def holds(self, campaign: str, now: float, ages: Sequence[float]) -> Holds:
         """The open holds by age. Costs as much as there are open holds."""
         counts = ", ".join(["SUM(CASE WHEN decision.created_at > ? THEN 1 ELSE 0 END)"] * len(ages))
-        join = "FROM pending JOIN decision ON decision.id = pending.decision WHERE decision.campaign = ?"
+        # crossed, and with a bound that all are above, so that SQLite begins with what is pending; it would begin with
+        # all decisions of the campaign
+        join = (
+            "FROM pending CROSS JOIN decision WHERE pending.expires_at > 0 AND decision.id = pending.decision "
+            "AND decision.campaign = ?"
+        )
         row = self._tx.ask(f"SELECT {counts}, COUNT(*) {join}", (*(now - age for age in ages), campaign)).fetchone()
         first = self._tx.ask(
             f"SELECT pending.expires_at, decision.hold {join} ORDER BY pending.expires_at LIMIT 1", (campaign,)
@@ -138,4 +142,4 @@ class Pages:
 def _glance(row: Sequence[Any]) -> Glance:
     id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, *rest = row
     account = Account(budget, spent, held, overrun, status, day, today, leased)
-    return Glance(id, name, policy, account, json.loads(settings), *rest)
+    return Glance(id, name, policy, account, settings_of(settings), *rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,15 +36,16 @@ class Counts:
     reward_squared: float = 0.0
     cost_squared: float = 0.0
 
-    def add(self, other: Counts) -> None:
-        for name in NUMBERS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def plus(self, other: Counts) -> Counts:
+        """Both together, as of the first."""
+        return Counts(self.begins, self.arm, *map(add, _numbers(self), _numbers(other)))
 
-    def values(self) -> list[Any]:
-        return [getattr(self, name) for name in NUMBERS]
+    def values(self) -> tuple[Any, ...]:
+        return _numbers(self)
 
 
 NUMBERS = tuple(field.name for field in fields(Counts))[2:]
+_numbers = attrgetter(*NUMBERS)
 SUMS = ("reward", "reward_squared", "cost_squared")
 """Those that are no whole numbers."""
 
@@ -165,7 +167,10 @@ class Rollups:
         """Add to minutes, hours and days, move the mark, and forget older minutes."""
         rows = list(counts)
         values = [
-            (campaign, span, each.begins, each.arm, *each.values()) for span in SPANS for each in by_span(rows, span)
+            (campaign, span, each.begins, each.arm, *each.values())
+            for span in SPANS
+            for each in by_span(rows, span)
+            if span != MINUTE or each.begins >= minutes_from
         ]
         if values:
             self._tx.change_many(_ADD, values)
@@ -187,6 +192,15 @@ class Rollups:
             (campaign, span, since),
         )
         return [Counts(*row) for row in rows]
+
+    def slots(self, campaign: str, span: int, slot: int, since: int) -> list[tuple[int, int, int, int]]:
+        """(begins, arm, decided, spent) in longer slots, from rows of this span that begin then or later."""
+        rows = self._tx.ask(
+            f"SELECT begins / {slot} * {slot}, arm, CAST(SUM(decided) AS BIGINT), CAST(SUM(spent) AS BIGINT) "
+            f"FROM rollup WHERE campaign = ? AND span = {span} AND begins >= ? GROUP BY 1, 2",
+            (campaign, since),
+        )
+        return list(rows)
 
     def totals(self, campaign: str) -> list[Counts]:
         """All that is kept of each arm, which begins at 0."""
@@ -235,8 +249,9 @@ def by_span(counts: Iterable[Counts], span: int) -> list[Counts]:
     """The same in rows of this span, in order."""
     made: dict[tuple[int, int], Counts] = {}
     for each in counts:
-        begins = each.begins - each.begins % span
-        made.setdefault((begins, each.arm), Counts(begins, each.arm)).add(each)
+        key = begins, arm = each.begins - each.begins % span, each.arm
+        there = made.get(key)
+        made[key] = Counts(begins, arm, *each.values()) if there is None else there.plus(each)
     return [made[key] for key in sorted(made)]
 
 

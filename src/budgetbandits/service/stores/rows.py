@@ -36,7 +36,7 @@ def money_of(a: Account) -> tuple[Any, ...]:
 def campaign_of(row: Sequence[Any]) -> Campaign:
     id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
     account = Account(budget, spent, held, overrun, status, day, today, leased)
-    return Campaign(id, name, policy, account, at, _settings(settings), json.loads(learned), version)
+    return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned), version)
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
@@ -45,7 +45,7 @@ def arm_of(row: Sequence[Any]) -> ArmRow:
 
 
 @lru_cache(maxsize=4096)
-def _settings(text: str) -> dict[str, Any]:
+def settings_of(text: str) -> dict[str, Any]:
     """Read at every decision and never changed, by the database or by us."""
     return dict(json.loads(text))
 
