@@ -10,6 +10,7 @@ import pytest
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard import sessions
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.fresh import Fresh
 from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
@@ -404,3 +405,41 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
             store.write(work)
         roll_up(store)
         assert steps(store, "long") < 1.3 * steps(store, "short")
+
+
+def test_a_part_says_which_events_it_knows_of(service, reader):
+    engine = service.engine
+    engine.create("watched", "bts", 5.0, {"a": 1.0, "b": 1.0})
+    id = engine.describe("watched")["id"]
+    answer = reader("GET", "/campaigns/watched", X_Part="live")
+    assert int(answer.headers["x-event"]) == service.read(lambda tx: tx.last_event(id)) > 0
+    assert int(reader("GET", "/?q=watched", X_Part="live").headers["x-event"]) >= int(answer.headers["x-event"])
+
+
+def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
+    made, clock = [], Clock(100.0)
+
+    def slow():
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        made.append(clock.now)
+        return len(made)
+
+    async def run():
+        fresh = Fresh(1.0, clock)
+        assert await asyncio.gather(*(fresh.get("a", slow) for _ in range(5))) == [1] * 5
+        clock.now += 1.9  # a fortieth of a processor: 2 seconds
+        assert await fresh.get("a", slow) == 1
+        clock.now += 10.0
+        assert await fresh.get("a", slow) == 2
+        fresh.forget()
+        assert await fresh.get("a", slow) == 3
+        with pytest.raises(StoreError):
+            await fresh.get("b", broken)
+        assert await fresh.get("b", slow) == 4  # what failed is tried again at once
+
+    def broken():
+        raise StoreError("gone")
+
+    asyncio.run(run())

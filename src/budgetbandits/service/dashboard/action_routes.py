@@ -17,8 +17,9 @@ from budgetbandits.errors import BudgetBanditsError, NotFound
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.campaigns import check
 from budgetbandits.service.dashboard.actions import ACTIONS, Action, Change, consequences, new_key, planned, preview
+from budgetbandits.service.dashboard.forms import check_origin, read_form
 from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.routes import Dashboard, check_origin, read_form
+from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.auth import SCOPES, drop_key, make_key
 from budgetbandits.service.http.problem_json import describe

@@ -51,3 +51,12 @@ def environment() -> jinja2.Environment:
 
 def render(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
+
+
+@cache
+def warm() -> None:
+    """Have ready what the first page needs and what takes long to import."""
+    import scipy.special  # noqa: F401
+
+    for name in ("_overview.html", "_campaign.html", "campaign.html", "overview.html"):
+        environment().get_template(name)

@@ -8,41 +8,34 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
-from budgetbandits.service.dashboard.campaign_view import CampaignView, Wanted, campaign_view
+from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
 from budgetbandits.service.dashboard.fresh import Fresh
 from budgetbandits.service.dashboard.numbers import Times
-from budgetbandits.service.dashboard.overview import Asked, Overview, overview
-from budgetbandits.service.dashboard.pages import TYPES, asset, render
+from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
-from budgetbandits.service.http.bodies import read_body
 from budgetbandits.service.http.dependencies import Service
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.problem_json import EXPECTED, describe
-from budgetbandits.service.stores.base import Campaign, Transaction, found
+from budgetbandits.service.stores.base import Campaign, T, Transaction, found
 
-SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same."""
 LOOK_EVERY = {"campaign": 1.0, "overview": 3.0}
 """Seconds between two looks whether anything has happened."""
-LARGEST_FORM = 200_000
 MOST_LIVE = 500
 """Pages of one server that are told what happens as it happens; others are as they were loaded."""
 
+Part = tuple[str, int]
+"""What is drawn of a page, and the number of the latest event that it knows of."""
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
@@ -56,7 +49,7 @@ class Dashboard:
         self._live = 0
 
     def forget(self) -> None:
-        """Draw everything anew: somebody has changed something here, and wants to see it."""
+        """Draw everything anew: somebody has changed something here."""
         self._campaigns.forget()
         self._overviews.forget()
 
@@ -113,14 +106,14 @@ class Dashboard:
         times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
         return {"session": session, "times": times, "live": "", "path": request.url.path, "inline": False}
 
-    async def read(self, work: Callable[[Transaction], Any]) -> Any:
+    async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.to_thread(self.service.store.read, work)
 
     async def campaign(self, request: Request, session: Session) -> Campaign:
         """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
         name = request.path_params["campaign"]
         try:
-            row: Campaign = await self.read(lambda tx: found(tx, name))
+            row = await self.read(lambda tx: found(tx, name))
         except BudgetBanditsError:
             session.check(name, "")
             raise
@@ -136,20 +129,20 @@ class Dashboard:
         )
         only = session.key.campaign
         if wants_json(request):
-            view: Overview = await self.read(lambda tx: overview(tx, asked, only))
+            view = await self.read(lambda tx: overview(tx, asked, only))
             return Response(json.dumps(view.as_json()), media_type="application/json")
         shared, key = (
             self.shared(request, session),
             ("overview", asked, only, request.cookies.get("zone"), session.admin),
         )
 
-        def draw() -> str:
-            view = self.service.store.read(lambda tx: overview(tx, asked, only))
-            return render("_overview.html", **shared | {"view": view, "admin": session.admin})
+        def draw() -> Part:
+            last, view = self.service.store.read(lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
+            return render("_overview.html", **shared | {"view": view, "admin": session.admin}), last
 
-        part = await self._overviews.get(key, draw)
+        part, last = await self._overviews.get(key, draw)
         if "x-part" in request.headers:
-            return Response(part, media_type="text/html")
+            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
         shared |= {"live": "/live", "part": part, "asked": asked, "all_campaigns": only is None}
         return Response(render("overview.html", **shared), media_type="text/html")
 
@@ -157,33 +150,32 @@ class Dashboard:
         row = await self.campaign(request, session)
         wanted = Wanted.of(request.query_params.get("range", "all"), request.query_params.get("show", "all"))
         if wants_json(request):
-            view: CampaignView = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+            view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
             return Response(json.dumps(view.as_json()), media_type="application/json")
-        part = await self._campaign_part(request, session, row, wanted)
+        part, last = await self._campaign_part(request, session, row, wanted)
         if "x-part" in request.headers:
-            return Response(part, media_type="text/html")
+            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
         shared = self.shared(request, session) | {"live": f"/campaigns/{quote(row.name, safe='')}/live"}
         return Response(render("campaign.html", **shared, part=part, name=row.name), media_type="text/html")
 
-    async def _campaign_part(self, request: Request, session: Session, row: Campaign, wanted: Wanted) -> str:
+    async def _campaign_part(self, request: Request, session: Session, row: Campaign, wanted: Wanted) -> Part:
         """Drawn once for all who look at it, so it names nobody."""
         shared, store = self.shared(request, None), self.service.store
         key = ("campaign", row.id, wanted, request.cookies.get("zone"), session.admin)
 
-        def draw() -> str:
-            view = store.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
-            return render("_campaign.html", **shared | {"view": view, "admin": session.admin})
+        def draw() -> Part:
+            last, view = store.read(lambda tx: (tx.last_event(row.id), campaign_view(tx, found(tx, row.id), wanted)))
+            return render("_campaign.html", **shared | {"view": view, "admin": session.admin}), last
 
         return await self._campaigns.get(key, draw)
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
         row = await self.campaign(request, session)
-        wanted = Wanted()
-        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), Wanted()))
         shared = self.shared(request, None) | {"inline": True, "view": view, "admin": False, "name": row.name}
-        part = render("_campaign.html", **shared)
-        response = Response(render("campaign.html", **shared, part=part), media_type="text/html")
+        page = render("campaign.html", **shared, part=render("_campaign.html", **shared))
+        response = Response(page, media_type="text/html")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
         return response
 
@@ -199,10 +191,7 @@ class Dashboard:
 
     async def _overview_live(self, request: Request, session: Session) -> Response:
         only = session.key.campaign
-        look: Callable[[Transaction], int] = (
-            (lambda tx: tx.pages().last_event()) if only is None else (lambda tx: tx.last_event(only))
-        )
-        return self._stream(("overview", only), look, LOOK_EVERY["overview"])
+        return self._stream(("overview", only), partial(_last_event, only=only), LOOK_EVERY["overview"])
 
     async def _campaign_live(self, request: Request, session: Session) -> Response:
         row = await self.campaign(request, session)
@@ -244,6 +233,7 @@ class Dashboard:
             target = "/"
         values = self.shared(request, None) | {"target": target, "error": ""}
         if request.method == "GET":
+            await asyncio.to_thread(warm)
             return secured(Response(render("sign_in.html", **values), media_type="text/html"))
         try:
             check_origin(request)
@@ -265,6 +255,11 @@ class Dashboard:
         return response
 
 
+def _last_event(tx: Transaction, only: str | None) -> int:
+    """The number of the latest event, of one campaign or of all."""
+    return tx.pages().last_event() if only is None else tx.last_event(only)
+
+
 def _sign_in_words(error: BudgetBanditsError) -> str:
     if isinstance(error, NotAllowed) and not error.known:
         return "No such key. Paste the whole of it, from bb_ on."
@@ -275,24 +270,3 @@ def _sign_in_words(error: BudgetBanditsError) -> str:
 
 def wants_json(request: Request) -> bool:
     return request.query_params.get("format") == "json"
-
-
-def secured(response: Response) -> Response:
-    for name, value in SECURITY.items():
-        response.headers.setdefault(name, value)
-    return response
-
-
-def check_origin(request: Request) -> None:
-    """Refuse what another site makes a browser send; browsers say where a request comes from."""
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise NotAllowed("another site has sent this; open the page itself", known=True)
-
-
-async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form; the last of those with one name."""
-    content = await read_body(request, LARGEST_FORM)
-    try:
-        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
-    except ValueError:
-        raise BadParameter("this is no form; use the page") from None

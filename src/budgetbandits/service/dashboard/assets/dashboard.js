@@ -58,20 +58,18 @@ function age() {
 
 let drawing = false;
 let again = false;
-let asked = 0;
+let wanted = 0; // the number of the latest event that the page has been told of
 
 // Put the newest numbers in place; what has the focus, and what is being typed, stays.
-async function draw(address = location.href) {
+async function draw() {
   if (drawing) { again = true; return; }
   drawing = true;
-  const mine = ++asked;
   try {
-    const answer = await fetch(address, { headers: { "X-Part": "live" }, cache: "no-store" });
+    const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
     if (answer.status === 401) { location.reload(); return; }
     if (answer.status === 503) { show("store-error", true); return; }
     if (!answer.ok) return;
     const text = await answer.text();
-    if (mine !== asked) return;
     const focus = document.activeElement;
     const inside = focus && live.contains(focus);
     const href = inside ? focus.getAttribute("href") : null;
@@ -87,6 +85,8 @@ async function draw(address = location.href) {
     drawnAt = Date.now();
     show("store-error", false);
     connected();
+    // what was drawn for somebody else a moment ago may not know of it yet
+    if (Number(answer.headers.get("X-Event")) < wanted) setTimeout(draw, 1000);
   } catch {
     disconnected();
   } finally {
@@ -100,13 +100,8 @@ if (live && document.body.dataset.live) {
   const listen = () => {
     if (source) source.close();
     source = new EventSource(document.body.dataset.live);
-    let first = true;
-    source.addEventListener("changed", () => {
-      if (first && Date.now() - drawnAt < 1500 && cutOff === null) { first = false; return; }
-      first = false;
-      draw();
-    });
-    source.addEventListener("quiet", () => { drawnAt = Date.now(); draw(); });
+    source.addEventListener("changed", (event) => { wanted = Number(event.data); draw(); });
+    source.addEventListener("quiet", () => draw());
     source.addEventListener("store", () => show("store-error", true));
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {
@@ -131,9 +126,8 @@ document.addEventListener("input", (event) => {
   clearTimeout(waiting);
   if (filter) {
     waiting = setTimeout(() => {
-      const address = `/?${new URLSearchParams(new FormData(filter))}`;
-      history.replaceState(null, "", address);
-      draw(address);
+      history.replaceState(null, "", `/?${new URLSearchParams(new FormData(filter))}`);
+      draw();
     }, 150);
   } else if (checked) {
     waiting = setTimeout(() => check(checked), 200);
