@@ -149,12 +149,15 @@ def test_pages_read_what_there_is(store):
     clock = Clock(BEGIN)
     engine = Engine(store, clock)
     id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, by="bb_maker")
+    clock.now += 1.0
     other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
     play(engine, clock, random.Random(5), 80)
     engine.retire_arm("ads", "mail", by="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
     pages = store.read(lambda tx: tx.pages().glances())
+    assert [each.arms for each in pages] == [0, 0]  # whoever has money left need not be asked
+    store.read(lambda tx: tx.pages().add_arms(pages))
     assert [(each.name, each.arms, each.least, each.most) for each in pages] == [
         ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
     ]  # fmt: skip

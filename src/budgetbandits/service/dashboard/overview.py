@@ -99,6 +99,7 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     wanted.sort(key=lambda pair: _key(asked.order, *pair))
     first = (asked.page - 1) * PAGE
     shown = wanted[first : first + PAGE]
+    pages.add_arms([glance for glance, _ in shown if not glance.arms])
     hour = now - now % HOUR
     hourly = pages.hourly([glance.id for glance, _ in shown], hour - DAY)
     lines = [_line(glance, state, hourly[glance.id], hour, now) for glance, state in shown]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 """Latest decisions among which those of a kind are looked for."""
 
+AT_ONCE = 500
+"""Campaigns that one statement asks about."""
+
 Kind = Literal["all", "held", "settled", "expired", "voided", "overrun"]
 KINDS: dict[Kind, str] = {
     "all": "1 = 1",
@@ -43,11 +46,11 @@ class Glance:
     """When the latest decision was made ..."""
     told_at: float | None
     """... and the latest cost told; both as of a few seconds ago."""
-    arms: int
+    arms: int = 0
     """Those that can be chosen ..."""
-    least: int
-    """... and the smallest and the largest of their caps."""
-    most: int
+    least: int = 0
+    """... and the smallest and the largest of their caps; all 0 if nobody has asked for the arms."""
+    most: int = 0
 
 
 @dataclass(slots=True)
@@ -67,17 +70,32 @@ class Pages:
         self._tx = tx
 
     def glances(self, only: str | None = None) -> list[Glance]:
-        """All campaigns, or one."""
-        which, of_it, values = ("", "", ()) if only is None else (" WHERE c.id = ?", " AND campaign = ?", (only, only))
+        """All campaigns, or one; of those that have nearly spent their money, and of one, with their arms."""
+        which, values = ("", ()) if only is None else (" WHERE c.id = ?", (only,))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-            "c.settings, c.created_at, m.decided_at, m.told_at, COALESCE(a.arms, 0), COALESCE(a.least, 0), "
-            "COALESCE(a.most, 0) FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id "
-            "LEFT JOIN (SELECT campaign, COUNT(*) AS arms, MIN(cost_cap) AS least, MAX(cost_cap) AS most FROM arm "
-            f"WHERE active{of_it} GROUP BY campaign) a ON a.campaign = c.id{which} ORDER BY c.created_at, c.id",
+            "c.settings, c.created_at, m.decided_at, m.told_at FROM campaign c "
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{which} ORDER BY c.created_at, c.id",
             values,
         )
-        return [_glance(row) for row in rows]
+        glances = [_glance(row) for row in rows]
+        self.add_arms([each for each in glances if only or each.account.left < each.settings["cost_max"]])
+        return glances
+
+    def add_arms(self, glances: Sequence[Glance]) -> None:
+        """Say how many arms these campaigns have, and their caps."""
+        by_id = {each.id: each for each in glances}
+        ids = list(by_id)
+        for first in range(0, len(ids), AT_ONCE):
+            some = ids[first : first + AT_ONCE]
+            rows = self._tx.ask(
+                "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
+                f"WHERE campaign IN ({', '.join('?' * len(some))}) AND active GROUP BY campaign",
+                some,
+            )
+            for id, arms, least, most in rows:
+                glance = by_id[id]
+                glance.arms, glance.least, glance.most = arms, least, most
 
     def hourly(self, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
         """What each of these campaigns has spent, by the hour it began in; as of a few seconds ago."""
