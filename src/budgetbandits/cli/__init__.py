@@ -24,7 +24,7 @@ from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import KNOWN, parse_policy
-from budgetbandits.policies.base import KNOWLEDGE, Policy
+from budgetbandits.policies.base import KNOWLEDGE, Policy, written
 from budgetbandits.problem import FAMILIES, Problem, family
 from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.simulate import simulate
@@ -260,12 +260,12 @@ def policies_command() -> None:
     """List the policies, their parameters and what each must know."""
     table = plain_table()
     for column in ("name", "parameters", "must know", "what it is"):
-        table.add_column(column, no_wrap=column != "what it is")
+        table.add_column(column, no_wrap=column in ("name", "must know"))
     for name, kind in KNOWN.items():
         policy = kind()
         table.add_row(
             name,
-            ", ".join(f"{key}={value}" for key, value in vars(policy).items()).replace("=None", ""),
+            ", ".join(key if value is None else f"{key}={written(value)}" for key, value in vars(policy).items()),
             ", ".join(sorted(policy.needs)),
             (kind.__doc__ or "").splitlines()[0],
         )

@@ -14,8 +14,8 @@ from budgetbandits.problem import Problem
 
 @dataclass(frozen=True)
 class Engine:
-    """What plays a policy: "thompson", "epsilon-first", "index blocks", "index bounds", "index plain loop" or
-    "reference", and why not a faster one (empty where there is none)."""
+    """What plays a policy: "thompson", "sampling plain loop", "epsilon-first", "index blocks", "index bounds", "index
+    plain loop" or "reference", and why not a faster one (empty where there is none)."""
 
     name: str
     reason: str = ""

@@ -96,6 +96,14 @@ def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, 
     return {what: truth[what] for what in policy.needs}
 
 
+LARGEST_BATCH = 1024
+
+
+def batch_size(before: int) -> int:
+    """How many outcomes of an arm are drawn at once, after a batch of so many."""
+    return min(max(16, 2 * before), LARGEST_BATCH)
+
+
 class Pulls:
     """The outcomes of one arm, drawn in growing batches: a call for each pull would cost more than the pull."""
 
@@ -108,7 +116,7 @@ class Pulls:
 
     def pull(self) -> tuple[float, float]:
         if self._next == len(self._rewards):
-            self._rewards, self._costs = self._arm.sample(self._rng, min(max(16, 2 * self._next), 1024))
+            self._rewards, self._costs = self._arm.sample(self._rng, batch_size(self._next))
             self._next = 0
         self._next += 1
         return float(self._rewards[self._next - 1]), float(self._costs[self._next - 1])

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from budgetbandits.errors import BadParameter, RoundLimit
-from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
@@ -231,12 +231,24 @@ class Run:
         self.filled[arm] = count
 
 
+def why_not_lazily(policy: BetaThompson) -> str:
+    """Why this engine does not play a policy; empty if it does. Its bounds hold for counts that are whole numbers."""
+    if policy.kappa != 1.0:
+        return "its counts are multiplied by kappa, and the lazy engine counts in whole numbers"
+    if any(number % 1.0 or number < 1.0 for prior in policy.priors for pair in prior for number in pair):
+        return "its priors are not whole numbers, and the lazy engine counts in whole numbers from 1 on"
+    return ""
+
+
 class ThompsonGames:
     """Runs of one policy on one problem."""
 
     def __init__(self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float]) -> None:
         self._policy = policy
         self._laws = engine_laws(Tables(problem))
+        # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
+        first = policy.statistics(policy.start(len(problem), {}))[[0, 2, 1, 3]].T
+        self._first = None if (first == 1.0).all() else first.astype(np.int64)
         self._budgets = np.array(budgets, dtype=np.float64)
         if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:
             raise BadParameter(
@@ -247,7 +259,7 @@ class ThompsonGames:
         """One run: the game at each of the rising budgets."""
         classical = isinstance(self._policy, Thompson)
         words = seed.generate_state(8, np.uint64)
-        run = Run(self._laws, self._budgets, words, classical, Settings())
+        run = Run(self._laws, self._budgets, words, classical, Settings(), self._first)
         run.play()
         if run.out_rounds[-1] > max_rounds:
             raise RoundLimit(
