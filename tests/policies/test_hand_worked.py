@@ -457,8 +457,11 @@ def test_the_registry_has_every_policy():
         "ucb-b1",
         "ucb-b2",
         "ucb-b2c",
+        "ucb-m1",
         "imed-ratio",
         "maillard-ratio",
+        "npts-ratio",
+        "empirical-imed",
     ]
 
 

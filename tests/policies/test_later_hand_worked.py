@@ -8,11 +8,13 @@ import pytest
 from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.budget_ucb import budget_ucb
+from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
 from budgetbandits.policies.imed_ratio import LOWEST, imed_ratio, maillard_ratio
 from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.omega_ucb import omega_star_ucb, omega_ucb, wilson_lower, wilson_upper
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
+from budgetbandits.policies.ucb_m1 import group_count
 from budgetbandits.policies.ucb_sc import kl_ucb_sc, kl_ucb_sc_plus, ucb_sc
 
 E2, E4 = math.exp(2.0), math.exp(4.0)
@@ -257,3 +259,90 @@ def test_maillard_ratio_has_propensities_in_closed_form():
 def test_bad_parameters_name_the_remedy(text, words):
     with pytest.raises(BadParameter, match=words):
         parse_policy(text)
+
+
+# --- UCB-M1 ----------------------------------------------------------------------------------------------------------
+
+
+def test_ucb_m1_takes_medians_of_groups():
+    """Outcomes are dealt to 256 groups; with one round ln t = 0, so one group, and with t = e² 2⁴ = 16 of them."""
+    assert [group_count(2.1, rounds) for rounds in (1.0, E2, 1e30)] == [1, 16, 256]
+    policy = parse_policy("ucb-m1")
+    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    for number in range(512):  # groups 0 to 5 of 16 bring 0.1 at a cost of 0.5, the others 0.8 at 0.4
+        policy.observe(state, 1, *((0.1, 0.5) if number % 16 < 6 else (0.8, 0.4)), rng)
+    ratio, cost = policy.medians(state, E2, np.array([1]))
+    assert (ratio[0], cost[0]) == (pytest.approx(2.0), pytest.approx(0.4))
+    ratio, cost = policy.medians(state, 1.0, np.array([1]))  # one group: the mean
+    assert ratio[0] == pytest.approx((6 * 0.1 + 10 * 0.8) / (6 * 0.5 + 10 * 0.4))
+    assert policy.scores(state).tolist() == [np.inf, np.inf]  # 11 √(¼·2.1 ln t/n) is far above any gate
+
+
+def test_the_index_of_ucb_m1():
+    policy = parse_policy("ucb-m1:reward_variance=0.01,cost_variance=0.0001")
+    state = policy.start(2, {})
+    policy.recall(state, 0, 10_000, 6_000.0, 5_000.0)
+    policy.recall(state, 1, 10_000, 6_000.0, 1_000.0)
+    share = 2.1 * math.log(20_000) / 10_000
+    reward_width, cost_width = 11 * math.sqrt(0.01 * share), 11 * math.sqrt(0.0001 * share)
+    expected = 1.2 + math.sqrt(8) * (reward_width + 1.2 * cost_width) / 0.5
+    assert cost_width < 0.1 * 0.28 / 1.28
+    other = 6.0 + math.sqrt(8) * (reward_width + 6.0 * cost_width) / 0.1
+    assert policy.scores(state) == pytest.approx([expected, other])
+    assert state.group_pulls.sum(axis=0).tolist() == [10_000, 10_000]
+    assert np.ptp(state.group_pulls) == 1.0
+
+
+# --- NPTS-ratio and empirical IMED -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "chance_above"),
+    [
+        ([(1.0, 1.0)], lambda x: 1 / x if x > 1 else 1.0),  # 1/U, U uniform
+        ([(0.0, 1.0), (0.0, 1.0)], lambda x: (1 + x) ** -2.0),  # an exponential by a Gamma(2)
+        ([(0.0, 0.5)], lambda x: 1 / (1 + x / 2)),  # twice an exponential by another
+    ],
+)
+def test_npts_draws_weights_of_the_pairs(pairs, chance_above):
+    """4,000 scores against the exact law at three levels, each within 5 standard deviations (6e-7)."""
+    policy = parse_policy("npts-ratio")
+    state, rng = policy.start(1, {}), np.random.default_rng(3)
+    for reward, cost in pairs:
+        policy.observe(state, 0, reward, cost, rng)
+    alone = np.array([policy.draw_one(state, rng, 0) for _ in range(4_000)])
+    for scores in (alone, policy.draw(state, rng, 4_000)[:, 0]):
+        for level in (0.5, 1.5, 4.0):
+            exact = chance_above(level)
+            assert abs((scores > level).mean() - exact) <= 5 * math.sqrt(exact * (1 - exact) / 4_000)
+
+
+def test_outcomes_are_rounded_without_changing_the_mean():
+    """0.33 is 6.6 steps of 1/20: 7 in 60 % of 20,000 trials (5 σ); multiples take no draw."""
+    rng, twin = np.random.default_rng(0), np.random.default_rng(0)
+    assert [rounded(multiple / 20, 20, rng) for multiple in range(21)] == list(range(21))
+    assert rng.random() == twin.random()
+    steps = np.array([rounded(0.33, 20, rng) for _ in range(20_000)])
+    assert set(steps) == {6, 7}
+    assert abs((steps == 7).mean() - 0.6) < 5 * math.sqrt(0.24 / 20_000)
+
+
+def test_empirical_imed_sees_which_pulls_pay():
+    """Equal means, but arm 1 pays where it costs and arm 2 where it does not: the second could sooner be the best."""
+    policy = parse_policy("empirical-imed")
+    state, rng = policy.start(3, {}), np.random.default_rng(0)
+    for arm, pairs in enumerate(([(1, 1)] * 30, [(1, 1)] * 8 + [(0, 1)] * 8, [(1, 0)] * 8 + [(0, 1)] * 16)):
+        for reward, cost in pairs:
+            policy.observe(state, arm, float(reward), float(cost), rng)
+    leader, tied, opposed = policy.scores(state)
+    assert leader == pytest.approx(-math.log(30))
+    # ρ̂ = 1: R − C is 0 or −1 for arm 1, so λ = 1 and ln 2 in half of its pulls; ±1 for arm 2, whose entropy is kl(⅓, ½)
+    assert tied == pytest.approx(-8 * math.log(2) - math.log(16), rel=1e-9)
+    assert opposed == pytest.approx(-24 * kl(1 / 3, 1 / 2) - math.log(24), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["npts-ratio", "empirical-imed"])
+def test_steps_are_whole(name):
+    for steps in ("0", "2.5", "101", "nan"):
+        with pytest.raises(BadParameter, match="whole number from 1 to 100"):
+            parse_policy(f"{name}:steps={steps}")

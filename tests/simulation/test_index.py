@@ -44,7 +44,7 @@ from recorded import play_naively, recorded_problem, rewound
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 """`make deep` compares every policy on every problem."""
 
-WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack")
+WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack", "ucb-m1", "empirical-imed")
 LIBRARY = {
     name: rule_of(policy)
     for name in POLICIES

@@ -50,7 +50,8 @@ def test_pull_for_pull_as_the_reference(name, arms, lazy, monkeypatch):
     ("name", "engine"),
     [(name, "index blocks") for name in BLOCKS]
     + [(name, "index bounds") for name in BOUNDS]
-    + [(name, "index plain loop") for name in [*DRAWN, "imed-ratio"]],
+    + [(name, "index plain loop") for name in [*DRAWN, "imed-ratio"]]
+    + [("npts-ratio", "sampling plain loop")],
 )
 def test_the_engine_plays_the_same_game_as_the_reference(name, engine):
     """Twelve Bernoulli arms, ties and arms that have cost nothing included."""

@@ -12,6 +12,7 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import Policy, State, best, first_pull
 from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
@@ -26,6 +27,7 @@ from budgetbandits.policies.sampling import Posterior, SamplingPolicy, trial
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
+from budgetbandits.policies.ucb_m1 import UCBM1
 from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 
@@ -82,8 +84,11 @@ POLICIES: dict[str, type[Policy]] = {
         UCBB1,
         UCBB2,
         UCBB2C,
+        UCBM1,
         IMEDRatio,
         MaillardRatio,
+        NPTSRatio,
+        EmpiricalIMED,
     )
 }
 

@@ -163,7 +163,7 @@ def a_long_game_of_numbers(policy: Policy) -> None:
     arm: int | None = 0
     for number, (reward, cost) in enumerate(outcomes):
         # later rounds come in batches with one choice each: many states far apart say more than many neighbours
-        if number < ROUNDS // 50 or number % 50 == 0:
+        if number < ROUNDS // 200 or number % 100 == 0:
             arm = policy.choose(state, rng)
         expect(arm is not None, f"choose stops in round {number + 1} although the budget is nearly infinite")
         assert arm is not None
