@@ -53,7 +53,7 @@ LEAST_TAPE = 512
 """Where there is room for fewer outcomes of an arm there are no sweeps."""
 
 FEW_ARMS = 32
-"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost or the best ratio."""
+"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Start = tuple[NDArray[np.int64], float | Array, float | Array]
 """The fields that a game at a budget starts with, and the arms' own numbers and prices."""
@@ -68,8 +68,9 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
     if rule.kind >= FLOOR_SEEN:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
-        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
-        if arms <= FEW_ARMS:
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
+        # best ratio is the leader's for the most part, and hardly moves
+        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
             return Engine("index plain loop")
         if not known.falls_with_first:
             return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
