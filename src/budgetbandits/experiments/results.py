@@ -23,6 +23,7 @@ from budgetbandits.experiments.statistics import (
     wilson,
 )
 from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.table import load as load_table
 from budgetbandits.problem import Problem
 
 BTS = "bts"
@@ -46,26 +47,7 @@ class Results:
         """Read a study that is done; a part that is missing is an error that says how to go on."""
         study = Study(Path(folder))
         record = study.asked()
-        paths = [study.part(cell["key"]) for cell in record["cells"]]
-        there = sum(path.exists() for path in paths)
-        if there < len(paths):
-            raise StudyError(
-                f"{folder} is not finished: {there} of {len(paths)} parts are there; run the experiment again with the "
-                f"same --out, and it goes on"
-            )
-        problems = {problem["name"]: problem for problem in record["problems"]}
-        of = [problems[cell["problem"]] for cell in record["cells"]]
-        labels = pl.DataFrame(
-            {
-                "group": [problem["group"] for problem in of],
-                "problem": [problem["name"] for problem in of],
-                "arms": [problem["arms"] for problem in of],
-                "policy": [cell["policy"] for cell in record["cells"]],
-                "part": [path.name for path in paths],
-            },
-            schema_overrides={"arms": pl.Int64},
-        )
-        return cls(labels.join(_parts(paths), on="part", maintain_order="left_right").drop("part"), record)
+        return cls(load_table(study, record), record)
 
     @property
     def policies(self) -> list[str]:
@@ -245,21 +227,6 @@ class Results:
         except ImportError:
             raise BadParameter("to_pandas needs pandas; pip install pandas") from None
         return pd.DataFrame(self.table.to_dict(as_series=False))
-
-
-def _parts(paths: Sequence[Path]) -> pl.DataFrame:
-    """All parts, with the name of its file in each row; read at once, since most of the time goes into opening them."""
-    distinct = list(dict.fromkeys(paths))  # cells of equal problems share a part
-    try:
-        parts = pl.read_parquet(distinct, include_file_paths="part")
-    except (OSError, pl.exceptions.PolarsError):
-        for path in distinct:
-            try:
-                pl.read_parquet(path)
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise StudyError(f"cannot read {path}: {error}; delete it and run the experiment again") from None
-        raise
-    return parts.with_columns(pl.col("part").str.extract(r"([^/\\]+)$"))
 
 
 def _spread(value: pl.Expr) -> list[pl.Expr]:
