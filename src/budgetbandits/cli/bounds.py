@@ -15,7 +15,6 @@ from budgetbandits.cli.screen import plain_table
 from budgetbandits.errors import BadParameter
 from budgetbandits.oracle import best_arms, best_ratio, gaps, reward_bounds
 from budgetbandits.problem import Problem
-from budgetbandits.report.words import number, short
 from budgetbandits.theory import (
     UpperBound,
     bts_constant,
@@ -27,6 +26,7 @@ from budgetbandits.theory import (
 )
 from budgetbandits.theory.constants import REMARK_GAMMA
 from budgetbandits.theory.upper import CHAINS
+from budgetbandits.words import number, short
 
 SHOWN = 20
 """Arms in the table; --json has them all."""

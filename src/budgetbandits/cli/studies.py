@@ -123,7 +123,7 @@ def compare_command(
 def _show_comparison(results: Results, budget: float | None, metric: str) -> None:
     from budgetbandits.experiments.results import BETTER
     from budgetbandits.policies.names import label
-    from budgetbandits.report.words import number
+    from budgetbandits.words import number
 
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,27 +142,31 @@ class Results:
         one problem it is that problem's own.
         """
         sign = _towards_less(metric)
+        of = moments(self.values(metric, budget))
+        found = welch(
+            Moments(*(part[:, :, None] for part in of)), Moments(*(part[:, None, :] for part in of)), level
+        )  # fmt: skip
+        member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
-        for place, first in enumerate(self.policies):
-            for second in self.policies[place + 1 :]:
-                frame = self.differences(first, second, budget, metric, level)
-                for group in self.groups:
-                    part = frame.filter(pl.col("group") == group)
-                    values, low, high = (part[name].to_numpy() for name in ("difference", "low", "high"))
-                    over = student(values, level)
-                    surely_less, surely_more = int((high < 0).sum()), int((low > 0).sum())
-                    several = len(values) > 1
-                    rows.append(
-                        {
-                            "group": group, "first": first, "second": second, "problems": len(values),
-                            "better": int((sign * values < 0).sum()),
-                            "wins": surely_less if sign > 0 else surely_more,
-                            "losses": surely_more if sign > 0 else surely_less,
-                            "difference": float(values.mean()),
-                            "low": float(over.low if several else low[0]),
-                            "high": float(over.high if several else high[0]),
-                        }
-                    )  # fmt: skip
+        for (first, second), group in itertools.product(
+            itertools.combinations(range(len(self.policies)), 2), self.groups
+        ):
+            values, low, high = (part[member == group, first, second] for part in (found.value, found.low, found.high))
+            over = student(values, level)
+            surely_less, surely_more = int((high < 0).sum()), int((low > 0).sum())
+            several = len(values) > 1
+            rows.append(
+                {
+                    "group": group, "first": self.policies[first], "second": self.policies[second],
+                    "problems": len(values),
+                    "better": int((sign * values < 0).sum()),
+                    "wins": surely_less if sign > 0 else surely_more,
+                    "losses": surely_more if sign > 0 else surely_less,
+                    "difference": float(values.mean()),
+                    "low": float(over.low if several else low[0]),
+                    "high": float(over.high if several else high[0]),
+                }
+            )  # fmt: skip
         return pl.DataFrame(rows)
 
     def best(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
@@ -179,20 +184,26 @@ class Results:
             }
         )
 
-    def best_of_groups(self) -> pl.DataFrame:
-        """Group by group, the policy with the lowest mean pseudo-regret, and whether that is sure: of one problem as
-        `best` says; over several by Student's t on the paired differences of their means, Holm over the others."""
-        means = self.values().mean(axis=-1)
-        alone = self.best()
+    def best_of_groups(self, budget: float | None = None) -> pl.DataFrame:
+        """Group by group, the policy with the lowest mean pseudo-regret, against whom that is undecided, and whether it
+        is sure: against nobody. Of one problem by Welch's test, over several by Student's t on the paired differences
+        of their means; Holm over the others."""
+        of = moments(self.values(budget=budget))
+        member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for group in self.groups:
-            here = (alone["group"] == group).to_numpy()
-            least = int(means[here].mean(axis=0).argmin())
-            others = np.delete(means[here], least, axis=1)
-            lower, _ = surely(student((means[here, least][:, None] - others).T))
-            sure = alone.filter(here)["sure"][0] if here.sum() == 1 else bool(lower.all())
-            rows.append({"group": group, "policy": self.policies[least], "sure": sure})
-        return pl.DataFrame(rows)
+            here = Moments(*(part[member == group] for part in of))
+            least = int(here.mean.mean(axis=0).argmin())
+            if len(here.mean) == 1:
+                lower = against_rivals(here, np.array([least]))[0][0]
+            else:
+                lower, _ = surely(student((here.mean[:, [least]] - np.delete(here.mean, least, axis=1)).T))
+            others = [policy for place, policy in enumerate(self.policies) if place != least]
+            undecided = [policy for policy, sure in zip(others, lower, strict=True) if not sure]
+            rows.append(
+                {"group": group, "policy": self.policies[least], "undecided": undecided, "sure": not undecided}
+            )  # fmt: skip
+        return pl.DataFrame(rows, schema_overrides={"undecided": pl.List(pl.String)})
 
     def winners(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
         """In each group, on how many problems each policy has the best mean, and on how many of them surely."""

@@ -12,6 +12,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,12 @@ class Study:
             of_files = ("study.json.*.tmp", "results.*.tmp")
             for leftover in [*self.parts.glob("*.tmp"), *(path for of in of_files for path in self.folder.glob(of))]:
                 leftover.unlink(missing_ok=True)
-        self.write(self.record, json.dumps(_record(experiment, cells, command), indent=1).encode())
+        record = _record(experiment, cells, command)
+        with contextlib.suppress(StudyError):  # asked once more, a study keeps the day on which it was begun
+            before = self.asked()
+            if before["cells"] == record["cells"]:
+                record["begun"] = before.get("begun")
+        self.write(self.record, json.dumps(record, indent=1).encode())
 
     def asked(self) -> dict[str, Any]:
         """What begin wrote."""
@@ -107,6 +113,8 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
     return {
         "name": experiment.name,
         "command": command,
+        "begun": datetime.now(UTC).date().isoformat(),
+        "file": experiment.file,
         "seed": experiment.seed,
         "runs": experiment.runs,
         "budgets": experiment.budgets,
@@ -117,6 +125,10 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
                 "name": named.name,
                 "group": named.group,
                 "arms": len(named.problem),
+                "origin": named.origin,
+                "names": named.problem.names,
+                "reward_means": named.problem.reward_means.tolist(),
+                "cost_means": named.problem.cost_means.tolist(),
                 "gaps": named.gaps,
                 "toml": named.problem.to_toml() if named.problem.writable else None,
             }

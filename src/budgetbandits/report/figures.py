@@ -21,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from budgetbandits.experiments.paper.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.policies.names import label
-from budgetbandits.report.words import short
+from budgetbandits.words import short
 
 # Okabe and Ito's colours, told apart by every eye; each policy keeps its own in every figure.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31"]

@@ -18,7 +18,7 @@ from budgetbandits.experiments.slopes import slopes
 from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 from budgetbandits.policies.names import label
 from budgetbandits.report import figures, theory_figures
-from budgetbandits.report.words import number, short
+from budgetbandits.words import number, short
 
 SHOWN = 20
 """Rows of a long table that the page shows; the whole is in the CSV beside it."""
