@@ -1,5 +1,5 @@
-"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; `bounds`; in `service`
-serve, campaign, key."""
+"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report; `comparing`; `bounds`; in
+`service` serve, campaign, key."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rich.padding import Padding
 from budgetbandits import __version__, plugins
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
+from budgetbandits.cli.comparing import compare_command
 from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
@@ -59,7 +60,7 @@ def _options(
 app.command("paper")(studies.paper_command)
 app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)
-app.command("compare")(studies.compare_command)
+app.command("compare")(compare_command)
 app.command("bounds")(bounds_command)
 app.command("serve")(serve_command)
 app.add_typer(campaign_app, name="campaign")

@@ -1,4 +1,4 @@
-"""The commands of studies: run, paper, report, compare."""
+"""The commands that make studies: run, paper, report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from budgetbandits.cli.screen import Split, plain_table, progress_bar
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
-    from budgetbandits.experiments import Results
     from budgetbandits.experiments.paper.claims import Tally
     from budgetbandits.experiments.paper.findings import Findings
     from budgetbandits.experiments.runner import Progress as Tell
@@ -104,61 +102,6 @@ def _counts(of: Tally) -> str:
 def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")]) -> None:
     """Write the report of a study again."""
     _show_report(folder)
-
-
-def compare_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
-    budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
-    metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
-) -> None:
-    """Who wins where: every pair of policies, problem by problem, with 95 % intervals."""
-    from budgetbandits.experiments import Results
-    from budgetbandits.experiments.paper import findings
-
-    parts = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
-    for part in parts:
-        _show_comparison(Results.load(part), budget, metric)
-
-
-def _show_comparison(results: Results, budget: float | None, metric: str) -> None:
-    from budgetbandits.experiments.results import BETTER
-    from budgetbandits.policies.names import label
-    from budgetbandits.words import number
-
-    if len(results.policies) < 2:
-        raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
-    winners = results.winners(budget, metric)
-    pairs = results.compare(budget, metric)
-    more = BETTER[metric] == "higher"
-    better, worse, best_of = ("higher", "lower", "highest") if more else ("lower", "higher", "lowest")
-    title = f"{results.record['name']}: {metric.replace('_', ' ')} at B = {results.largest(budget):,g}"
-    Console().print(f"\n[bold]{escape(title)}[/bold]")
-    for group in results.groups:
-        first = [row for row in winners.rows(named=True) if row["group"] == group and row["problems"]]
-        problems = sum(row["problems"] for row in first)
-        table = plain_table(title=escape(group), title_justify="left")
-        table.add_column("policy", overflow="fold")
-        table.add_column("against", overflow="fold")
-        for column in (f"{better} on", "surely", f"surely {worse}", "difference", "95 % interval"):
-            table.add_column(column, justify="right", no_wrap=True)
-        for row in pairs.rows(named=True):
-            if row["group"] == group:
-                table.add_row(
-                    label(row["first"]),
-                    label(row["second"]),
-                    f"{row['better']} of {row['problems']}",
-                    str(row["wins"]),
-                    str(row["losses"]),
-                    number(row["difference"]),
-                    f"[{number(row['low'])}, {number(row['high'])}]",
-                )
-        Console().print(table)
-        if problems > 1:
-            counts = ", ".join(f"{label(row['policy'])} {row['problems']} ({row['sure']})" for row in first)
-            said = f"{best_of} mean on how many of {problems} problems (surely): {counts}"
-        else:
-            said = f"{best_of} mean: {label(first[0]['policy'])}, {'surely' if first[0]['sure'] else 'not surely'}"
-        Console().print(f"{escape(said)}\n", highlight=False)
 
 
 def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
