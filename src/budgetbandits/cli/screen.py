@@ -107,8 +107,13 @@ class Split:
         self._seconds.setdefault(stage, 0.0)
         self._stage, self._since = stage, now
 
-    def line(self) -> str:
+    def seconds(self) -> dict[str, float]:
         """The seconds of every stage so far, in the order in which they came."""
         self.enter(self._stage)
-        stages = ", ".join(f"{stage} {seconds:.0f}" for stage, seconds in self._seconds.items())
-        return f"{sum(self._seconds.values()):.0f} seconds: {stages}"
+        return dict(self._seconds)
+
+    def line(self) -> str:
+        """The same as a line of text."""
+        seconds = self.seconds()
+        stages = ", ".join(f"{stage} {spent:.0f}" for stage, spent in seconds.items())
+        return f"{sum(seconds.values()):.0f} seconds: {stages}"

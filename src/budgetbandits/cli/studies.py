@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from budgetbandits.cli.screen import Split, plain_table, progress_bar
+from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, progress_bar
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
-    from budgetbandits.experiments.paper.claims import Tally
+    from budgetbandits.experiments.paper.claims import Claim, Tally
     from budgetbandits.experiments.paper.findings import Findings
     from budgetbandits.experiments.runner import Progress as Tell
     from budgetbandits.experiments.runner import Workers
@@ -35,6 +36,7 @@ def run_command(
     workers: Count = 0,
     cluster: Cluster = None,
     ray: Ray = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run an experiment and write its report; stopped, the same command goes on."""
     from budgetbandits.experiments import Experiment, run
@@ -44,9 +46,9 @@ def run_command(
     asked = Experiment.load(experiment)
     if findings.is_paper(out):
         raise BadParameter(f"{out} holds the paper's studies; choose another --out")
-    with _bar() as tell:
+    with _bar(quiet=as_json) as tell:
         run(asked, out, _workers(workers, cluster, ray), tell, command_line())
-    _show_report(out)
+    report_command(out, as_json)
 
 
 def paper_command(
@@ -58,6 +60,7 @@ def paper_command(
     workers: Count = 0,
     cluster: Cluster = None,
     ray: Ray = False,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
     split = Split("starting")
@@ -70,7 +73,7 @@ def paper_command(
         raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
-    with _bar() as tell:
+    with _bar(quiet=as_json) as tell:
 
         def note(doing: str, done: int, total: int) -> None:
             split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
@@ -80,6 +83,18 @@ def paper_command(
     split.enter("judging")
     with joblib.parallel_config(n_jobs=workers or -1):
         claims = found.claims
+    if not as_json:
+        _show_claims(claims)
+    split.enter("report")
+    page = _write_report(out, found)
+    if as_json:
+        print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": split.seconds()})
+    else:
+        _show_report(page)
+        print(split.line(), file=sys.stderr)
+
+
+def _show_claims(claims: list[Claim]) -> None:
     table = plain_table()
     table.add_column("the paper says")
     table.add_column("panels", justify="right")
@@ -89,9 +104,10 @@ def paper_command(
         table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
     Console().print(table)
     Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)
-    split.enter("report")
-    _show_report(out, found)
-    print(split.line(), file=sys.stderr)
+
+
+def _record(claim: Claim) -> dict[str, object]:
+    return asdict(claim) | {"verdict": claim.verdict}
 
 
 def _counts(of: Tally) -> str:
@@ -99,9 +115,15 @@ def _counts(of: Tally) -> str:
     return f"{of.holds} of {of.could_fail}{open_}"
 
 
-def report_command(folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")]) -> None:
+def report_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")], as_json: AsJson = False
+) -> None:
     """Write the report of a study again."""
-    _show_report(folder)
+    page = _write_report(folder)
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        _show_report(page)
 
 
 def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
@@ -116,29 +138,34 @@ def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
     return Workers("ray" if ray else "processes", count or -1)
 
 
-def _show_report(folder: Path, found: Findings | None = None) -> None:
+def _write_report(folder: Path, found: Findings | None = None) -> Path:
     from budgetbandits.report.page import write_report
 
-    page = write_report(folder, found)
+    return write_report(folder, found)
+
+
+def _show_report(page: Path) -> None:
     Console().print(f"The report is {page}", highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Tell]:
-    """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
+def _bar(quiet: bool) -> Iterator[Tell]:
+    """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
     try:
-        with _bar_or_lines() as tell:
+        with _bar_or_lines(quiet) as tell:
             yield tell
     except KeyboardInterrupt:
+        if quiet:
+            raise
         print("what is done is kept; give the same command to go on", file=sys.stderr)
         raise
 
 
 @contextlib.contextmanager
-def _bar_or_lines() -> Iterator[Tell]:
+def _bar_or_lines(quiet: bool) -> Iterator[Tell]:
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines()
+        yield (lambda doing, done, total: None) if quiet else _lines()
         return
     with progress_bar(console) as bar:
         task = bar.add_task("", total=None, rate="")
