@@ -91,7 +91,7 @@ def test_simulate_names_the_best(said, tmp_path):
 def test_a_study_says_where_its_report_is(said, tmp_path, monkeypatch):
     monkeypatch.setattr(page, "write_report", lambda folder, found: folder / "report.html")  # figures take seconds
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 2"))
-    assert said("run", "study.toml", "--out", "out", "--workers", "1") == {"report": "out/report.html"}
+    assert said("run", "study.toml", "--out", "out", "--jobs", "1") == {"report": "out/report.html"}
     assert said("report", "out") == {"report": "out/report.html"}
     assert [group["group"] for group in said("compare", "out")["studies"][0]["groups"]] == ["inline", "random"]
 

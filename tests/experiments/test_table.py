@@ -15,7 +15,7 @@ from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.study import Study
 from studies import small
 
-ONE = Workers(count=1)
+ONE = Workers(jobs=1)
 
 
 @pytest.fixture(scope="module")

@@ -264,13 +264,15 @@ def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> Non
         keys = opened.read(lambda tx: tx.keys())
         names = opened.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
     if as_json:
-        of: dict[str | None, str | None] = {None: None, **names}
         print_json(
             [
-                {"prefix": key.prefix, "scopes": key.scopes, "campaign": of[key.campaign], "created_at": key.created_at}
+                {
+                    "prefix": key.prefix, "scopes": key.scopes, "created_at": key.created_at,
+                    "campaign": None if key.campaign is None else names[key.campaign],
+                }
                 for key in keys
             ]
-        )
+        )  # fmt: skip
         return
     table = plain_table()
     for title in ("key", "may", "campaign", "made"):

@@ -15,7 +15,6 @@ from rich.markup import escape
 
 from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar
-from budgetbandits.errors import BadParameter
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
@@ -33,7 +32,7 @@ def simulate_command(
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one per core.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
     engine: Annotated[str, typer.Option(help="fast, reference, or auto: fast where there is such an engine.")] = "auto",
     max_rounds: Annotated[int | None, typer.Option(help="Stop with an error when a game gets this long.")] = None,
     as_json: AsJson = False,
@@ -41,9 +40,7 @@ def simulate_command(
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = Problem.load(problem)
     policies = [plugins.find_policy(text) for text in policy]
-    if jobs < 0:
-        raise BadParameter(f"jobs is {jobs}; use 0 for one per core, or the number of workers")
-    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs or -1, engine, max_rounds)
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds)
     if as_json:
         print_json(_record(arms, outcomes))
     else:
@@ -182,13 +179,13 @@ def _estimate(record: dict[str, float | None]) -> str:
 def demo_command(
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Worker processes; 0 for one per core.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
     as_json: AsJson = False,
 ) -> None:
     """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
     problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
     policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
-    outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs or -1)
+    outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs)
     if as_json:
         print_json(_record(problem, outcomes))
         return

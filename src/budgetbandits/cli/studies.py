@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, whic
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]
-Count = Annotated[int, typer.Option("--workers", help="Worker processes; 0 for one per core.")]
+Jobs = Annotated[int, typer.Option(help="Worker processes; -1 for one per core.")]
 Cluster = Annotated[
     str | None,
     typer.Option(help="A Dask scheduler, such as tcp://host:8786, or 'local' to start one here (extra dask)."),
@@ -33,7 +33,7 @@ Ray = Annotated[bool, typer.Option("--ray", help="Compute on Ray: here, or where
 def run_command(
     experiment: Annotated[str, typer.Argument(help="An experiment file (TOML), or the name of one that ships.")],
     out: Out,
-    workers: Count = 0,
+    jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
     as_json: AsJson = False,
@@ -47,7 +47,7 @@ def run_command(
     if findings.is_paper(out):
         raise BadParameter(f"{out} holds the paper's studies; choose another --out")
     with _bar(quiet=as_json) as tell:
-        run(asked, out, _workers(workers, cluster, ray), tell, command_line())
+        run(asked, out, _workers(jobs, cluster, ray), tell, command_line())
     report_command(out, as_json)
 
 
@@ -57,7 +57,7 @@ def paper_command(
         int | None, typer.Option(help="Runs on the calibrated problems instead of the paper's 500.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few runs, small budgets.")] = False,
-    workers: Count = 0,
+    jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
     as_json: AsJson = False,
@@ -79,9 +79,9 @@ def paper_command(
             split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
             tell(doing, done, total)
 
-        found = findings.reproduce(out, runs, quick, _workers(workers, cluster, ray), note, command_line())
+        found = findings.reproduce(out, runs, quick, _workers(jobs, cluster, ray), note, command_line())
     split.enter("judging")
-    with joblib.parallel_config(n_jobs=workers or -1):
+    with joblib.parallel_config(n_jobs=jobs):
         claims = found.claims
     if not as_json:
         _show_claims(claims)
@@ -126,16 +126,14 @@ def report_command(
         _show_report(page)
 
 
-def _workers(count: int, cluster: str | None, ray: bool) -> Workers:
+def _workers(jobs: int, cluster: str | None, ray: bool) -> Workers:
     from budgetbandits.experiments.runner import Workers
 
-    if count < 0:
-        raise BadParameter(f"--workers is {count}; use 0 for one per core, or a positive number")
     if cluster is not None and ray:
         raise BadParameter("--cluster and --ray are both given; choose one")
     if cluster is not None:
-        return Workers("dask", count or -1, None if cluster == "local" else cluster)
-    return Workers("ray" if ray else "processes", count or -1)
+        return Workers("dask", jobs, None if cluster == "local" else cluster)
+    return Workers("ray" if ray else "processes", jobs)
 
 
 def _write_report(folder: Path, found: Findings | None = None) -> Path:

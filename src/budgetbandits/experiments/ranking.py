@@ -7,7 +7,7 @@ import polars as pl
 
 from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.results import BETTER, Results
-from budgetbandits.experiments.statistics import LEVEL, Difference, Moments, moments, student, surely, welch
+from budgetbandits.experiments.statistics import Difference, moments, student, surely, welch
 
 
 def ranking(results: Results, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
@@ -21,14 +21,14 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
     winners = results.winners(budget, metric)
     counts = {(row["group"], row["policy"]): (row["problems"], row["sure"]) for row in winners.rows(named=True)}
     sign = 1.0 if BETTER[metric] == "lower" else -1.0
-    of = moments(results.values(metric, budget))
+    values = results.values(metric, budget)
     groups = np.array([problem["group"] for problem in results.record["problems"]])
     rows = []
     for group in results.groups:
-        here = Moments(*(part[groups == group] for part in of))
-        means = here.mean.mean(axis=0)
+        here = values[groups == group]
+        means = here.mean(axis=(0, -1))
         order = np.argsort(sign * means, kind="stable")
-        behind = _behind(here, order)
+        behind = _behind(here, order, results.paired)
         worse = np.logical_or(*surely(behind))
         for place, column in enumerate(order):
             policy = results.policies[column]
@@ -39,7 +39,7 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
             difference, low, high = known
             rows.append(
                 {
-                    "group": group, "policy": policy, "problems": len(here.mean), "mean": float(means[column]),
+                    "group": group, "policy": policy, "problems": len(here), "mean": float(means[column]),
                     "difference": difference, "low": low, "high": high,
                     "sure": bool(worse[place - 1] if place else worse.all()),
                     "best_on": best_on, "surely_best_on": surely_best_on,
@@ -48,10 +48,9 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
     return pl.DataFrame(rows, schema_overrides=dict.fromkeys(("difference", "low", "high"), pl.Float64))
 
 
-def _behind(of: Moments, order: AnyArray) -> Difference:
-    """Of the second policy and those after it, the mean less that of the first."""
-    first, others = order[:1], order[1:]
-    if len(of.mean) > 1:
-        return student((of.mean[:, others] - of.mean[:, first]).T, LEVEL)
-    best, rest = (Moments(*(part[0, places] for part in of)) for places in (first, others))
-    return welch(rest, best, LEVEL)
+def _behind(values: AnyArray, order: AnyArray, paired: bool) -> Difference:
+    """Of the second policy and those after it, the mean less that of the first, from problem × policy × run."""
+    first, others = values[:, order[:1]], values[:, order[1:]]
+    if len(values) > 1:
+        return student((others.mean(axis=-1) - first.mean(axis=-1)).T)
+    return student(others[0] - first[0]) if paired else welch(moments(others[0]), moments(first[0]))

@@ -24,6 +24,9 @@ from budgetbandits.simulation.thompson.player import ThompsonGames
 
 Compiled = ThompsonGames | IndexGames | EpsilonFirstGames
 
+SHARING = ("thompson", "epsilon-first", "index blocks", "index bounds", "index plain loop")
+"""The engines that can play with outcomes that all policies share: they take them from a buffer, in order."""
+
 EXPLORING = (
     "needs",
     "anytime",
@@ -75,13 +78,13 @@ def _epsilon_first(policy: EpsilonFirst) -> Engine:
     return Engine("epsilon-first")
 
 
-def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compiled:
-    """The engine that `engine_for` found, ready to play."""
+def player(problem: Problem, policy: Policy, budgets: Sequence[float], common: bool = False) -> Compiled:
+    """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if isinstance(policy, BudgetedThompson | Thompson):
-        return ThompsonGames(problem, policy, budgets)
+        return ThompsonGames(problem, policy, budgets, common)
     if isinstance(policy, EpsilonFirst):
-        return EpsilonFirstGames(problem, policy, budgets)
-    return IndexGames(problem, policy, budgets)
+        return EpsilonFirstGames(problem, policy, budgets, common)
+    return IndexGames(problem, policy, budgets, common)
 
 
 def warm_up(problem: Problem, policy: Policy) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.compiled.status import FINISHED
@@ -234,20 +235,25 @@ class Run:
 class ThompsonGames:
     """Runs of one policy on one problem."""
 
-    def __init__(self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float]) -> None:
+    def __init__(
+        self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
+    ) -> None:
         self._policy = policy
-        self._laws = engine_laws(Tables(problem))
+        self._laws = engine_laws(Tables(problem, sampled=common))
         self._budgets = np.array(budgets, dtype=np.float64)
         if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:
             raise BadParameter(
                 f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
             )
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
+        laws = self._laws if outcomes is None else _shared(self._laws.arms, outcomes)
         classical = isinstance(self._policy, Thompson)
         words = seed.generate_state(8, np.uint64)
-        run = Run(self._laws, self._budgets, words, classical, Settings())
+        run = Run(laws, self._budgets, words, classical, Settings())
         run.play()
         if run.out_rounds[-1] > max_rounds:
             raise RoundLimit(
@@ -258,6 +264,11 @@ class ThompsonGames:
             (float(run.out_reward[i]), float(run.out_spend[i]), int(run.out_rounds[i]), run.out_pulls[i])
             for i in range(len(self._budgets))
         ]
+
+
+def _shared(arms: int, outcomes: CommonOutcomes) -> SampledLaws:
+    following = outcomes.reader()
+    return SampledLaws(arms, lambda arm, count, generator: np.stack(following(arm, count), axis=1))
 
 
 def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:
