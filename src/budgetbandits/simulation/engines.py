@@ -84,15 +84,15 @@ def _epsilon_first(policy: EpsilonFirst) -> Engine:
     return Engine("epsilon-first")
 
 
-def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compiled:
-    """The engine that `engine_for` found, ready to play."""
+def player(problem: Problem, policy: Policy, budgets: Sequence[float], common: bool = False) -> Compiled:
+    """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if isinstance(policy, BudgetedThompson | Thompson) and not why_not_lazily(policy):
-        return ThompsonGames(problem, policy, budgets)
+        return ThompsonGames(problem, policy, budgets, common)
     if isinstance(policy, SamplingPolicy):
         return SamplingGames(problem, policy, budgets)
     if isinstance(policy, EpsilonFirst):
-        return EpsilonFirstGames(problem, policy, budgets)
-    return IndexGames(problem, policy, budgets)
+        return EpsilonFirstGames(problem, policy, budgets, common)
+    return IndexGames(problem, policy, budgets, common)
 
 
 def warm_up(problem: Problem, policy: Policy) -> None:
