@@ -36,12 +36,14 @@ def policies_command(as_json: AsJson = False) -> None:
         )  # fmt: skip
         return
     table = plain_table()
-    for column in ("name", "parameters", "must know", "what it is"):
-        table.add_column(column, no_wrap=column != "what it is")
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is, and its parameters")
+    table.add_column("must know")
     for name, policy in policies.items():
         given = vars(policy).items()
         parameters = ", ".join(key if value is None else f"{key}={written(value)}" for key, value in given)
-        table.add_row(name, escape(parameters), ", ".join(sorted(policy.needs)), escape(_summary(type(policy))))
+        about = escape(_summary(type(policy))) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
+        table.add_row(name, about, ", ".join(sorted(policy.needs)))
     console = Console()
     console.print(table)
     console.print("Parameters by word: epsilon-first:epsilon=0.2. A parameter without a value need not be given.")
