@@ -49,7 +49,7 @@ def simulate(
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
     What other budgets are in the list changes no game's law, nor its bits if the policy must know the budget or the
-    engine is "reference" or "index plain loop"; in the other engines it does change the bits.
+    engine is "reference" or a plain loop; in the other engines it does change the bits.
 
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
     a time) or "auto": fast where an engine knows every method of the policy that it stands in for. The outcome says
