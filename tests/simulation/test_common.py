@@ -56,8 +56,8 @@ def test_a_game_takes_the_first_outcomes_of_every_arm(policy, problem):
 
 @pytest.mark.parametrize("policy", ["bts", "kube", "epsilon-first"])
 def test_the_games_keep_their_law(policy):
-    """Two samples of 600 games; a false alarm in 10⁻⁶ of the cases, after Bonferroni."""
-    apart, shared = (simulate(BERNOULLI, policy, [10.0, 60.0], 600, seed=8, common=each) for each in (False, True))
+    """Two samples of 400 games; a false alarm in 10⁻⁶ of the cases, after Bonferroni."""
+    apart, shared = (simulate(BERNOULLI, policy, [10.0, 60.0], 400, seed=8, common=each) for each in (False, True))
     assert smallest_p(rows(apart), rows(shared)) > FALSE_ALARM
 
 
@@ -89,7 +89,7 @@ def test_differences_of_regrets_vary_less():
     """On these games the variance of the difference falls to 0.47 of what it was; a third less would still show."""
     ratio = []
     for common in (True, False):
-        ours, theirs = (simulate(BERNOULLI, name, [300.0], 400, seed=4, common=common) for name in ("kube", "bts"))
+        ours, theirs = (simulate(BERNOULLI, name, [300.0], 200, seed=4, common=common) for name in ("kube", "bts"))
         ratio.append(float((ours.regret - theirs.regret).var()))
     assert ratio[0] < 0.67 * ratio[1]
 
