@@ -134,12 +134,12 @@ class Outcome:
                 mean, error = _mean_and_error(values[:, place])
                 cells.append(estimate(mean, None if error is None else half * error))
             rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
+        meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
         return Table(
             columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
             rows=rows,
             title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
-            note=f"Means ± half of a {LEVEL:.0%} interval; in how many runs the best arm was not the one pulled most. "
-            f"Engine {self.engine}, seed {self.seed}.",
+            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
             names=0,
         ).to_html()
 
