@@ -1,5 +1,5 @@
-"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; `bounds`; in `service`
-serve, campaign, key."""
+"""The command line: simulate, policies, problem, demo; in `studies` run, paper, report, compare; in `plots` plot;
+`bounds`; in `service` serve, campaign, key."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from rich.padding import Padding
 from budgetbandits import __version__, plugins
 from budgetbandits.cli import studies
 from budgetbandits.cli.bounds import bounds_command
+from budgetbandits.cli.plots import plot_command
 from budgetbandits.cli.screen import plain_table, progress_bar
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import KNOWN, parse_policy
 from budgetbandits.policies.base import KNOWLEDGE, Policy
+from budgetbandits.policies.names import label
 from budgetbandits.problem import FAMILIES, Problem, family
 from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.simulate import simulate
@@ -60,6 +62,7 @@ app.command("paper")(studies.paper_command)
 app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)
 app.command("compare")(studies.compare_command)
+app.command("plot")(plot_command)
 app.command("bounds")(bounds_command)
 app.command("serve")(serve_command)
 app.add_typer(campaign_app, name="campaign")
@@ -232,7 +235,7 @@ def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
     records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
     for record, following in zip(records, [*records[1:], None], strict=True):
         table.add_row(
-            record["policy"],
+            label(record["policy"]),
             f"{record['budget']:,g}",
             _estimate(record["regret"]),
             "–" if record["regret"]["std"] is None else f"{record['regret']['std']:,.1f}",

@@ -54,11 +54,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a figure is drawn on: its width in inches, the size of its text in points, the colours."""
+    """What a figure is drawn on: its width in inches, the size of its text in points, the colours; without a legend
+    where what it stands on has one."""
 
     width: float
     font: float
     colours: Mapping[str, str]
+    legend: bool = True
 
     @property
     def narrow(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,3 +66,15 @@ class Outcome:
         best[oracle.best_arms(self.problem)] = True
         most = self.pulls == self.pulls.max(axis=2, keepdims=True)
         return np.asarray(~np.any(most & ~best, axis=2))
+
+    def plot(
+        self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
+    ) -> Any:
+        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
+
+        ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
+        ``log`` and ``ax``, and returns the axes it was given.
+        """
+        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
+
+        return figures.draw(self, figure, width, dark, ax, **options)
