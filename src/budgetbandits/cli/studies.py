@@ -92,7 +92,8 @@ def paper_command(
     Console().print(table)
     Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)
     split.enter("report")
-    _show_report(out, found)
+    with joblib.parallel_config(n_jobs=workers or -1):
+        _show_report(out, found)
     print(split.line(), file=sys.stderr)
 
 
