@@ -27,6 +27,7 @@ from budgetbandits.learner import Learner
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.beliefs import beta_counts
 from budgetbandits.policies.names import label
 from budgetbandits.units import Units, checked_names, positive
 
@@ -252,6 +253,30 @@ class Allocation:
             if active.sum() == 1 and active[arm]:
                 raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
             self._learner.retire(arm)
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
+        """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
+        mean cost and their ratio.
+
+        They are the posteriors of policies that keep Beta posteriors; for policies that keep sums, the posteriors that
+        these make of uniform priors. ``width`` is "paper", "page", "phone" or inches.
+        """
+        from budgetbandits.drawing import posteriors, style  # Matplotlib is in the extra lab
+
+        with self._lock:
+            successes, failures = beta_counts(self.policy, self._learner.state)
+            active = self._learner.state.active.nonzero()[0].tolist()
+            of = [
+                posteriors.Posterior(
+                    self._names[arm],
+                    (float(successes[0, arm]), float(failures[0, arm])),
+                    (float(successes[1, arm]), float(failures[1, arm])),
+                )
+                for arm in active
+            ]
+        return posteriors.densities(of, self._units.reward_max, self._units.cost_max, style.sheet(width, dark))
 
     # --- saving --------------------------------------------------------------------------------------------------
 

@@ -183,6 +183,15 @@ class Problem:
                 )
         return self.content
 
+    def plot(self, *, width: str | float = "page", dark: bool = False, ax: Any = None) -> Any:
+        """A Matplotlib figure of the arms in the plane of mean cost and mean reward, with lines of equal ratio.
+
+        ``width`` is "paper", "page", "phone" or inches; ``ax`` draws into axes of yours and returns them.
+        """
+        from budgetbandits.drawing import arms, style  # Matplotlib is in the extra lab
+
+        return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+
 
 def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
     return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))

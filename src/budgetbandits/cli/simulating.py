@@ -17,6 +17,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_b
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem, family
 from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.simulate import simulate
@@ -150,7 +151,7 @@ def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
     records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
     for record, following in zip(records, [*records[1:], None], strict=True):
         table.add_row(
-            record["policy"],
+            label(record["policy"]),
             f"{record['budget']:,g}",
             _estimate(record["regret"]),
             "–" if record["regret"]["std"] is None else f"{record['regret']['std']:,.1f}",

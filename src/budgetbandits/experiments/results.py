@@ -267,6 +267,21 @@ class Results:
             )
         return budget
 
+    def plot(
+        self, figure: str | None = None, *, width: str | float = "page", dark: bool = False, ax: Any = None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        """A Matplotlib figure: "regret" against budget, "dots" at one budget, "wins", "profile" and "quantiles" over
+        problems, or "pulls" by arm, for which runs are played again; "regret" if there are several budgets, or "dots".
+
+        ``width`` is "paper", "page", "phone" or inches. All but "pulls" take ``metric``, all but "regret" take
+        ``budget``; "regret" takes ``deviations``, ``log`` and ``lower_bound``. ``ax`` is for figures of one panel, and
+        is returned.
+        """
+        from budgetbandits.experiments import figures
+
+        return figures.draw(self, figure, width, dark, ax, **options)
+
     def write_csv(self, path: str | Path) -> None:
         self.table.write_csv(path)
 

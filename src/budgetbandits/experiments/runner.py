@@ -217,4 +217,5 @@ def _ray_session(workers: Workers) -> Iterator[None]:
 
 def command_line() -> str:
     """How this process was called, for the record."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    name = Path(sys.argv[0]).name
+    return " ".join(["python -m budgetbandits" if name == "__main__.py" else name, *sys.argv[1:]])

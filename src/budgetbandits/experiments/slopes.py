@@ -88,6 +88,14 @@ def _two_slopes(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[A
     return first, (games[..., 2] - games[..., 1]) / math.log(late / middle)
 
 
+def lower_bound_of(results: Results, group: str) -> float | None:
+    """The lower bound's constant if the group is a single problem to which the bound applies."""
+    records = [record for record in results.record["problems"] if record["group"] == group]
+    if len(records) != 1 or records[0].get("toml") is None:
+        return None
+    return _lower(Problem.from_toml(records[0]["toml"]))
+
+
 def _lower(problem: Problem) -> float | None:
     try:
         return lower_constant(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,18 @@ class Outcome:
         """A row for each budget: runs, mean, standard deviation and error, quantiles of a metric, and how often the
         best arm was missed, with its interval."""
         return summarise(self.to_frame(), metric, ("policy", "budget"))
+
+    def plot(
+        self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
+    ) -> Any:
+        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
+
+        ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
+        ``log`` and ``ax``, and returns the axes it was given.
+        """
+        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
+
+        return figures.draw(self, figure, width, dark, ax, **options)
 
     def __repr__(self) -> str:
         least, most = self.budgets.min(), self.budgets.max()
