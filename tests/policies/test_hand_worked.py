@@ -424,7 +424,7 @@ def test_numbers_that_are_equal_make_equal_policies():
     assert PrimalDualBwK(horizon=1000).spec == parse_policy("primal-dual-bwk:horizon=1000").spec
 
 
-def test_the_registry_has_the_papers_systems():
+def test_the_registry_has_every_policy():
     assert list(POLICIES) == [
         "bts",
         "gaussian-bts",
@@ -444,6 +444,24 @@ def test_the_registry_has_the_papers_systems():
         "moss",
         "kl-ucb",
         "bayes-ucb",
+        "omega-ucb",
+        "omega-star-ucb",
+        "i-ucb",
+        "c-ucb",
+        "m-ucb",
+        "b-greedy",
+        "budget-ucb",
+        "ucb-sc",
+        "kl-ucb-sc",
+        "kl-ucb-sc-plus",
+        "ucb-b1",
+        "ucb-b2",
+        "ucb-b2c",
+        "ucb-m1",
+        "imed-ratio",
+        "maillard-ratio",
+        "npts-ratio",
+        "empirical-imed",
     ]
 
 

@@ -10,17 +10,25 @@ from dataclasses import fields
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import Policy, State, best, first_pull
+from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.gaussian import GaussianThompson
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
+from budgetbandits.policies.imed_ratio import IMEDRatio, MaillardRatio
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
+from budgetbandits.policies.omega_ucb import OmegaStarUCB, OmegaUCB
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
+from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy, trial
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
+from budgetbandits.policies.ucb_m1 import UCBM1
+from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 
 __all__ = [
@@ -28,6 +36,7 @@ __all__ = [
     "POLICIES",
     "RISING",
     "IndexPolicy",
+    "MomentsPolicy",
     "Monotone",
     "Policy",
     "Posterior",
@@ -62,6 +71,24 @@ POLICIES: dict[str, type[Policy]] = {
         MOSS,
         KLUCB,
         BayesUCB,
+        OmegaUCB,
+        OmegaStarUCB,
+        IUCB,
+        CUCB,
+        MUCB,
+        BGreedy,
+        BudgetUCB,
+        UCBSC,
+        KLUCBSC,
+        KLUCBSCPlus,
+        UCBB1,
+        UCBB2,
+        UCBB2C,
+        UCBM1,
+        IMEDRatio,
+        MaillardRatio,
+        NPTSRatio,
+        EmpiricalIMED,
     )
 }
 

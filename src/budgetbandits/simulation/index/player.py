@@ -17,13 +17,24 @@ from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index_policy import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
+from budgetbandits.policies.tally import Moments
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
-from budgetbandits.simulation.index.memory import CONSTANT, COUNTERS, EXTRAS, FLOOR_SEEN, OWN, VARIANCE, Memory
+from budgetbandits.simulation.index.memory import (
+    BEST_RATIO,
+    CONSTANT,
+    COUNTERS,
+    EXTRAS,
+    FLOOR_SEEN,
+    MOMENTS,
+    OWN,
+    VARIANCE,
+    Memory,
+)
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.probing import one_pull_each
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
@@ -43,7 +54,7 @@ LEAST_TAPE = 512
 """Where there is room for fewer outcomes of an arm there are no sweeps."""
 
 FEW_ARMS = 32
-"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost or the best ratio."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
 """The rewards and costs of an arm's next pulls, so many of them."""
@@ -55,15 +66,20 @@ Start = tuple[NDArray[np.int64], float | Array, float | Array]
 def how_played(rule: IndexRule, arms: int) -> Engine:
     """Which of the engines plays a rule on so many arms, and why not a faster one."""
     known = rule.monotone
+    if rule.drawn:
+        return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
     if not known.lazy:
         return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
-    if rule.kind == FLOOR_SEEN:
+    if rule.kind >= FLOOR_SEEN:
+        common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
         # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
         if arms <= FEW_ARMS:
             return Engine("index plain loop")
         if not known.falls_with_first:
-            return Engine("index plain loop", "monotone does not say that its index falls with the smallest cost")
-        return Engine("index bounds", "its index depends on the smallest cost, which moves with every pull")
+            return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
+        return Engine("index bounds", f"its index depends on the {common}, which moves with every pull")
+    if rule.kind == MOMENTS:
+        return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell")
     if not known.blocks:
         return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
                       "the mean cost and the pulls")  # fmt: skip
@@ -165,11 +181,12 @@ class Games:
         memory.restart(self._first)
         memory.set(
             kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
-            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind != FLOOR_SEEN,
+            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
+            softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
-            if place > 0 or kind == CONSTANT:
+            if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
                 memory.set(**{name: float(extra)})
         self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price
         return self._starts[budget]
@@ -181,6 +198,9 @@ class Games:
         state.reward[:] = arrays["rewards"] / tables.reward_scale
         state.reward_squared[:] = arrays["squares"] / tables.reward_scale**2
         state.cost[:] = arrays["costs"] / tables.cost_scale
+        if isinstance(state, Moments):
+            state.cost_squared[:] = arrays["cost_squares"] / tables.cost_scale**2
+            state.product[:] = arrays["products"] / (tables.reward_scale * tables.cost_scale)
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
         pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)

@@ -20,6 +20,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
+from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, trial
 from budgetbandits.simulation.compiled.frozen import frozen_values
 from budgetbandits.simulation.compiled.pointers import float_pointer
@@ -35,7 +36,8 @@ SCORE = NUMBER(types.int64, GENERATOR, *[NUMBER] * len(EXTRAS))
 LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRAS))
 
 
-register_jitable(trial)
+for helper in (trial, rounded):
+    register_jitable(helper)
 
 
 class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
