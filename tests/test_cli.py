@@ -88,7 +88,7 @@ def test_problem_prints_a_problem():
     [
         (["simulate", "none.toml", "--policy", "bts", "--budget", "10"], "none.toml"),
         (["simulate", "PROBLEM", "--policy", "thomson", "--budget", "10"], "choose one of bts"),
-        (["simulate", "PROBLEM", "--policy", "bts:x=1", "--budget", "10"], "no parameters"),
+        (["simulate", "PROBLEM", "--policy", "kube:x=1", "--budget", "10"], "no parameters"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
         (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),

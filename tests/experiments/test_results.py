@@ -22,7 +22,7 @@ from studies import small
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    run(small(runs=12), folder, Workers(count=1))
+    run(small(runs=12), folder, Workers(jobs=1))
     return Results.load(folder)
 
 
@@ -142,7 +142,7 @@ def test_the_page_makes_only_what_is_sure_bold(wide, bold):
 
 
 def test_a_single_run_has_no_interval(tmp_path):
-    run(small(runs=1), tmp_path, Workers(count=1))
+    run(small(runs=1), tmp_path, Workers(jobs=1))
     row = Results.load(tmp_path).differences("bts", "kube").row(0, named=True)
     assert row["low"] == -np.inf
     assert row["high"] == np.inf
@@ -182,7 +182,7 @@ def test_names_are_text_in_every_output(tmp_path):
     """Marks of HTML, of templates and of mathematics in names stay what they are."""
     name = "<b>a</b> & {{ 7 * 7 }} $\\frac{$ %s"
     named = [dataclasses.replace(problem, name=name, group=name) for problem in small().problems[:1]]
-    run(small(runs=2, name="<script>1</script>", problems=tuple(named)), tmp_path, Workers(count=1))
+    run(small(runs=2, name="<script>1</script>", problems=tuple(named)), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()
     assert "<script>" not in page
     assert "<b>a</b>" not in page

@@ -145,7 +145,7 @@ arms = {arms}
 
 def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path):
     text = STUDY + SWEEP.format(arms=2, kind="reward") + SWEEP.format(arms=4, kind="cost")
-    run(Experiment.from_toml(text), tmp_path, Workers(count=1))
+    run(Experiment.from_toml(text), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()
     assert "<h2>The hardest problem</h2>" in page
     table = pl.read_csv(tmp_path / "hardest.csv")
@@ -165,7 +165,7 @@ def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path):
 
 
 def test_one_number_of_arms_has_a_hardest_problem_but_no_growth(tmp_path):
-    run(Experiment.from_toml(STUDY + SWEEP.format(arms=3, kind="cost")), tmp_path, Workers(count=1))
+    run(Experiment.from_toml(STUDY + SWEEP.format(arms=3, kind="cost")), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()
     assert "the study needs two budgets, two numbers of arms and four runs" in page
     with pytest.raises(BadParameter, match="growth needs two budgets"):
@@ -173,7 +173,7 @@ def test_one_number_of_arms_has_a_hardest_problem_but_no_growth(tmp_path):
 
 
 def test_other_problems_have_none(tmp_path):
-    run(small(runs=2), tmp_path, Workers(count=1))
+    run(small(runs=2), tmp_path, Workers(jobs=1))
     assert "The hardest problem" not in write_report(tmp_path).read_text()
     with pytest.raises(BadParameter, match='family = "two-gap"'):
         worst.hardest(Results.load(tmp_path))

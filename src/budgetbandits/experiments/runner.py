@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study import Study
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.simulation.simulate import simulate
+from budgetbandits.simulation.work import check_jobs
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""
@@ -34,14 +34,14 @@ class Workers:
     """Who computes: processes here, or a cluster named by its address ("dask" and "ray" only)."""
 
     kind: str = "processes"
-    count: int = -1
+    jobs: int = -1
+    """The number of workers, or -1 for one per core."""
     address: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("processes", "dask", "ray"):
             raise BadParameter(f"workers of kind {self.kind!r}; choose processes, dask or ray")
-        if self.count == 0 or self.count < -1:
-            raise BadParameter(f"{self.count} workers; use a positive number, or -1 for one per core")
+        check_jobs(self.jobs)
 
 
 def run(
@@ -108,23 +108,8 @@ def _play(cell: Cell) -> tuple[str, bytes, int]:
         )  # fmt: skip
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {cell.problem.name!r}: {error}") from None
-    games, budgets = outcome.reward.shape
-    numbers = range(cell.first_run, cell.first_run + cell.runs)
-    table = pl.DataFrame(
-        {
-            "run": [number for number in numbers for _ in range(budgets)],
-            "budget": list(cell.budgets) * games,
-            "regret": outcome.regret.ravel(),
-            "pseudo_regret": outcome.pseudo_regret.ravel(),
-            "reward": outcome.reward.ravel(),
-            "spend": outcome.spend.ravel(),
-            "rounds": outcome.rounds.ravel(),
-            "identified": outcome.best_arm_identified.ravel(),
-        },
-        schema_overrides={"run": pl.Int64, "rounds": pl.Int64},
-    )
     buffer = io.BytesIO()
-    table.write_parquet(buffer, compression="zstd")
+    outcome.to_frame().drop("policy").write_parquet(buffer, compression="zstd")
     return cell.key, buffer.getvalue(), cell.runs
 
 
@@ -143,7 +128,7 @@ def _parallel(workers: Workers) -> Iterator[MapOver]:
         elif workers.kind == "ray":
             stack.enter_context(_ray_session(workers))
             backend = "ray"
-        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.count))
+        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.jobs))
         return_as = "list" if workers.kind == "ray" else "generator_unordered"
         parallel = stack.enter_context(joblib.Parallel(batch_size="auto", return_as=return_as))
 
@@ -153,7 +138,7 @@ def _parallel(workers: Workers) -> Iterator[MapOver]:
                 return
             # joblib cannot stream results from Ray: some at a time, so that they are written down as they come
             waiting = list(cells)
-            size = 4 * max(1, joblib.effective_n_jobs(workers.count))
+            size = 4 * max(1, joblib.effective_n_jobs(workers.jobs))
             for start in range(0, len(waiting), size):
                 yield from parallel(joblib.delayed(function)(cell) for cell in waiting[start : start + size])
 
@@ -169,7 +154,7 @@ def _dask_client(workers: Workers) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         address: Any = workers.address
         if address is None:
-            count = workers.count if workers.count > 0 else os.cpu_count()
+            count = workers.jobs if workers.jobs > 0 else os.cpu_count()
             address = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
         try:
             stack.enter_context(Client(address, timeout="20s"))
@@ -193,8 +178,8 @@ def _ray_session(workers: Workers) -> Iterator[None]:
         options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
         if workers.address is not None:
             options = {"address": workers.address, "log_to_driver": False}
-        elif workers.count > 0:
-            options["num_cpus"] = workers.count
+        elif workers.jobs > 0:
+            options["num_cpus"] = workers.jobs
         try:
             ray.init(**options)
         except ConnectionError as error:

@@ -13,7 +13,8 @@ from scipy import special
 from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import NotIndependent
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.statistics import Difference, student, student_quantile
+from budgetbandits.experiments.statistics import Difference, student
+from budgetbandits.intervals import student_quantile
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
 

@@ -12,10 +12,12 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import Policy, State, best, first_pull
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy, trial
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
@@ -28,6 +30,7 @@ __all__ = [
     "IndexPolicy",
     "Monotone",
     "Policy",
+    "Posterior",
     "SamplingPolicy",
     "State",
     "Tally",
@@ -35,12 +38,15 @@ __all__ = [
     "either",
     "first_pull",
     "parse_policy",
+    "trial",
 ]
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
     for policy in (
         BudgetedThompson,
+        GaussianThompson,
+        JointThompson,
         EpsilonFirst,
         EpsilonFirstGreedy,
         PDBwK,
@@ -75,8 +81,9 @@ def parse_policy(text: str) -> Policy:
     if name not in KNOWN:
         raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(KNOWN)}")
     kind = KNOWN[name]
-    allowed = [field.name for field in fields(kind)]
-    values: dict[str, float] = {}
+    defaults = {field.name: field.default for field in fields(kind)}
+    allowed = list(defaults)
+    values: dict[str, float | str] = {}
     for part in filter(None, rest.split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in allowed:
@@ -84,6 +91,9 @@ def parse_policy(text: str) -> Policy:
             raise BadParameter(f"{name} has no parameter {key!r}; it {takes}")
         if key in values:
             raise BadParameter(f"{name}: {key} is given twice; give it once")
+        if isinstance(defaults[key], tuple):  # a prior: the policy reads its text
+            values[key] = value
+            continue
         try:
             values[key] = float(value)
         except ValueError:

@@ -173,7 +173,6 @@ def _write_tables(results: Results, folder: Path) -> None:
     results.summary().write_csv(folder / "summary.csv")
     if len(results.policies) > 1:
         results.compare().write_csv(folder / "comparison.csv")
-    results.write_parquet(folder / "results.parquet")
 
 
 def _tables(results: Results) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.fingerprint import values_read
 from budgetbandits.policies import classical, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
+from budgetbandits.simulation.compiled.frozen import frozen_values
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS
 from budgetbandits.simulation.known import Unsuited
 
@@ -103,25 +103,11 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
         raise Unsuited("its index is no plain function of numbered arguments")
     if not 0 <= extras_of(index) <= MOST_EXTRAS:
         raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + MOST_EXTRAS}")
-    # Numba freezes what an index reads, and its disk cache does not notice a change of it
-    package = index.__module__.startswith("budgetbandits.")
-    frozen = {} if package else {name: value for name, value in values_read(index).items() if not _lasting(value)}
-    reads = tuple(frozen.items())
-    try:
-        hash(reads)
-    except TypeError:
-        raise Unsuited(f"its index reads {', '.join(frozen)}, which compiled code would take for constant") from None
+    reads = frozen_values(index, "index")
     result = _compiled(index, reads)
     if isinstance(result, str):
         raise Unsuited(f"Numba cannot compile its index: {result}")
     return result
-
-
-def _lasting(value: Any) -> bool:
-    """Whether something an index names is the same in every process: a library's, or the package's."""
-    return isinstance(value, ModuleType | np.ufunc) or (getattr(value, "__module__", "") or "").startswith(
-        "budgetbandits."
-    )
 
 
 @cache
