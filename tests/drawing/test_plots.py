@@ -1,5 +1,7 @@
 """Figures of one simulation, one problem and one allocation."""
 
+import sys
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -92,3 +94,20 @@ def test_an_allocation_shows_what_it_believes(policy):
     assert costs == pytest.approx([posteriors.beta_density(*ab, 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
     arm = posteriors.Posterior("search", (5.0, 3.0), (5.0, 3.0))
     assert ratios[0] == pytest.approx(posteriors.ratio_density(arm, 2.5).median)
+
+
+def test_of_many_arms_those_pulled_most_are_shown():
+    past = {f"arm {i}": (i + 1, 1.0, 1.0) for i in range(25)}
+    spend = Allocation(parse_policy("bts"), list(past), 20.0, seed=1, history=past)
+    spend.retire("arm 24")
+    shown = [text.get_text() for text in spend.plot(width="paper").axes[0].get_yticklabels()]
+    assert shown == [f"arm {i}" for i in range(4, 24)]
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("budgetbandits.drawing")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("budgetbandits.drawing")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BadParameter, match=r"figures need Matplotlib; install budgetbandits\[lab\]"):
+        Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).plot()

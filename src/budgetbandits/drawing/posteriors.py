@@ -25,6 +25,8 @@ POINTS = 240
 """Points of a density."""
 
 
+SHOWN = 20
+"""Arms in one figure."""
 FAR = 2.5
 """The axis of ratios ends at so many times the best median."""
 
