@@ -7,10 +7,12 @@ import json
 import math
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from budgetbandits.allocation_table import allocation_table
 from budgetbandits.errors import (
     BadParameter,
     BadState,
@@ -26,6 +28,7 @@ from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.beliefs import beta_counts
+from budgetbandits.policies.names import label
 from budgetbandits.units import Units, checked_names, positive
 
 VERSION = 1
@@ -156,6 +159,15 @@ class Allocation:
                 f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
                 f"{len(self._asks)} open)"
             )
+
+    def _repr_html_(self) -> str:
+        with self._lock:
+            table = allocation_table(
+                self._names, self._told_arms, self.policy, self._learner.state, self._units
+            )  # fmt: skip
+            spent, held, left = (f"{amount:,.6g}" for amount in (self._spent, self._asks.held, self.left))
+            title = f"{label(self.policy.spec)}: spent {spent} of {self._budget:,.6g}, held {held}, left {left}"
+        return replace(table, title=title).to_html()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from budgetbandits.laws import (
     parse_joint,
     parse_law,
 )
+from budgetbandits.problem_table import headline, problem_table
 from budgetbandits.registry import Registry
 
 SMALLEST_COST = 1e-12
@@ -65,13 +66,15 @@ class Arm:
         return self.law.sample(rng, size) if self.standard else own_laws.draw(self.name, self.law, rng, size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem:
     """At least two arms with different names.
 
     >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
     >>> problem.names, problem.reward_means / problem.cost_means
     (('arm-1', 'arm-2'), array([1.5 , 0.75]))
+    >>> problem
+    Problem(2 arms, best arm-1: 1.5 reward per cost, the next 0.75)
     """
 
     arms: tuple[Arm, ...]
@@ -90,6 +93,12 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"Problem({headline(self.names, self.reward_means / self.cost_means)})"
+
+    def _repr_html_(self) -> str:
+        return problem_table(self.names, self.reward_means, self.cost_means).to_html()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ STYLE = """<style>
 .budgetbandits { display: inline-block; max-width: 100%; overflow-x: auto; line-height: 18px; text-align: left; }
 .budgetbandits table { border-collapse: collapse; border: 0; margin: 0 !important; font-size: 13px !important;
   font-variant-numeric: tabular-nums; color: inherit; }
-.budgetbandits caption { caption-side: top; text-align: left; font-size: 13px; padding: 0 0 6px; color: inherit; }
+.budgetbandits .title { font-size: 13px; padding: 0 0 6px; }
 .budgetbandits tr { background: transparent !important; }
 .budgetbandits th, .budgetbandits td { text-align: right !important; padding: 4px 0 4px 24px !important; border: 0;
   white-space: nowrap; font-weight: 400; vertical-align: baseline; }
@@ -76,12 +76,10 @@ class Table:
             "<tr>" + "".join(f"<td{self._kind(place)}>{_html(cell)}</td>" for place, cell in enumerate(row)) + "</tr>\n"
             for row in self.rows
         )
-        title = f"<caption>{_html(self.title)}</caption>" if self.title else ""
+        title = f'<div class="title">{_html(self.title)}</div>' if self.title else ""
+        table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>" if self.columns else ""
         note = f"<p>{_html(self.note)}</p>" if self.note else ""
-        return (
-            f'{STYLE}\n<div class="budgetbandits"><table>{title}<thead><tr>{head}</tr></thead>\n'
-            f"<tbody>\n{body}</tbody></table>{note}</div>"
-        )
+        return f'{STYLE}\n<div class="budgetbandits">{title}{table}{note}</div>'
 
     def _kind(self, place: int) -> str:
         return ' class="name"' if place < self.names else ""
@@ -103,13 +101,13 @@ class Table:
     def to_latex(self) -> str:
         r"""A ``tabular`` with the rules of the package booktabs; the caption is yours.
 
-        >>> print(Table(("policy", "regret"), [("a_b", Estimate("1,019.9", "0.8"))]).to_latex().splitlines()[3])
+        >>> print(Table(("policy", "regret"), [("a_b", Estimate("1,019.9", "0.8"))]).to_latex().splitlines()[4])
         a\_b & $1{,}019.9 \pm 0.8$ \\
         """
         rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
         kinds = "l" * self.names + "r" * (len(self.columns) - self.names)
         note = [f"% {' '.join(self.note.split())}"] if self.note else []
-        lines = [f"\\begin{{tabular}}{{{kinds}}}", r"\toprule", rows[0] + r" \midrule", *rows[1:], r"\bottomrule"]
+        lines = [f"\\begin{{tabular}}{{{kinds}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
         return "\n".join([*lines, r"\end{tabular}", *note])
 
 
@@ -130,14 +128,24 @@ Estimate(value='0.5', error='', best=False))
     return Estimate(f"{mean:,.{digits}f}", f"{error:,.{digits}f}", best)
 
 
-def shown(rows: Sequence[Sequence[Cell]], of: int) -> tuple[Sequence[Sequence[Cell]], str]:
-    """Rows and a note that says how many of all are left out.
+def column(values: Sequence[float]) -> list[str]:
+    """Numbers with as many decimals as the smallest of them needs, from three to six; "–" for NaN.
 
-    >>> shown([("a",), ("b",)], 5)[1]
-    'and 3 more'
+    >>> column([0.5, 12.25, math.nan]), column([0.5, 0.00123])
+    (['0.500', '12.250', '–'], ['0.5000', '0.0012'])
     """
-    left_out = of - len(rows)
-    return rows, f"and {left_out:,} more" if left_out else ""
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    digits = min(6, max(3, 1 - math.floor(math.log10(min(sizes))))) if sizes else 3
+    return ["–" if math.isnan(value) else f"{value:,.{digits}f}" for value in values]
+
+
+def left_out(rows: int) -> str:
+    """What to say under a table of so many rows that shows MOST_ROWS at most.
+
+    >>> left_out(10), left_out(1000)
+    ('', 'and 990 more')
+    """
+    return f"and {rows - MOST_ROWS:,} more" if rows > MOST_ROWS else ""
 
 
 def _html(cell: Cell) -> str:

@@ -75,7 +75,7 @@ def test_the_report_needs_no_network(reproduced):
     page = (reproduced[0] / "report.html").read_text()
     for address in re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page):
         assert address.startswith(("#", "data:")), address
-    assert "<script" not in page
+    assert page.count("<script") == 1
 
 
 def test_the_theorems_are_judged(reproduced):
@@ -97,7 +97,7 @@ def test_the_theorems_are_judged(reproduced):
 
 def test_the_number_that_could_fail_stands_beside_the_verdict(reproduced):
     page = (reproduced[0] / "report.html").read_text()
-    assert '<section class="card claim says-nothing-here">' in page
+    assert '<details class="claim says-nothing-here">' in page
     assert "of 76 comparisons 0 could fail" in page
     assert "none of 28 comparisons could fail" in page
 

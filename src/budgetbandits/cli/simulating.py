@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,14 +75,9 @@ def _simulate_all(
                     jobs=jobs,
                     max_rounds=max_rounds,
                     progress=report,
-                    compiling=_say_compiling,
                 )
             )
     return outcomes
-
-
-def _say_compiling() -> None:
-    print("compiling the engine (once on this machine, about half a minute) ...", file=sys.stderr)
 
 
 @contextlib.contextmanager

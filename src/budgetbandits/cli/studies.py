@@ -86,7 +86,8 @@ def paper_command(
     if not as_json:
         _show_claims(claims)
     split.enter("report")
-    page = _write_report(out, found)
+    with joblib.parallel_config(n_jobs=jobs):
+        page = _write_report(out, found)
     if as_json:
         print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": split.seconds()})
     else:

@@ -72,7 +72,7 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def panels(titles: Sequence[str], sheet: Sheet, shape: float = 0.72, most: int = 3) -> tuple[Picture, list[Axes]]:
+def panels(titles: Sequence[str], sheet: Sheet, shape: float = 0.72, most: int = 4) -> tuple[Picture, list[Axes]]:
     """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
     columns = sheet.columns(len(titles), most)
     rows = math.ceil(len(titles) / columns)
@@ -153,7 +153,9 @@ def grow(picture: Picture, made: Legend) -> None:
 
 def finish(picture: Picture) -> Picture:
     """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
-    picture.draw_without_rendering()
+    engine = picture.get_layout_engine()
+    assert engine is not None
+    engine.execute(picture)
     return picture
 
 

@@ -24,15 +24,15 @@ def table_of(results: Results, metric: str, budgets: Sequence[float] | None, jud
     frame = results.summary_of_groups(metric)
     judged = judged and len(results.policies) > 1
     best = {budget: _surely_best(results, metric, budget) if judged else {} for budget in asked}
+    what = metric.replace("_", "-")
     columns, cells = [], []
     for group in results.groups:
         for budget in asked:
             here = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
             of = {row["policy"]: row for row in here.iter_rows(named=True)}
             sure = best[budget].get(group)
-            columns.append(_heading(group, budget, len(results.groups), len(asked)))
+            columns.append(_heading(what, group, budget, len(results.groups), len(asked)))
             cells.append([estimate(of[name]["mean"], of[name]["sem"], name == sure) for name in results.policies])
-    what = metric.replace("_", "-")
     at = f" at a budget of {asked[0]:,g}" if len(asked) == 1 else ""
     return Table(
         columns=("policy", *columns),
@@ -49,7 +49,7 @@ def _surely_best(results: Results, metric: str, budget: float) -> dict[str, str]
     return dict(zip(best["group"], best["policy"], strict=True))
 
 
-def _heading(group: str, budget: float, groups: int, budgets: int) -> str:
+def _heading(what: str, group: str, budget: float, groups: int, budgets: int) -> str:
     if budgets == 1:
-        return group
+        return group if groups > 1 else what
     return f"{budget:,g}" if groups == 1 else f"{group}, {budget:,g}"

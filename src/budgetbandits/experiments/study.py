@@ -11,7 +11,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 import budgetbandits
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.policies.base import Policy
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -53,7 +54,7 @@ class Study:
         with contextlib.suppress(StudyError):  # asked once more, a study keeps the day on which it was begun
             before = self.asked()
             if before["cells"] == record["cells"]:
-                record["begun"] = before.get("begun")
+                record["begun"] = before.get("begun", record["begun"])
         self.write(self.record, json.dumps(record, indent=1).encode())
 
     def asked(self) -> dict[str, Any]:
@@ -119,6 +120,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "runs": experiment.runs,
         "budgets": experiment.budgets,
         "policies": [policy.spec for policy in experiment.policies],
+        "parameters": [_parameters(policy) for policy in experiment.policies],
         "engine": experiment.engine,
         "problems": [
             {
@@ -139,6 +141,15 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
             for cell in cells
         ],
         "versions": versions(),
+    }
+
+
+def _parameters(policy: Policy) -> dict[str, str]:
+    """Every parameter of a policy as text, also those that its spec leaves out; what is not given, without a value."""
+    values = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    return {
+        name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in values.items()
     }
 
 

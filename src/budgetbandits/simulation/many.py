@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -77,9 +78,10 @@ def simulate_many(
     tell, total = progress or (lambda done, total: None), len(named) * len(players) * runs
     tables: list[pl.DataFrame] = []
     tasks = ((name, work, asked, runs, summary) for name in named for work in plan.works(name))
-    for table in in_parallel(_table, tasks, check_jobs(jobs), threads):
-        tables.append(table)
-        tell(len(tables) * runs, total)
+    with contextlib.closing(in_parallel(_table, tasks, check_jobs(jobs), threads)) as results:
+        for table in results:
+            tables.append(table)
+            tell(len(tables) * runs, total)
     return pl.concat(tables, rechunk=True)
 
 

@@ -87,18 +87,6 @@ class Outcome:
 
     # --- shown and handed on -------------------------------------------------------------------------------------
 
-    def plot(
-        self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
-    ) -> Any:
-        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
-
-        ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
-        ``log`` and ``ax``, and returns the axes it was given.
-        """
-        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
-
-        return figures.draw(self, figure, width, dark, ax, **options)
-
     def to_frame(self) -> pl.DataFrame:
         """A row for each run at each budget: policy, run, budget and, of that game, regret, pseudo_regret, reward,
         spend, rounds, identified. The table of a study has the same columns, behind those of the problem."""
@@ -125,6 +113,18 @@ class Outcome:
         best arm was missed, with its interval."""
         return summarise(self.to_frame(), metric, ("policy", "budget"))
 
+    def plot(
+        self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
+    ) -> Any:
+        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
+
+        ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
+        ``log`` and ``ax``, and returns the axes it was given.
+        """
+        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
+
+        return figures.draw(self, figure, width, dark, ax, **options)
+
     def __repr__(self) -> str:
         least, most = self.budgets.min(), self.budgets.max()
         budgets = f"a budget of {most:,g}" if least == most else f"budgets {least:,g} to {most:,g}"
@@ -146,12 +146,12 @@ class Outcome:
                 mean, error = _mean_and_error(values[:, place])
                 cells.append(estimate(mean, None if error is None else half * error))
             rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
+        meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
         return Table(
             columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
             rows=rows,
             title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
-            note=f"Means ± half of a {LEVEL:.0%} interval; in how many runs the best arm was not the one pulled most. "
-            f"Engine {self.engine}, seed {self.seed}.",
+            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
             names=0,
         ).to_html()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -49,7 +47,7 @@ def simulate(
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
     What other budgets are in the list changes no game's law, nor its bits if the policy must know the budget or the
-    engine is "reference" or "index plain loop"; in the other engines it does change the bits.
+    engine is "reference" or a plain loop; in the other engines it does change the bits.
 
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
     a time) or "auto": fast where an engine knows every method of the policy that it stands in for. The outcome says
@@ -57,7 +55,7 @@ def simulate(
     ``common`` the n-th pull of an arm brings the same in every policy's game of the same number: their differences
     vary less. ``max_rounds`` stops a game that goes on too long, by default at 10⁸ rounds in the reference simulator
     and at 2⁶⁰ in the fast ones. ``progress`` is called with the number of runs done so far, ``compiling`` if the engine
-    has to be compiled first.
+    has to be compiled first; without it a line on stderr says so, at a terminal or in a notebook.
 
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
     >>> outcome = simulate(problem, "bts", budgets=[100, 1000], runs=20, engine="reference")
@@ -127,7 +125,9 @@ def choose_engine(
         if wish == "fast":
             raise BadParameter("the fast engines need Numba; install budgetbandits[lab]") from None
         return Engine("reference", "Numba is not installed; install budgetbandits[lab]")
-    with contextlib.nullcontext() if ready else _noticing(compiling):
+    from budgetbandits.simulation.compiled.notice import noticing, say_compiling
+
+    with noticing(compiling or say_compiling):
         chosen = engines.engine_for(problem, policy, budgets)
         if chosen.compiled and not ready:
             engines.warm_up(problem, policy)
@@ -136,17 +136,6 @@ def choose_engine(
             f"no fast engine plays {policy.spec}: {chosen.reason}; use engine='auto' or engine='reference'"
         )
     return chosen
-
-
-@contextlib.contextmanager
-def _noticing(compiling: Callable[[], None] | None) -> Iterator[None]:
-    """A cache that is warm answers in a second; whatever takes longer is being compiled."""
-    notice = threading.Timer(1.5, compiling or (lambda: None))
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
 
 
 def identity_of(policy: Policy) -> str:

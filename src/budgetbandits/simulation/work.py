@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,15 +73,17 @@ def all_games(work: Work, runs: range, jobs: int, progress: Callable[[int], None
     # several runs a task, so that a player serves them all
     size = max(1, min(32, len(runs) // 16)) if work.engine.compiled else 1
     chunks = (runs[start : start + size] for start in range(0, len(runs), size))
-    for chunk in in_parallel(work.play_all, ((chunk,) for chunk in chunks), jobs, threads=work.engine.compiled):
-        games.extend(chunk)
-        progress(len(games))
+    tasks = ((chunk,) for chunk in chunks)
+    with contextlib.closing(in_parallel(work.play_all, tasks, jobs, threads=work.engine.compiled)) as results:
+        for chunk in results:
+            games.extend(chunk)
+            progress(len(games))
     return games
 
 
 def in_parallel(
     function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], jobs: int, threads: bool
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """The results in order. Compiled games let go of the interpreter, so that threads do; plain ones need processes."""
     if jobs == 1:
         yield from (function(*each) for each in arguments)
@@ -89,4 +93,10 @@ def in_parallel(
     except ImportError:
         raise BadParameter("several workers need joblib; install budgetbandits[lab] or use jobs=1") from None
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if threads else "processes")
-    yield from parallel(joblib.delayed(function)(*each) for each in arguments)
+    results: Any = parallel(joblib.delayed(function)(*each) for each in arguments)
+    try:
+        yield from results
+    finally:
+        with warnings.catch_warnings():  # whoever stops before the end knows that tasks were cancelled
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
