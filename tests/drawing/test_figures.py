@@ -1,5 +1,6 @@
 """Figures of studies: what is drawn is what was found, and nothing of Matplotlib is changed by it."""
 
+import json
 import re
 import sys
 from xml.etree import ElementTree
@@ -217,6 +218,7 @@ def test_plot_writes_a_figure(one, tmp_path, monkeypatch, capsys):
     out = tmp_path / "regret.svg"
     assert f"The figure is {out}" in plot("--out", out, "--width", "paper", "--deviations")
     assert out.stat().st_size > 3_000
+    assert json.loads(plot("--out", out, "--figure", "dots", "--width", "paper", "--json")) == {"figure": str(out)}
     assert "end its name in .pdf, .svg, .png" in plot("--out", "regret.gif")
     assert "choose paper, page, phone, or a number of inches" in plot("--out", out, "--width", "poster")
     assert "figure 'dots' does not take deviations" in plot("--out", out, "--figure", "dots", "--deviations")
