@@ -258,7 +258,7 @@ class Allocation:
 
     def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
         """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
-        mean cost and their ratio.
+        mean cost and their ratio; of more than twenty arms, of those pulled most.
 
         They are the posteriors of policies that keep Beta posteriors; for policies that keep sums, the posteriors that
         these make of uniform priors. ``width`` is "paper", "page", "phone" or inches.
@@ -267,14 +267,15 @@ class Allocation:
 
         with self._lock:
             successes, failures = beta_counts(self.policy, self._learner.state)
-            active = self._learner.state.active.nonzero()[0].tolist()
+            state = self._learner.state
+            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
             of = [
                 posteriors.Posterior(
                     self._names[arm],
                     (float(successes[0, arm]), float(failures[0, arm])),
                     (float(successes[1, arm]), float(failures[1, arm])),
                 )
-                for arm in active
+                for arm in sorted(most_pulled[state.active[most_pulled]].tolist())
             ]
         return posteriors.densities(of, self._units.reward_max, self._units.cost_max, style.sheet(width, dark))
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from budgetbandits.cli.screen import AsJson, print_json
 from budgetbandits.errors import BadParameter
 
 
@@ -32,6 +33,7 @@ def plot_command(
         bool, typer.Option("--lower-bound", help="Regret: the slope below which none stays, where it is known.")
     ] = False,
     dark: Annotated[bool, typer.Option("--dark", help="For a dark page.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw a figure of a study, for the width at which it is read."""
     from budgetbandits.drawing.picture import check_format, save
@@ -49,7 +51,11 @@ def plot_command(
     }  # fmt: skip
     options = {name: value for name, value in given.items() if value is not None}
     drawn = Results.load(folder).plot(figure, width=_width(width), dark=dark, **options)
-    Console().print(f"The figure is {save(drawn, out)}", highlight=False, soft_wrap=True)
+    save(drawn, out)
+    if as_json:
+        print_json({"figure": str(out)})
+    else:
+        Console().print(f"The figure is {out}", highlight=False, soft_wrap=True)
 
 
 def _width(text: str) -> str | float:

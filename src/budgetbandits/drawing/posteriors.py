@@ -19,12 +19,14 @@ from budgetbandits.drawing import axes as scales
 from budgetbandits.drawing.picture import Picture, finish, panels
 from budgetbandits.drawing.style import SERIES, Sheet, settings
 
-COSTS = 400
+COSTS = 200
 """Costs that a mean over the cost's posterior is taken at."""
 POINTS = 240
 """Points of a density."""
 
 
+SHOWN = 20
+"""Arms in one figure."""
 FAR = 2.5
 """The axis of ratios ends at so many times the best median."""
 
@@ -77,7 +79,7 @@ def ratio_density(of: Posterior, scale: float = 1.0) -> Density:
     costs = special.betaincinv(*of.cost, (np.arange(COSTS) + 0.5) / COSTS)
     least = float(special.betaincinv(*of.reward, 1e-3) / special.betaincinv(*of.cost, 0.999))
     most = float(special.betaincinv(*of.reward, 0.999) / special.betaincinv(*of.cost, 0.02))
-    z = np.geomspace(max(least, most * 1e-4), most, 4 * POINTS)
+    z = np.geomspace(max(least, most * 1e-4), most, 2 * POINTS)
     reward = np.minimum(z[:, None] * costs, 1.0)
     below = special.betainc(*of.reward, reward).mean(axis=1)
     inside = z[:, None] * costs < 1.0

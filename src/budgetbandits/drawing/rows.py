@@ -64,7 +64,7 @@ def dots(
 def _stack(titles: Sequence[str], rows: int, sheet: Sheet) -> tuple[Picture, list[Axes]]:
     """Panels of so many rows each, each at least 3.2 inches wide."""
     picture, axes = panels(titles, sheet, most=max(1, int(sheet.width / 3.2)))
-    above = 0.62 * sheet.font / 8.6  # title and axis
+    above = 0.78 * sheet.font / 8.6  # title and axis
     grid = math.ceil(len(titles) / max(1, min(len(titles), int(sheet.width / 3.2))))
     picture.set_size_inches(sheet.width, grid * (rows * ROW * sheet.font / 8.6 + above))
     return picture, axes

@@ -15,10 +15,9 @@ from budgetbandits.drawing import curves, profiles, rows
 from budgetbandits.drawing.picture import Picture, Series
 from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter
-from budgetbandits.experiments.results import BETTER, Results
+from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
-from budgetbandits.experiments.statistics import LEVEL, against_rivals, moments
-from budgetbandits.intervals import student_quantile
+from budgetbandits.intervals import LEVEL, student_quantile
 from budgetbandits.oracle import ratios
 from budgetbandits.policies.names import PAPER, label
 from budgetbandits.simulation.simulate import simulate
@@ -133,30 +132,24 @@ def wins(results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: 
 
 def standing(results: Results, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
     """Problems × policies: whether a policy has the best mean, SURELY or UNSURELY, is CLOSE to it, that is not surely
-    worse, or surely WORSE. As in `Results.best`: Welch's test with Holm's correction over the others."""
+    worse, or surely WORSE. As `Results.best` tests it, with Holm's correction over the others."""
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to win; add one to the experiment")
-    of = moments(_sign(metric) * results.values(metric, budget))
-    least = of.mean.argmin(axis=1)
-    lower, _ = against_rivals(of, least)
-    found = np.empty(of.mean.shape, dtype=int)
+    values = towards_less(metric) * results.values(metric, budget)
+    least = values.mean(axis=-1).argmin(axis=1)
+    lower = results.below_rivals(values, least)
+    found = np.empty(values.shape[:2], dtype=int)
     rivals = np.arange(len(results.policies)) != least[:, None]
     found[rivals] = np.where(lower, WORSE, CLOSE).ravel()
     found[~rivals] = np.where(lower.all(axis=1), SURELY, UNSURELY)
     return found
 
 
-def _sign(metric: str) -> float:
-    if metric not in BETTER:
-        raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
-    return 1.0 if BETTER[metric] == "lower" else -1.0
-
-
 def profile(
     results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None, ax: Axes | None = None
 ) -> Picture | Axes:
     """On which share of the problems a policy is within a factor of the best."""
-    if _sign(metric) < 0.0:
+    if towards_less(metric) < 0.0:
         raise BadParameter(f"a profile is of what should be low, and of {metric} more is better; use regret")
     means = _by_group(results, results.values(metric, budget).mean(axis=-1))
     return profiles.profile(means, series_of(results), of, _at(results, metric, budget), ax)
@@ -182,6 +175,8 @@ def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Pictur
     """
     at = results.budgets.index(results.largest(budget))
     record = results.record
+    if "seed" not in record:
+        raise BadParameter("these are not the results of a study, so no game can be played again; plot an Outcome")
     policies = [plugins.find_policy(spec) for spec in results.policies]
     groups, worth = {}, {}
     for group in results.groups[:MANY]:

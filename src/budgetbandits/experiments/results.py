@@ -176,7 +176,7 @@ class Results:
         excludes 0. The interval of the mean difference is over problems, paired: Student's t on the differences. With
         one problem it is that problem's own.
         """
-        sign = _towards_less(metric)
+        sign = towards_less(metric)
         values = self.values(metric, budget)
         found = self._between(values[:, :, None], values[:, None, :], level)
         member = np.array([problem["group"] for problem in self.record["problems"]])
@@ -205,9 +205,9 @@ class Results:
     def best(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
         """Problem by problem, the policy with the best mean, and whether that is sure: whether its interval against
         each of the others excludes 0, as in `differences`, with Holm's correction over the others."""
-        values = _towards_less(metric) * self.values(metric, budget)
+        values = towards_less(metric) * self.values(metric, budget)
         least = values.mean(axis=-1).argmin(axis=1)
-        lower = self._below_rivals(values, least)
+        lower = self.below_rivals(values, least)
         return pl.DataFrame(
             {
                 "group": [problem["group"] for problem in self.record["problems"]],
@@ -221,7 +221,7 @@ class Results:
         """Group by group, the policy with the best mean, against whom that is undecided, and whether it is sure:
         against nobody. Of one problem as `best` says, over several by Student's t on the paired differences of their
         means; Holm over the others."""
-        values = _towards_less(metric) * self.values(metric, budget)
+        values = towards_less(metric) * self.values(metric, budget)
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for group in self.groups:
@@ -229,7 +229,7 @@ class Results:
             means = here.mean(axis=-1)
             least = int(means.mean(axis=0).argmin())
             if len(here) == 1:
-                lower = self._below_rivals(here, np.array([least]))[0]
+                lower = self.below_rivals(here, np.array([least]))[0]
             else:
                 lower, _ = surely(student((means[:, [least]] - np.delete(means, least, axis=1)).T))
             others = [policy for place, policy in enumerate(self.policies) if place != least]
@@ -243,7 +243,7 @@ class Results:
         """The mean over the runs, along the last axis, of the first less that of the second."""
         return student(first - second, level) if self.paired else welch(moments(first), moments(second), level)
 
-    def _below_rivals(self, values: AnyArray, own: AnyArray) -> AnyArray:
+    def below_rivals(self, values: AnyArray, own: AnyArray) -> AnyArray:
         """Whether on each problem the policy in column ``own`` is surely lower than each of the others."""
         return (paired_rivals(values, own) if self.paired else against_rivals(moments(values), own))[0]
 
@@ -297,7 +297,7 @@ class Results:
         return pd.DataFrame(self.table.to_dict(as_series=False))
 
 
-def _towards_less(metric: str) -> float:
+def towards_less(metric: str) -> float:
     """What to multiply a metric by so that less is better."""
     check_metric(metric)
     if metric not in BETTER:

@@ -6,21 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from budgetbandits import oracle
 from budgetbandits.drawing import arms, curves
 from budgetbandits.drawing.picture import Picture, Series
 from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter
+from budgetbandits.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import PAPER, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from budgetbandits.simulation.outcome import Outcome
-
-LEVEL = 0.95
 
 
 def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
@@ -65,7 +63,7 @@ def _interval(values: Any) -> tuple[Any, Any, Any]:
     runs, mean = len(values), values.mean(axis=0)
     if runs < 2:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    half = special.stdtrit(runs - 1, 0.5 + LEVEL / 2) * values.std(axis=0, ddof=1) / np.sqrt(runs)
+    half = student_quantile(0.5 + LEVEL / 2, runs - 1) * values.std(axis=0, ddof=1) / np.sqrt(runs)
     return mean, mean - half, mean + half
 
 
