@@ -173,7 +173,7 @@ def _show_matrix(console: Console, group: Row, better: str) -> None:
         table.add_row(str(place), *cells)
     if fits(table, console):
         what = f"on how many problems the row is surely {better} than the column"
-        signs_mean = f"row surely lower {LOWER}, higher {HIGHER} than the column, unsure {UNSURE}"
+        signs_mean = f"{LOWER} row surely lower than column, {HIGHER} higher, {UNSURE} unsure"
         console.print(f"\nPairs: {what if problems > 1 else signs_mean}", highlight=False)
         console.print(table)
     else:
