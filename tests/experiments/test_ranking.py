@@ -132,3 +132,15 @@ def test_what_is_not_known_is_null(compare):
     one_run = Results(one_run.table.filter(one_run.table["run"] == 0), one_run.record | {"runs": 1})
     found = json.loads(compare(one_run, "--json"))["studies"][0]["groups"][0]["policies"]
     assert (found[1]["low"], found[1]["high"]) == (None, None)
+
+
+def test_tables_for_papers_and_programs(compare, several):
+    markdown = compare(several, "--format", "markdown")
+    assert markdown.startswith("| policy")
+    assert all(group in markdown for group in GROUPS)
+    assert r"\toprule" in compare(several, "--format", "latex")
+    rows = compare(several, "--format", "csv").splitlines()
+    assert rows[0].startswith("study,group,policy,problems,mean,difference,low,high")
+    assert len(rows) == 1 + 2 * 4
+    with pytest.raises(SystemExit):
+        compare(several, "--format", "word")

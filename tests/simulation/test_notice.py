@@ -7,7 +7,7 @@ import sys
 import pytest
 from numba import njit
 
-from budgetbandits import family, simulate
+from budgetbandits import family, parse_policy, simulate
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.simulation import engines
 from budgetbandits.simulation.compiled.notice import noticing, say_compiling
@@ -60,3 +60,15 @@ def test_a_notebook_counts_as_a_watcher(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     say_compiling()
     assert "compiling" in capsys.readouterr().err
+
+
+def test_a_policy_warms_up_once_on_each_kind_of_problem(monkeypatch):
+    played = []
+    player = engines.player
+    monkeypatch.setattr(engines, "_WARM", set())
+    monkeypatch.setattr(engines, "player", lambda *given: played.append(given[1].spec) or player(*given))
+    beta = family("uniform-beta", 3, seed=1, low=0.2)
+    for problem in (PROBLEM, family("uniform-bernoulli", 3, seed=2, low=0.2), beta, beta):
+        for name in ("ucb1", "epsilon-first", "epsilon-first:epsilon=0.2"):
+            engines.warm_up(problem, parse_policy(name))
+    assert played == 2 * ["ucb1", "epsilon-first", "epsilon-first:epsilon=0.2"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # polars takes a quarter of a second to import, which other c
     from budgetbandits.experiments import Results
 
 Row = dict[str, Any]
+FORMATS = ("markdown", "latex", "csv")
 SUPERLATIVE = {"lower": "lowest", "higher": "highest"}
 LOWER, HIGHER, UNSURE = "<", ">", "·"
 
@@ -27,19 +28,44 @@ def compare_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
     budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
     metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
+    written: Annotated[
+        str | None, typer.Option("--format", help="Print a table for a paper or a program: markdown, latex or csv.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Who wins where: the policies in order and every pair of them, with 95 % intervals."""
     from budgetbandits.experiments import Results
     from budgetbandits.experiments.paper import findings
 
+    if written is not None and (written not in FORMATS or as_json):
+        raise BadParameter(f"--format is {written!r}; use one of {', '.join(FORMATS)}, without --json")
     folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
-    studies = [_comparison(Results.load(each), budget, metric) for each in folders]
+    found = [Results.load(each) for each in folders]
+    if written is not None:
+        print(_written(found, budget, metric, written))
+        return
+    studies = [_comparison(results, budget, metric) for results in found]
     if as_json:
         print_json({"studies": studies})
     else:
         for study in studies:
             _show(Console(), study)
+
+
+def _written(found: list[Results], budget: float | None, metric: str, written: str) -> str:
+    """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
+    import polars as pl
+
+    from budgetbandits.experiments.ranking import ranking
+
+    if written == "csv":
+        ranked = [
+            ranking(results, budget, metric).select(pl.lit(results.record["name"]).alias("study"), pl.all())
+            for results in found
+        ]
+        return str(pl.concat(ranked).write_csv()).rstrip("\n")
+    tables = [results.to_table(metric, [results.largest(budget)]) for results in found]
+    return "\n\n".join(table.to_markdown() if written == "markdown" else table.to_latex() for table in tables)
 
 
 def _comparison(results: Results, budget: float | None, metric: str) -> Row:
@@ -147,7 +173,7 @@ def _show_matrix(console: Console, group: Row, better: str) -> None:
         table.add_row(str(place), *cells)
     if fits(table, console):
         what = f"on how many problems the row is surely {better} than the column"
-        signs_mean = f"row surely lower {LOWER}, higher {HIGHER} than the column, unsure {UNSURE}"
+        signs_mean = f"{LOWER} row surely lower than column, {HIGHER} higher, {UNSURE} unsure"
         console.print(f"\nPairs: {what if problems > 1 else signs_mean}", highlight=False)
         console.print(table)
     else:
