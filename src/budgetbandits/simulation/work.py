@@ -95,7 +95,8 @@ def in_parallel(
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if threads else "processes")
     results: Any = parallel(joblib.delayed(function)(*each) for each in arguments)
     try:
-        yield from results
+        for result in results:  # noqa: UP028 - "yield from" would close them before the warning is silenced
+            yield result
     finally:
         with warnings.catch_warnings():  # whoever stops before the end knows that tasks were cancelled
             warnings.simplefilter("ignore", UserWarning)
