@@ -26,7 +26,7 @@ NAMES = {
     "gaussian-bts": "Gaussian, σ = ½",
     "gaussian-bts:sigma=0.25": "Gaussian, σ = ¼",
 }
-TICKS = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 8.0)
+TICKS = {"x": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0), "y": (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)}
 SHEET = sheet("page")
 
 
@@ -71,7 +71,7 @@ def _one_line(panel: Any, axis: str) -> None:
     """A logarithmic axis of ratios, and a line where both are the same."""
     (panel.set_xscale if axis == "x" else panel.set_yscale)("log")
     ratios = panel.xaxis if axis == "x" else panel.yaxis
-    ratios.set_major_locator(FixedLocator(TICKS))
+    ratios.set_major_locator(FixedLocator(TICKS[axis]))
     ratios.set_minor_locator(NullLocator())
     ratios.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     (panel.axvline if axis == "x" else panel.axhline)(1.0, color=SHEET.colours["ink2"], linewidth=1.0, zorder=0)
