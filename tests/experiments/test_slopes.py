@@ -60,6 +60,7 @@ def test_correlated_arms_have_no_lower_bound():
 
 def test_the_report_shows_growth_where_there_is_some(tmp_path, monkeypatch):
     monkeypatch.setattr(drawings, "of_study", lambda *_: [])
+    monkeypatch.setattr(drawings, "FORMATS", ())
     run(small(budgets=(2, 20, 200), policies=small().policies[:1]), tmp_path)
     page = write_report(tmp_path).read_text()
     assert "How fast the regret of BTS grows" in page
