@@ -1,7 +1,7 @@
 """Which posterior serves budgeted Thompson sampling best: one game of each policy on each of many random problems.
 
-    .venv/bin/python benchmarks/posteriors.py priors       # about five minutes of one core
-    .venv/bin/python benchmarks/posteriors.py correlated   # about two
+    .venv/bin/python benchmarks/posteriors.py priors       # about four minutes of one core
+    .venv/bin/python benchmarks/posteriors.py correlated   # about three
 
 Prints the tables of docs/findings/priors.md or correlated.md and draws their figure in docs/figures. ``--keep FILE``
 keeps the regrets, or reads them if the file is there.
@@ -23,6 +23,7 @@ from budgetbandits.problem import Arm
 
 SEED = 1
 ARMS = 10
+BUDGET = 2_000.0
 RESAMPLES = 2_000
 BTS = "bts"
 PRIORS = (
@@ -51,17 +52,17 @@ def correlated(correlation: float, seed: int) -> Problem:
     return Problem(tuple(Arm(f"arm-{number + 1}", law) for number, law in enumerate(laws)))
 
 
-Setting = tuple[float, Callable[[int], Problem], tuple[str, ...]]
-"""The budget, the problem with a number, the policies."""
+Setting = tuple[Callable[[int], Problem], tuple[str, ...]]
+"""The problem with a number, the policies."""
 
 SETTINGS: dict[str, dict[str, Setting]] = {
     "priors": {
-        "Bernoulli": (5_000.0, lambda seed: family("uniform-bernoulli", ARMS, seed, low=0.1), PRIORS),
-        "five values": (2_000.0, lambda seed: family("uniform-multinomial", ARMS, seed, low=0.1), PRIORS),
-        "Beta": (2_000.0, lambda seed: family("uniform-beta", ARMS, seed, low=0.1), PRIORS),
+        "Bernoulli": (lambda seed: family("uniform-bernoulli", ARMS, seed, low=0.1), PRIORS),
+        "five values": (lambda seed: family("uniform-multinomial", ARMS, seed, low=0.1), PRIORS),
+        "Beta": (lambda seed: family("uniform-beta", ARMS, seed, low=0.1), PRIORS),
     },
     "correlated": {
-        f"{correlation:+.1f}": (2_000.0, lambda seed, rho=correlation: correlated(rho, seed), JOINT)  # type: ignore[misc]
+        f"{correlation:+.1f}": (lambda seed, rho=correlation: correlated(rho, seed), JOINT)  # type: ignore[misc]
         for correlation in CORRELATIONS
     },
 }
@@ -69,12 +70,12 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 
 def regrets(setting: Setting, problems: int) -> Array:
     """The pseudo-regret of one game, as (policy, problem)."""
-    budget, problem, policies = setting
+    problem, policies = setting
     found = np.empty((len(policies), problems))
     for number in range(problems):
         arms = problem(number)
         for place, policy in enumerate(policies):
-            outcome = simulate(arms, parse_policy(policy), [budget], 1, seed=SEED)
+            outcome = simulate(arms, parse_policy(policy), [BUDGET], 1, seed=SEED)
             found[place, number] = outcome.pseudo_regret[0, 0]
     return found
 
@@ -92,9 +93,8 @@ def compared(found: Array) -> dict[str, Array]:
     return result
 
 
-def table(policies: tuple[str, ...], found: Array) -> str:
+def table(policies: tuple[str, ...], found: Array, ratios: dict[str, Array]) -> str:
     """Markdown: the values of BTS, and the others by them."""
-    ratios = compared(found)
     lines = ["| policy | " + " | ".join(STATISTICS) + " |", "|---|" + "---|" * len(STATISTICS)]
     for place, policy in enumerate(policies):
         cells = [
@@ -118,12 +118,12 @@ def main() -> None:
         found = {name: regrets(setting, given.problems) for name, setting in settings.items()}
         if given.keep:
             np.savez(given.keep, **found)
-    for name, (budget, _, policies) in settings.items():
-        print(f"\n{name}, B = {budget:,.0f}, {found[name].shape[1]:,} problems\n\n{table(policies, found[name])}")
-    figure = Path(__file__).parents[1] / "docs/figures" / f"{given.which}.png"
     ratios = {name: compared(found[name]) for name in settings}
+    for name, (_, policies) in settings.items():
+        print(f"\n{name}, {found[name].shape[1]:,} problems\n\n{table(policies, found[name], ratios[name])}")
+    figure = Path(__file__).parents[1] / "docs/figures" / f"{given.which}.png"
     if given.which == "priors":
-        draw_priors(ratios, PRIORS, {name: setting[0] for name, setting in settings.items()}, figure)
+        draw_priors(ratios, PRIORS, figure)
     else:
         draw_correlated(ratios, CORRELATIONS, figure)
 

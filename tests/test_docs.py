@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from budgetbandits import POLICIES, cli, errors, family, theory
+from budgetbandits import POLICIES, __version__, cli, errors, family, theory
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
 
@@ -181,8 +181,14 @@ def test_the_page_on_own_policies_runs_as_it_is_written(tmp_path):
         done = subprocess.run(words, shell=True, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stderr)
         said[command.split()[2]] = said.get(command.split()[2], "") + done.stdout
-    assert "omega-ucb:rho=0.5" in said["simulate"]
-    assert "gamma-sampling:shape=0.5" in said["simulate"]
-    assert "omega-ucb:rho=1" in said["compare"]
+    assert "omega-ucb rho=0.5" in said["simulate"]
+    assert "gamma-sampling shape=0.5" in said["simulate"]
+    assert "omega-ucb rho=1" in said["compare"]
     assert "Everything holds" in said["check"]
     assert "omega-ucb" in said["--plugin"]
+
+
+def test_the_citation_is_of_this_version():
+    cited, readme = ((ROOT / name).read_text() for name in ("CITATION.cff", "README.md"))
+    assert f"\nversion: {__version__}\n" in cited
+    assert f"version = {{{__version__}}}" in readme

@@ -172,7 +172,7 @@ def test_a_study_sweeps_and_sends_them_to_workers(folder):
     experiment = Experiment.load(folder / "study.toml")
     assert [policy.spec for policy in experiment.policies] == ["bts", "my-omega", "my-omega:rho=1.0"]
     (folder / "mine.py").unlink()  # workers are sent the class itself
-    run(experiment, folder / "out", Workers(count=2))
+    run(experiment, folder / "out", Workers(jobs=2))
     results = Results.load(folder / "out")
     assert results.policies == ["bts", "my-omega", "my-omega:rho=1.0"]
     assert results.table.height == 2 * 3 * 4 * 2

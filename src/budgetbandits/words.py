@@ -30,3 +30,66 @@ def short(value: float) -> str:
         if value >= unit:
             return f"{value / unit:.3g}{letter}"
     return f"{value:.3g}"
+
+
+def exact(value: float) -> str:
+    """A number that somebody wrote down, with thousands set off.
+
+    >>> exact(50_000.0), exact(0.25)
+    ('50,000', '0.25')
+    """
+    return f"{value:,.10g}"
+
+
+def estimate(value: float | None, half: float | None) -> tuple[str, str]:
+    """A value and half the width of its interval, both to the second digit of the half.
+
+    >>> estimate(1234.56, 12.3), estimate(-0.51234, 0.0123), estimate(-0.01, 3.1), estimate(5.0, 0.0)
+    (('1,235', '12'), ('−0.512', '0.012'), ('0.0', '3.1'), ('5.0', '0'))
+    """
+    if value is None or half is None or not (math.isfinite(half) and half > 0.0 and math.isfinite(value)):
+        return _minus(number(value)), _minus(number(half))
+    digits = _decimals(half)
+    return _minus(f"{value:,.{digits}f}"), f"{half:,.{digits}f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Both ends to the second digit of half the width.
+
+    >>> interval(38.123, 52.2), interval(-8.04, 1.21), interval(-math.inf, math.inf), interval(2.0, 2.0)
+    ('38.1 – 52.2', '−8.0 to 1.2', '−∞ to ∞', '2.0 – 2.0')
+    """
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        ends = _minus(number(low)), _minus(number(high))
+    else:
+        digits = _decimals((high - low) / 2)
+        ends = _minus(f"{low:,.{digits}f}"), _minus(f"{high:,.{digits}f}")
+    # between numbers with a sign a dash would look like another minus
+    return f" {'to' if '−' in ends[0] else '–'} ".join(ends)
+
+
+def count(things: int, name: str) -> str:
+    """
+    >>> count(1, "problem"), count(1200, "run"), count(3, "policy")
+    ('1 problem', '1,200 runs', '3 policies')
+    """
+    plural = name[:-1] + "ies" if name.endswith("y") else name + "s"
+    return f"{things:,} {name if things == 1 else plural}"
+
+
+def listed(words: list[str]) -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _decimals(half: float) -> int:
+    """Places after the point that show two digits of a half-width."""
+    return min(max(1 - math.floor(math.log10(half)), 0), 9)
+
+
+def _minus(text: str) -> str:
+    """With a minus sign, and none before a zero."""
+    return text.replace("-", "−" if text.strip("-0.,") else "")

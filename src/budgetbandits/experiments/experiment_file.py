@@ -46,12 +46,14 @@ INLINE_KEYS = ("name", "rewards", "costs")
 
 @dataclass(frozen=True)
 class NamedProblem:
-    """A problem, its name in the study and the group it is averaged with; of the two-gap family also its gaps."""
+    """A problem, its name in the study, the group it is averaged with and where it is from; of the two-gap family also
+    its gaps."""
 
     name: str
     group: str
     problem: Problem
     gaps: tuple[float, float] | None = None
+    origin: str = ""
 
 
 def read(text: str, folder: Path) -> dict[str, Any]:
@@ -156,40 +158,11 @@ def _policies(document: dict[str, Any], folder: Path) -> tuple[Policy, ...]:
     for text in _several(document, "policies", '["bts", "kube"]'):
         if not isinstance(text, str):
             raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
-        for spec in sweep(text):
-            try:
-                policy = plugins.find_policy(spec, folder)
-            except BudgetBanditsError as error:
-                raise ExperimentError(f"policies: {error}") from None
-            policies.append(policy)
+        try:
+            policies += [plugins.find_policy(spec, folder) for spec in plugins.sweep(text)]
+        except BudgetBanditsError as error:
+            raise ExperimentError(f"policies: {error}") from None
     return tuple(policies)
-
-
-def sweep(text: str) -> list[str]:
-    """A policy with lists of parameters, written out.
-
-    >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
-    ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
-    """
-    name, rest = plugins.split(text)
-    choices: list[list[str]] = []
-    while rest:
-        key, equals, rest = rest.partition("=")
-        if rest.lstrip().startswith("["):
-            values, closed, rest = rest.lstrip()[1:].partition("]")
-            if not closed:
-                raise ExperimentError(f"policies: {text!r} opens a list and does not close it; add a ]")
-            listed = [value.strip() for value in values.split(",")]
-            if not all(listed):
-                raise ExperimentError(
-                    f"policies: {text!r} has an empty value in a list; write {key.strip()}=[0.1, 0.2]"
-                )
-            rest = rest.lstrip().removeprefix(",")
-        else:
-            value, _, rest = rest.partition(",")
-            listed = [value.strip()]
-        choices.append([f"{key.strip()}{equals}{value}" for value in listed])
-    return [":".join(filter(None, (name, ",".join(parts)))) for parts in itertools.product(*choices)]
 
 
 def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:
@@ -225,14 +198,28 @@ def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
     _no_others(entry, allowed, f"a problem with {given[0]}")
     made = make()
     gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
+    origin = _origin(entry)
     if len(made) == 1:
         name = _text(entry, "name") if "name" in entry else made[0][0]
-        return [NamedProblem(name, name, made[0][1], gaps[0])]
+        return [NamedProblem(name, name, made[0][1], gaps[0], origin)]
     group = _text(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
     return [
-        NamedProblem(f"{group} / {suffix}", group, problem, pair)
+        NamedProblem(f"{group} / {suffix}", group, problem, pair, origin)
         for (suffix, problem), pair in zip(made, gaps, strict=True)
     ]
+
+
+def _origin(entry: dict[str, Any]) -> str:
+    """Where the problems of an entry are from, in words; what `_problem_entry` has checked."""
+    if "file" in entry:
+        return f"file {Path(entry['file']).name}"
+    if "family" not in entry:
+        return "means in the experiment file"
+    if entry["family"] == "two-gap":
+        return "family two-gap"
+    first, count = entry.get("seed", 0), entry.get("count", 1)
+    seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
+    return f"family {entry['family']}, means from {entry.get('low', 0.0):g} to {entry.get('high', 1.0):g}, {seeds}"
 
 
 def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Problem]]:

@@ -56,7 +56,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment file says, with every problem made and every sweep of parameters written out."""
+    """What an experiment file says, with every problem made and every sweep of parameters written out.
+
+    ``file`` is the text it was read from, as long as nothing was changed.
+    """
 
     name: str
     problems: tuple[NamedProblem, ...]
@@ -66,6 +69,7 @@ class Experiment:
     seed: int = 0
     engine: str = "auto"
     max_rounds: int | None = None
+    file: str | None = None
 
     def __post_init__(self) -> None:
         specs = [policy.spec for policy in self.policies]
@@ -76,7 +80,7 @@ class Experiment:
     @classmethod
     def from_toml(cls, text: str, folder: Path | None = None) -> Experiment:
         """Read an experiment; problem files are looked for in ``folder``. An `ExperimentError` names the key."""
-        return cls(**experiment_file.read(text, folder or Path()))
+        return cls(**experiment_file.read(text, folder or Path()), file=text)
 
     @classmethod
     def load(cls, path: str | Path) -> Experiment:
@@ -115,4 +119,4 @@ class Experiment:
 
     def changed(self, **changes: Any) -> Experiment:
         """This experiment with other runs, budgets, ..."""
-        return replace(self, **changes)
+        return replace(self, **{"file": None, **changes}) if changes else self

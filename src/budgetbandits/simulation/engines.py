@@ -84,19 +84,28 @@ def _epsilon_first(policy: EpsilonFirst) -> Engine:
     return Engine("epsilon-first")
 
 
-def player(problem: Problem, policy: Policy, budgets: Sequence[float]) -> Compiled:
-    """The engine that `engine_for` found, ready to play."""
+def player(problem: Problem, policy: Policy, budgets: Sequence[float], common: bool = False) -> Compiled:
+    """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if isinstance(policy, BudgetedThompson | Thompson) and not why_not_lazily(policy):
-        return ThompsonGames(problem, policy, budgets)
+        return ThompsonGames(problem, policy, budgets, common)
     if isinstance(policy, SamplingPolicy):
         return SamplingGames(problem, policy, budgets)
     if isinstance(policy, EpsilonFirst):
-        return EpsilonFirstGames(problem, policy, budgets)
-    return IndexGames(problem, policy, budgets)
+        return EpsilonFirstGames(problem, policy, budgets, common)
+    return IndexGames(problem, policy, budgets, common)
+
+
+_WARM: set[tuple[object, ...]] = set()
+"""What this process has played a tiny game of."""
 
 
 def warm_up(problem: Problem, policy: Policy) -> None:
-    """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one."""
-    small = Problem(problem.arms[: FEW_ARMS + 1])  # another engine may play more arms than these
+    """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
+    arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
+    laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
+    kind = type(policy), policy.spec, len(arms), laws
+    if kind in _WARM:
+        return
     with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
-        player(small, policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)
+        player(Problem(arms), policy, [2.0]).play(np.random.SeedSequence(0), 1 << 60)
+    _WARM.add(kind)

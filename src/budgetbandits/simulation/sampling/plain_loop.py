@@ -23,6 +23,12 @@ def play_sampling(games, score, learn, rng):
     return status
 
 
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def statistics_of(game, arm):
+    """The address of an arm's statistics."""
+    return game.statistics_at + 8 * game.rows * arm
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def choose(game, score, rng):
     """Make the arm with the highest score the leader; exact ties are broken uniformly, as `policies.base.best` does."""
@@ -32,7 +38,7 @@ def choose(game, score, rng):
     top = -np.inf
     ties = 0
     for arm in range(game.arms):
-        value = score(game.statistics_at + 8 * game.rows * arm, rng, game.first, game.second, game.third)
+        value = score(statistics_of(game, arm), rng, game.first, game.second, game.third)
         scores[arm] = value
         if value != value:
             game.leader = arm
@@ -64,9 +70,7 @@ def pull(game, learn, rng):
     outcome = float_pointer(game.buffer_at + 16 * (game.chunk * arm + used[arm]))
     reward, cost = outcome[0], outcome[1]
     used[arm] += 1
-    learn(
-        game.statistics_at + 8 * game.rows * arm, reward, cost, rng, game.first, game.second, game.third
-    )  # fmt: skip
+    learn(statistics_of(game, arm), reward, cost, rng, game.first, game.second, game.third)
     whole_pointer(game.pulls_at)[arm] += 1
     game.rounds += 1
     game.leader = -1

@@ -9,8 +9,9 @@ import numpy as np
 from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
-from budgetbandits.simulation.reference import LARGEST_BATCH, Game, batch_size
+from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_size, draws
 from budgetbandits.simulation.sampling.memory import Memory
 from budgetbandits.simulation.sampling.plain_loop import play_sampling
 from budgetbandits.simulation.sampling.rules import rule_of
@@ -34,13 +35,16 @@ class SamplingGames:
         first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
         self._memory = Memory(first, self._budgets, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem))))
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
         memory, rule = self._memory, self._rule
         memory.clear(max_rounds, self._policy.extras())
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
+        draw = draws(self._problem, outcomes or world)
         while (status := play_sampling(memory.game, rule.score, rule.learn, player)) >= 0:
-            self._refill(int(status), world)
+            self._refill(int(status), draw[int(status)])
         if status == NOT_A_NUMBER:
             arm = memory.whole("leader")
             raise NotANumber(
@@ -55,9 +59,9 @@ class SamplingGames:
             )
         return memory.results()
 
-    def _refill(self, arm: int, world: np.random.Generator) -> None:
+    def _refill(self, arm: int, draw: Draw) -> None:
         arrays = self._memory.arrays
         size = min(arrays["buffer"].shape[1], batch_size(int(arrays["filled"][arm])))
-        arrays["buffer"][arm, :size] = np.stack(self._problem.arms[arm].sample(world, size), axis=1)
+        arrays["buffer"][arm, :size] = np.stack(draw(size), axis=1)
         arrays["used"][arm] = 0
         arrays["filled"][arm] = size

@@ -17,6 +17,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.compiled.status import FINISHED
@@ -243,9 +244,11 @@ def why_not_lazily(policy: BetaThompson) -> str:
 class ThompsonGames:
     """Runs of one policy on one problem."""
 
-    def __init__(self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float]) -> None:
+    def __init__(
+        self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
+    ) -> None:
         self._policy = policy
-        self._laws = engine_laws(Tables(problem))
+        self._laws = engine_laws(Tables(problem, sampled=common))
         # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
         first = policy.statistics(policy.start(len(problem), {}))[[0, 2, 1, 3]].T
         self._first = None if (first == 1.0).all() else first.astype(np.int64)
@@ -255,11 +258,14 @@ class ThompsonGames:
                 f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
             )
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
+        laws = self._laws if outcomes is None else _shared(self._laws.arms, outcomes)
         classical = isinstance(self._policy, Thompson)
         words = seed.generate_state(8, np.uint64)
-        run = Run(self._laws, self._budgets, words, classical, Settings(), self._first)
+        run = Run(laws, self._budgets, words, classical, Settings(), self._first)
         run.play()
         if run.out_rounds[-1] > max_rounds:
             raise RoundLimit(
@@ -270,6 +276,11 @@ class ThompsonGames:
             (float(run.out_reward[i]), float(run.out_spend[i]), int(run.out_rounds[i]), run.out_pulls[i])
             for i in range(len(self._budgets))
         ]
+
+
+def _shared(arms: int, outcomes: CommonOutcomes) -> SampledLaws:
+    following = outcomes.reader()
+    return SampledLaws(arms, lambda arm, count, generator: np.stack(following(arm, count), axis=1))
 
 
 def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:
