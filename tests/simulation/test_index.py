@@ -375,4 +375,5 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    assert {rule.kind for rule in LIBRARY.values()} == {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.FLOOR_SEEN}
+    kinds = {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.MOMENTS, memory.FLOOR_SEEN, memory.BEST_RATIO}
+    assert {rule.kind for rule in LIBRARY.values()} == kinds
