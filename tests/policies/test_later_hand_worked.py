@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from budgetbandits import parse_policy
+from budgetbandits import Allocation, parse_policy
 from budgetbandits.errors import BadParameter
+from budgetbandits.policies.base import LARGEST, SMALLEST
 from budgetbandits.policies.budget_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
@@ -135,6 +136,7 @@ def test_kl_ucb_sc_inverts_its_definition():
     assert kl_ucb_sc_plus(0.3, 0.5, 10.0, 10 * math.exp(10 * level)) == pytest.approx(1.0)
     # reward and cost always 1: only the cost can be lower, −n ln c = ln t
     assert kl_ucb_sc(1.0, 1.0, 2.0, E2, 0.0) == pytest.approx(math.e)
+    assert kl_ucb_sc_plus(1.0, 1.0, 2.0, 2 * E2) == pytest.approx(math.e)
     # ln t + 3 ln ln t at t = e^e: e + 3
     assert kl_ucb_sc(1.0, 1.0, 2.0, math.exp(math.e), 3.0) == pytest.approx(math.exp((math.e + 3) / 2))
     assert kl_ucb_sc(0.3, 0.0, 2.0, E2, 0.0) == kl_ucb_sc_plus(0.3, 0.0, 2.0, E2) == np.inf
@@ -235,6 +237,25 @@ def test_maillard_ratio_has_propensities_in_closed_form():
     assert maillard_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 0.5) == pytest.approx(math.log(weight))
     assert maillard_ratio(0.5, 0.5, 10.0, 99.0, 1.0, 0.5) == 0.0
     assert IndexPolicy.chances(np.array([np.inf, 3.0, np.inf, -np.inf])).tolist() == [0.5, 0.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        f"{parameter}={value}"
+        for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "i-ucb:alpha", "m-ucb:alpha", "b-greedy:alpha",
+                          "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa", "maillard-ratio:kappa",
+                          "empirical-imed:kappa")
+        for value in (SMALLEST, LARGEST)
+    ]
+    + ["kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15", "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15",
+       "ucb-m1:alpha=1e15", "ucb-m1:reward_variance=0,cost_variance=0", "npts-ratio:steps=1", "npts-ratio:steps=100"],
+)  # fmt: skip
+def test_every_parameter_that_is_taken_can_be_played(policy):
+    known = {"cost_floor": 0.1} if policy.startswith("budget-ucb:width") else {}
+    spend = Allocation(parse_policy(policy), ["a", "b", "c"], budget=1e6, seed=1, **known)
+    for number in range(100):
+        spend.tell(spend.ask(), reward=(number % 3) / 2, cost=(number % 4) / 3)
 
 
 # --- parameters ------------------------------------------------------------------------------------------------------

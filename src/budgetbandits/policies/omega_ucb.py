@@ -12,8 +12,8 @@ index into the worst.
     omega-star-ucb   z² times η = min(1, V/(x̄(1 − x̄))) once n ≥ 30, for reward and cost each with its own variance V
 
 η is 1 for Bernoulli outcomes and narrows the interval of any others. (The paper divides the unbiased variance by
-n/(n − 1)·x̄(1 − x̄), which is the same.) It proves O(ln B) regret for ρ ≥ 1 and recommends ρ = 1/4, for which nothing is
-proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and falls with
+n/(n − 1)·x̄(1 − x̄), which is the same.) It proves O(ln B) regret of ω-UCB for ρ = 1 and recommends ρ = 1/4, for which
+nothing is proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and falls with
 the mean cost and the pulls.
 
 Heyden, Arzamasov, Fouché, Böhm: Budgeted Multi-Armed Bandits with Asymmetric Confidence Intervals. KDD 2024.
