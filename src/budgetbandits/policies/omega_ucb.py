@@ -13,8 +13,8 @@ index into the worst.
 
 η is 1 for Bernoulli outcomes and narrows the interval of any others. (The paper divides the unbiased variance by
 n/(n − 1)·x̄(1 − x̄), which is the same.) It proves O(ln B) regret of ω-UCB for ρ = 1 and recommends ρ = 1/4, for which
-nothing is proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and falls with
-the mean cost and the pulls.
+nothing is proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and
+falls with the mean cost and the pulls.
 
 Heyden, Arzamasov, Fouché, Böhm: Budgeted Multi-Armed Bandits with Asymmetric Confidence Intervals. KDD 2024.
 """
