@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import special
+
+# scipy.special is imported where it is needed: the command line need not wait for it
 
 LEVEL = 0.95
 
 
 def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
     """Wilson's interval for a share: right also when the hits are few."""
+    from scipy import special
+
     z = special.ndtri(0.5 + level / 2)
     share = hits / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
@@ -21,4 +24,6 @@ def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
 
 def student_quantile(share: float, freedom: Any) -> Any:
     """Of Student's law. `scipy.stats` has it too and takes a second and a half to import, in every worker."""
+    from scipy import special
+
     return special.stdtrit(freedom, share)
