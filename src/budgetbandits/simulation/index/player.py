@@ -54,7 +54,7 @@ LEAST_TAPE = 512
 """Where there is room for fewer outcomes of an arm there are no sweeps."""
 
 FEW_ARMS = 32
-"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost or the best ratio."""
+"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
 """The rewards and costs of an arm's next pulls, so many of them."""
@@ -72,8 +72,9 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
     if rule.kind >= FLOOR_SEEN:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
-        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
-        if arms <= FEW_ARMS:
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
+        # best ratio is the leader's for the most part, and hardly moves
+        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
             return Engine("index plain loop")
         if not known.falls_with_first:
             return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
