@@ -31,11 +31,11 @@ PRIORS = (
     "bts:prior_reward=jeffreys,prior_cost=jeffreys",
     "bts:kappa=1.5",
     "bts:kappa=2",
-    "joint-bts",
-    "gaussian-bts",
-    "gaussian-bts:sigma=0.25",
+    "bts-joint",
+    "bts-gaussian",
+    "bts-gaussian:sigma=0.25",
 )
-JOINT = (BTS, "joint-bts")
+JOINT = (BTS, "bts-joint")
 CORRELATIONS = (-0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9)
 STATISTICS: dict[str, Callable[[Array], Array]] = {
     "mean": lambda regret: regret.mean(axis=-1),

@@ -22,9 +22,9 @@ NAMES = {
     "bts:prior_reward=jeffreys,prior_cost=jeffreys": "BTS, Jeffreys",
     "bts:kappa=1.5": "BTS, κ = 1.5",
     "bts:kappa=2": "BTS, κ = 2",
-    "joint-bts": "joint",
-    "gaussian-bts": "Gaussian, σ = ½",
-    "gaussian-bts:sigma=0.25": "Gaussian, σ = ¼",
+    "bts-joint": "joint",
+    "bts-gaussian": "Gaussian, σ = ½",
+    "bts-gaussian:sigma=0.25": "Gaussian, σ = ¼",
 }
 TICKS = {"x": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0), "y": (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)}
 SHEET = sheet("page")

@@ -91,7 +91,7 @@ def test_an_arm_that_comes_later_has_the_prior_of_its_place():
 
 def test_gaussian_posteriors():
     """Arm 0 after rewards 0.2 and 0.6 and costs 0.5 and 0.1: N(1.3/3, σ²/3) and N(1.1/3, σ²/3), within [0, 1]."""
-    policy = parse_policy("gaussian-bts:sigma=0.25")
+    policy = parse_policy("bts-gaussian:sigma=0.25")
     state, rng = policy.start(2, {}), np.random.default_rng(0)
     policy.observe(state, 0, 0.2, 0.5, rng)
     policy.observe(state, 0, 0.6, 0.1, rng)
@@ -116,7 +116,7 @@ def test_gaussian_posteriors():
 
 
 def test_joint_posteriors_count_the_four_outcomes():
-    policy = parse_policy("joint-bts")
+    policy = parse_policy("bts-joint")
     state, rng = policy.start(2, {}), np.random.default_rng(0)
     for reward, cost in ((1, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 0)):
         policy.observe(state, 0, float(reward), float(cost), rng)
@@ -128,7 +128,7 @@ def test_joint_posteriors_count_the_four_outcomes():
 def test_joint_posteriors_keep_the_covariance_of_a_pair():
     """50,000 pulls of (0.9, 0.8) or (0.1, 0.3), one as likely as the other: both trials succeed in
     (0.9·0.8 + 0.1·0.3)/2 = 0.375 of them, not in 0.5·0.55 = 0.275; within 5 standard deviations (6e-7)."""
-    policy = parse_policy("joint-bts")
+    policy = parse_policy("bts-joint")
     state, rng, n = policy.start(1, {}), np.random.default_rng(0), 50_000
     for turn in range(n):
         policy.observe(state, 0, *((0.9, 0.8) if turn % 2 else (0.1, 0.3)), rng)
@@ -139,7 +139,7 @@ def test_joint_posteriors_keep_the_covariance_of_a_pair():
 
 def test_joint_posteriors_draw_the_ratio_of_dirichlet_marginals():
     """P(θr > θc) = P(p10 > p01) = P(Beta(a10, a01) > ½), and θr/θc of the Dirichlet's own draws at other levels."""
-    policy, state = told("joint-bts", [(0, 0.0, 0.0)])
+    policy, state = told("bts-joint", [(0, 0.0, 0.0)])
     state.statistics[:, 0] = 3.5, 4.5, 2.5, 6.0
     rng, n = np.random.default_rng(2), 20_000
     together = policy.draw(state, rng, n)[:, 0]
@@ -375,8 +375,8 @@ def test_bayes_ucb_is_a_quantile():
         ("bts:prior_cost=0/1", "from 0.1 to 1e\\+09"),
         ("thompson:prior_reward=nan/1", "from 0.1"),
         ("thompson:prior_cost=1/1", "no parameter 'prior_cost'"),
-        ("gaussian-bts:sigma=2", "from 0.001 to 1"),
-        ("joint-bts:weight=0", "from 0.1"),
+        ("bts-gaussian:sigma=2", "from 0.001 to 1"),
+        ("bts-joint:weight=0", "from 0.1"),
         ("ucb-bv1:cost_floor=0", "positive"),
         ("moss:horizon=-3", "positive"),
         ("ucb-v:zeta=inf", "positive"),
@@ -427,8 +427,8 @@ def test_numbers_that_are_equal_make_equal_policies():
 def test_the_registry_has_every_policy():
     assert list(POLICIES) == [
         "bts",
-        "gaussian-bts",
-        "joint-bts",
+        "bts-gaussian",
+        "bts-joint",
         "epsilon-first",
         "epsilon-first-greedy",
         "pd-bwk",

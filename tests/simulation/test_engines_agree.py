@@ -52,8 +52,8 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
     [
         ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
         ("thompson:kappa=2", "any law"),
-        ("gaussian-bts", "ten arms"),
-        ("joint-bts", "any law"),
+        ("bts-gaussian", "ten arms"),
+        ("bts-joint", "any law"),
     ],
 )
 def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(policy, which):

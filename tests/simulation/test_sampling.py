@@ -127,7 +127,7 @@ def test_a_tie_is_broken_uniformly():
 
 
 def test_threads_give_the_same_bits():
-    one, three = (simulate(TEN, parse_policy("joint-bts"), [20, 60], runs=30, seed=2, jobs=j) for j in (1, 3))
+    one, three = (simulate(TEN, parse_policy("bts-joint"), [20, 60], runs=30, seed=2, jobs=j) for j in (1, 3))
     for part in ("reward", "spend", "rounds", "pulls"):
         assert np.array_equal(getattr(one, part), getattr(three, part))
 
@@ -268,4 +268,4 @@ def test_a_score_that_is_not_a_number():
 
 def test_a_game_that_goes_on_too_long():
     with pytest.raises(RoundLimit, match="has played 50 rounds"):
-        simulate(TEN, parse_policy("joint-bts"), [500.0], 1, max_rounds=50)
+        simulate(TEN, parse_policy("bts-joint"), [500.0], 1, max_rounds=50)

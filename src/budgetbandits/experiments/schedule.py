@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from budgetbandits.experiments.plan import Cell
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson
 
-ENGINES: tuple[type, ...] = (BetaThompson, IndexPolicy, EpsilonFirst)
+ENGINES: tuple[type, ...] = (BetaThompson, IndexPolicy, SamplingPolicy, EpsilonFirst)
 """Policies that share an engine; the engine that takes the longest to compile comes first."""
 
 Task = tuple[Callable[[Cell], object], Cell]

@@ -68,7 +68,7 @@ class GaussianThompson(SamplingPolicy):
     [[2.0, 1.0], [1.4, 0.5], [0.8, 0.5]]
     """
 
-    name: ClassVar[str] = "gaussian-bts"
+    name: ClassVar[str] = "bts-gaussian"
     score = staticmethod(score)
     learn = staticmethod(learn)
 

@@ -62,7 +62,7 @@ class JointThompson(SamplingPolicy):
     [0.5, 1.5, 0.5, 0.5]
     """
 
-    name: ClassVar[str] = "joint-bts"
+    name: ClassVar[str] = "bts-joint"
     score = staticmethod(score)
     learn = staticmethod(learn)
 

@@ -1,7 +1,8 @@
 """Whether an engine is being compiled, as Numba itself says: it takes up to a minute, once on a machine.
 
 Numba broadcasts an event when it begins to compile a function, and none when it loads one from its disk cache. The
-adapters in `index.rules` are compiled in every process, in a tenth of a second, and are not worth a word.
+adapters in `index.rules` and `sampling.rules` are compiled in every process, in a tenth of a second, and are not worth a
+word.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Callable, Iterator
 from numba.core import event
 
 ENGINES = tuple(
-    f"budgetbandits.simulation.{engine}." for engine in ("compiled", "epsilon_first", "index", "thompson")
+    f"budgetbandits.simulation.{engine}." for engine in ("compiled", "epsilon_first", "index", "sampling", "thompson")
 )  # fmt: skip
-ADAPTERS = "budgetbandits.simulation.index.rules"
+ADAPTERS = ("budgetbandits.simulation.index.rules", "budgetbandits.simulation.sampling.rules")
 
 
 @contextlib.contextmanager
@@ -38,7 +39,7 @@ class _Listener(event.Listener):  # type: ignore[misc]
 
     def on_start(self, event: event.Event) -> None:
         module = event.data["dispatcher"].py_func.__module__
-        if not self._told and module.startswith(ENGINES) and module != ADAPTERS:
+        if not self._told and module.startswith(ENGINES) and module not in ADAPTERS:
             self._told = True
             self._compiling()
 
