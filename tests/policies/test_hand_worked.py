@@ -393,7 +393,7 @@ def test_bad_parameters_name_the_remedy(text, words):
 
 
 def test_an_unknown_policy_is_told_the_names():
-    with pytest.raises(UnknownPolicy, match="bts, epsilon-first"):
+    with pytest.raises(UnknownPolicy, match="bts, bts-gaussian"):
         parse_policy("thomson")
 
 

@@ -108,6 +108,9 @@ rewards = [0.9, 0.2]
 costs = [0.3, 0.6]
 """
 
+BTS = {"prior_reward": "1/1", "kappa": "1", "prior_cost": "1/1"}
+"""Its parameters as text."""
+
 
 def test_a_record_says_what_was_asked(tmp_path):
     experiment = Experiment.from_toml(MANY)
@@ -116,7 +119,7 @@ def test_a_record_says_what_was_asked(tmp_path):
     record = begun.asked()
     assert record["file"] == MANY
     assert record["begun"][:2] == "20"
-    assert record["parameters"] == [{}]
+    assert record["parameters"] == [BTS]
     assert [problem["origin"] for problem in record["problems"][-2:]] == [
         "family uniform-bernoulli, means from 0.2 to 1, seeds 7 to 11",
         "means in the experiment file",
@@ -153,4 +156,4 @@ def test_parameters_are_recorded_with_their_defaults(tmp_path):
     experiment = small()
     begun = Study(tmp_path)
     begun.begin(experiment, experiment.cells(), "")
-    assert begun.asked()["parameters"] == [{}, {"epsilon": "0.1"}, {"epsilon": "0.2"}, {}]
+    assert begun.asked()["parameters"] == [BTS, {"epsilon": "0.1"}, {"epsilon": "0.2"}, {}]

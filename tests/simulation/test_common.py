@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, simulate
-from budgetbandits.errors import BadParameter
 from budgetbandits.laws import Beta, Copula, Independent
 from budgetbandits.problem import Arm
-from budgetbandits.simulation import engines
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
@@ -92,13 +90,3 @@ def test_differences_of_regrets_vary_less():
         ours, theirs = (simulate(BERNOULLI, name, [300.0], 200, seed=4, common=common) for name in ("kube", "bts"))
         ratio.append(float((ours.regret - theirs.regret).var()))
     assert ratio[0] < 0.67 * ratio[1]
-
-
-def test_an_engine_that_cannot_share_gives_way_to_the_reference(monkeypatch):
-    monkeypatch.setattr(engines, "SHARING", ())
-    played = simulate(BERNOULLI, "kube", [10.0], 2, common=True)
-    assert (played.engine, played.engine_reason) == (
-        "reference", "the engine index blocks cannot share outcomes between policies",
-    )  # fmt: skip
-    with pytest.raises(BadParameter, match="cannot share outcomes"):
-        simulate(BERNOULLI, "kube", [10.0], 2, common=True, engine="fast")

@@ -20,7 +20,7 @@ from typing import Any
 import budgetbandits
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import Policy, written
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -148,7 +148,7 @@ def _parameters(policy: Policy) -> dict[str, str]:
     """Every parameter of a policy as text, also those that its spec leaves out; what is not given, without a value."""
     values = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return {
-        name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        name: "" if value is None else f"{value:g}" if isinstance(value, float) else written(value)
         for name, value in values.items()
     }
 

@@ -1,8 +1,8 @@
 """Whether an engine is being compiled, as Numba itself says: it takes up to a minute, once on a machine.
 
 Numba broadcasts an event when it begins to compile a function, and none when it loads one from its disk cache. The
-adapters in `index.rules` and `sampling.rules` are compiled in every process, in a tenth of a second, and are not worth a
-word.
+adapters in `index.rules` and `sampling.rules` are compiled in every process, in a tenth of a second, and are not worth
+a word.
 """
 
 from __future__ import annotations
