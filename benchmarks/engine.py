@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -22,7 +23,7 @@ from budgetbandits import BudgetedThompson, Problem, parse_policy, simulate
 from budgetbandits.simulation import reference
 from budgetbandits.simulation.compiled.draws import gamma, new_stream, uniform
 from budgetbandits.simulation.engines import player, warm_up
-from budgetbandits.simulation.simulate import Player
+from budgetbandits.simulation.work import Player
 
 Array = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ def main() -> None:
         def by_reference(n: int, problem: Problem = problem) -> None:
             rng = np.random.default_rng(1)
             state = BudgetedThompson().start(len(problem), {})
-            pulls = [reference.Pulls(arm, rng) for arm in problem.arms]
+            pulls = [reference.Pulls(partial(arm.sample, rng)) for arm in problem.arms]
             for _ in range(n):
                 arm = BudgetedThompson().choose(state, rng)
                 assert arm is not None

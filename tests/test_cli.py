@@ -66,7 +66,7 @@ def test_workers_do_not_change_the_figures(problem):
 def test_simulate_prints_a_table_that_fits(problem):
     done = run("simulate", problem, "--policy", "bts", "--budget", 50, "--runs", 3)
     assert done.returncode == 0
-    assert "bts" in done.stdout
+    assert "BTS" in done.stdout
     assert "…" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -88,7 +88,7 @@ def test_problem_prints_a_problem():
     [
         (["simulate", "none.toml", "--policy", "bts", "--budget", "10"], "none.toml"),
         (["simulate", "PROBLEM", "--policy", "thomson", "--budget", "10"], "choose one of bts"),
-        (["simulate", "PROBLEM", "--policy", "bts:x=1", "--budget", "10"], "no parameters"),
+        (["simulate", "PROBLEM", "--policy", "kube:x=1", "--budget", "10"], "no parameters"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
         (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from budgetbandits import POLICIES, cli, errors, family, theory
+from budgetbandits import POLICIES, __version__, cli, errors, family, theory
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
 
@@ -55,7 +55,7 @@ def test_every_theory_function_stands_beside_its_formula():
 
 
 def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
 
@@ -68,7 +68,7 @@ def test_every_error_explains_itself():
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARK = re.compile(r"[Mm]easured by\s`([^`]+)`(?: \([^)]*\))?,\s(seeds? \d+(?: to \d+)?|no seed),\s(\d{4}-\d\d-\d\d)")
 
 
@@ -173,15 +173,22 @@ def test_the_page_on_own_policies_runs_as_it_is_written(tmp_path):
         (tmp_path / name).write_text(content)
     blocks = re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 7
     said = {}
     for command in commands:
         words = command.removeprefix("$ ").replace("budgetbandits", f"{sys.executable} -m budgetbandits", 1)
         wide = os.environ | {"COLUMNS": "200"}
         done = subprocess.run(words, shell=True, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stderr)
-        said[command.split()[2]] = done.stdout
-    assert "omega-ucb:rho=0.5" in said["simulate"]
-    assert "omega-ucb:rho=1" in said["compare"]
+        said[command.split()[2]] = said.get(command.split()[2], "") + done.stdout
+    assert "omega-ucb rho=0.5" in said["simulate"]
+    assert "gamma-sampling shape=0.5" in said["simulate"]
+    assert "omega-ucb rho=1" in said["compare"]
     assert "Everything holds" in said["check"]
     assert "omega-ucb" in said["--plugin"]
+
+
+def test_the_citation_is_of_this_version():
+    cited, readme = ((ROOT / name).read_text() for name in ("CITATION.cff", "README.md"))
+    assert f"\nversion: {__version__}\n" in cited
+    assert f"version = {{{__version__}}}" in readme

@@ -161,7 +161,7 @@ def test_laws_of_one_name_share_neither_cells_nor_seeds():
 def test_a_study_with_a_law_of_ones_own(tmp_path):
     mine = NamedProblem("mine", "mine", problem(Independent(Uniform(0.0, 0.5), Fixed(0.5))))
     experiment = Experiment("own", (mine,), (parse_policy("bts"),), (5.0,), 3, engine="reference")
-    results = Results.load(run(experiment, tmp_path, Workers(count=1)).folder)
+    results = Results.load(run(experiment, tmp_path, Workers(jobs=1)).folder)
     assert len(results.table) == 3
     with pytest.raises(StudyError, match="'mine' has laws from outside the package, which a study does not keep"):
         results.problems()

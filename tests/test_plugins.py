@@ -35,7 +35,7 @@ def omega(mean_reward, mean_cost, pulls, rounds, rho):
 class OmegaUCB(IndexPolicy):
     """The upper end of Wilson's interval for the reward by the lower end of the cost's."""
 
-    name: ClassVar[str] = "omega-ucb"
+    name: ClassVar[str] = "my-omega"
     index = staticmethod(omega)
     rho: float = 0.25
 
@@ -94,9 +94,9 @@ def folder(tmp_path):
 
 def test_a_policy_in_a_file_goes_by_its_name_and_parameters(folder):
     policy = plugins.find_policy("mine.py:OmegaUCB:rho=0.5", folder)
-    assert policy.spec == "omega-ucb:rho=0.5"
-    assert parse_policy("omega-ucb:rho=0.5") == policy
-    assert plugins.find_policy(f"{folder / 'mine.py'}:OmegaUCB").spec == "omega-ucb"
+    assert policy.spec == "my-omega:rho=0.5"
+    assert parse_policy("my-omega:rho=0.5") == policy
+    assert plugins.find_policy(f"{folder / 'mine.py'}:OmegaUCB").spec == "my-omega"
     assert plugins.find_policy("bts").spec == "bts"
 
 
@@ -110,7 +110,7 @@ def test_a_file_is_run_once_until_it_changes(folder):
 
 def test_it_plays_on_the_fast_engine(folder):
     outcome = simulate(PROBLEM, plugins.find_policy("mine.py:OmegaUCB", folder), [50.0], runs=10)
-    assert outcome.policy == "omega-ucb"
+    assert outcome.policy == "my-omega"
     assert outcome.engine.startswith("index")
 
 
@@ -132,14 +132,14 @@ def test_it_plays_on_the_fast_engine(folder):
 def test_errors_name_the_file_and_the_remedy(folder, text, error, words):
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     (folder / "raising.py").write_text("1 / 0\n")
-    (folder / "taken.py").write_text(OMEGA.replace("omega-ucb", "bts"))
-    (folder / "nameless.py").write_text(OMEGA.replace('"omega-ucb"', '"omega, 1"'))
+    (folder / "taken.py").write_text(OMEGA.replace("my-omega", "bts"))
+    (folder / "nameless.py").write_text(OMEGA.replace('"my-omega"', '"omega, 1"'))
     with pytest.raises(error, match=words):
         plugins.find_policy(text, folder)
 
 
 def test_a_whole_file_adds_policies_laws_and_families(folder):
-    assert plugins.load(folder / "mine.py") == {"policies": ["omega-ucb"], "laws": [], "families": []}
+    assert plugins.load(folder / "mine.py") == {"policies": ["my-omega"], "laws": [], "families": []}
     assert plugins.load(folder / "laws.py") == {"policies": [], "laws": ["power"], "families": ["steep"]}
     one = family("steep", 3, seed=1, low=0.2)
     assert one.reward_means.tolist() == family("steep", 3, seed=1, low=0.2).reward_means.tolist()
@@ -170,11 +170,11 @@ low = 0.2
 def test_a_study_sweeps_and_sends_them_to_workers(folder):
     (folder / "study.toml").write_text(STUDY)
     experiment = Experiment.load(folder / "study.toml")
-    assert [policy.spec for policy in experiment.policies] == ["bts", "omega-ucb", "omega-ucb:rho=1.0"]
+    assert [policy.spec for policy in experiment.policies] == ["bts", "my-omega", "my-omega:rho=1.0"]
     (folder / "mine.py").unlink()  # workers are sent the class itself
-    run(experiment, folder / "out", Workers(count=2))
+    run(experiment, folder / "out", Workers(jobs=2))
     results = Results.load(folder / "out")
-    assert results.policies == ["bts", "omega-ucb", "omega-ucb:rho=1.0"]
+    assert results.policies == ["bts", "my-omega", "my-omega:rho=1.0"]
     assert results.table.height == 2 * 3 * 4 * 2
     (folder / "study.toml").write_text(STUDY.replace("laws.py", "none.py"))
     with pytest.raises(ExperimentError, match="plugins: there is no file"):
@@ -216,8 +216,8 @@ def test_the_command_line(folder):
 
     game = ["problem.toml", "--budget", "20", "--runs", "2", "--json"]
     played = say("simulate", *game, "--policy", "mine.py:OmegaUCB:rho=1", "--policy", "bts")
-    assert [each["policy"] for each in json.loads(played.stdout)["results"]] == ["omega-ucb:rho=1.0", "bts"]
-    assert "omega-ucb" in say("--plugin", "mine.py", "policies").stdout
+    assert [each["policy"] for each in json.loads(played.stdout)["results"]] == ["my-omega:rho=1.0", "bts"]
+    assert "my-omega" in say("--plugin", "mine.py", "policies").stdout
     unknown = say("simulate", *game, "--policy", "mine.py:Omega")
     assert unknown.returncode == 2
     assert "it has OmegaUCB" in unknown.stderr

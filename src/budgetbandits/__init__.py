@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from budgetbandits.policies import POLICIES, parse_policy
     from budgetbandits.policies.thompson import BudgetedThompson, Thompson
     from budgetbandits.problem import Arm, Problem, family
+    from budgetbandits.simulation.many import random_problems, simulate_many
     from budgetbandits.simulation.outcome import Outcome
     from budgetbandits.simulation.simulate import simulate
 
@@ -28,7 +29,9 @@ __all__ = [
     "family",
     "optimum",
     "parse_policy",
+    "random_problems",
     "simulate",
+    "simulate_many",
 ]
 
 __version__ = "0.1.0"
@@ -40,6 +43,7 @@ _HOMES = {
     "policies": ("POLICIES", "parse_policy"),
     "policies.thompson": ("BudgetedThompson", "Thompson"),
     "problem": ("Arm", "Problem", "family"),
+    "simulation.many": ("random_problems", "simulate_many"),
     "simulation.outcome": ("Outcome",),
     "simulation.simulate": ("simulate",),
 }

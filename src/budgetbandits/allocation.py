@@ -7,10 +7,12 @@ import json
 import math
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from budgetbandits.allocation_table import allocation_table
 from budgetbandits.errors import (
     BadParameter,
     BadState,
@@ -25,6 +27,8 @@ from budgetbandits.learner import Learner
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.beliefs import beta_counts
+from budgetbandits.policies.names import label
 from budgetbandits.units import Units, checked_names, positive
 
 VERSION = 1
@@ -156,6 +160,15 @@ class Allocation:
                 f"{len(self._asks)} open)"
             )
 
+    def _repr_html_(self) -> str:
+        with self._lock:
+            table = allocation_table(
+                self._names, self._told_arms, self.policy, self._learner.state, self._units
+            )  # fmt: skip
+            spent, held, left = (f"{amount:,.6g}" for amount in (self._spent, self._asks.held, self.left))
+            title = f"{label(self.policy.spec)}: spent {spent} of {self._budget:,.6g}, held {held}, left {left}"
+        return replace(table, title=title).to_html()
+
     # --- ask and tell --------------------------------------------------------------------------------------------
 
     def ask(self, hold: float | bool = False) -> Ask:
@@ -240,6 +253,31 @@ class Allocation:
             if active.sum() == 1 and active[arm]:
                 raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
             self._learner.retire(arm)
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
+        """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
+        mean cost and their ratio; of more than twenty arms, of those pulled most.
+
+        They are the posteriors of policies that keep Beta posteriors; for policies that keep sums, the posteriors that
+        these make of uniform priors. ``width`` is "paper", "page", "phone" or inches.
+        """
+        from budgetbandits.drawing import posteriors, style  # Matplotlib is in the extra lab
+
+        with self._lock:
+            successes, failures = beta_counts(self.policy, self._learner.state)
+            state = self._learner.state
+            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
+            of = [
+                posteriors.Posterior(
+                    self._names[arm],
+                    (float(successes[0, arm]), float(failures[0, arm])),
+                    (float(successes[1, arm]), float(failures[1, arm])),
+                )
+                for arm in sorted(most_pulled[state.active[most_pulled]].tolist())
+            ]
+        return posteriors.densities(of, self._units.reward_max, self._units.cost_max, style.sheet(width, dark))
 
     # --- saving --------------------------------------------------------------------------------------------------
 

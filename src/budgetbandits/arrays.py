@@ -1,4 +1,4 @@
-"""The kinds of array that the package passes around."""
+"""The kinds of array that the package passes around, and a choice between two that can be compiled."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 AnyArray = np.ndarray[Any, Any]
+
+
+def either(condition: Any, yes: Any, no: Any) -> Any:
+    """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
+    return np.where(condition, yes, no)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
+from budgetbandits.amounts import shown as amounts
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -27,6 +28,7 @@ from budgetbandits.errors import (
     ServiceError,
     Unreachable,
 )
+from budgetbandits.tables import MOST_ROWS, Table, left_out
 from budgetbandits.terms import Terms
 
 T = TypeVar("T")
@@ -41,7 +43,7 @@ class ArmInfo:
     pulls: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CampaignInfo(Terms):
     """A campaign's money, in the user's unit, and its terms."""
 
@@ -57,6 +59,28 @@ class CampaignInfo(Terms):
     overrun: float
     created_at: float
     arms: tuple[ArmInfo, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"CampaignInfo({self._headline})"
+
+    def _repr_html_(self) -> str:
+        if not self.arms:  # as a list of campaigns has them
+            return Table((), (), title=f"Campaign {self._headline}").to_html()
+        caps = amounts([arm.cost_cap for arm in self.arms[:MOST_ROWS]])
+        rows = [
+            (arm.name if arm.active else f"{arm.name} (retired)", f"{arm.pulls:,}", cap)
+            for arm, cap in zip(self.arms, caps, strict=False)
+        ]
+        title, note = f"Campaign {self._headline}", left_out(len(self.arms))
+        return Table(("arm", "pulls", "cost cap"), rows, title=title, note=note).to_html()
+
+    @property
+    def _headline(self) -> str:
+        """Name, state, policy and money, in a line."""
+        parts = {"held": self.held, "leased": self.leased, "left": self.left, "overrun": self.overrun}
+        spent, budget, *others = amounts([self.spent, self.budget, *parts.values()])
+        said = [f"{name} {text}" for name, text in zip(parts, others, strict=True) if parts[name] or name == "left"]
+        return f"{self.name!r}, {self.status}, {self.policy}: spent {spent} of {budget}, {', '.join(said)}"
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> CampaignInfo:

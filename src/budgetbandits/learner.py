@@ -95,7 +95,7 @@ class Learner:
     def add(self, cost: float | None = None) -> int:
         """One more arm, by its number; ``cost`` is for policies that must know the costs."""
         known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
-        self.state.extend(self.policy.start(1, known))
+        self.state.extend(self.policy.one_more(self.state, known))
         self.chooser.reset(self.state)
         return len(self.state.pulls) - 1
 

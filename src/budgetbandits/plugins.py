@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import itertools
 import re
 import sys
 from functools import cache
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from budgetbandits.errors import PluginError
+from budgetbandits.errors import BadParameter, PluginError
 from budgetbandits.laws import KNOWN_LAWS, Law
 from budgetbandits.policies import KNOWN, Policy, parse_policy
 from budgetbandits.problem import KNOWN_FAMILIES
@@ -36,6 +37,31 @@ def split(text: str) -> tuple[str, str]:
         return f"{found['file']}:{found['name'].strip()}", found["parameters"] or ""
     name, _, parameters = text.strip().partition(":")
     return name, parameters
+
+
+def sweep(text: str) -> list[str]:
+    """A policy with lists of parameters, written out.
+
+    >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
+    ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
+    """
+    name, rest = split(text)
+    choices: list[list[str]] = []
+    while rest:
+        key, equals, rest = rest.partition("=")
+        if rest.lstrip().startswith("["):
+            values, closed, rest = rest.lstrip()[1:].partition("]")
+            if not closed:
+                raise BadParameter(f"{text!r} opens a list and does not close it; add a ]")
+            listed = [value.strip() for value in values.split(",")]
+            if not all(listed):
+                raise BadParameter(f"{text!r} has an empty value in a list; write {key.strip()}=[0.1, 0.2]")
+            rest = rest.lstrip().removeprefix(",")
+        else:
+            value, _, rest = rest.partition(",")
+            listed = [value.strip()]
+        choices.append([f"{key.strip()}{equals}{value}" for value in listed])
+    return [":".join(filter(None, (name, ",".join(parts)))) for parts in itertools.product(*choices)]
 
 
 def find_policy(text: str, folder: Path | None = None) -> Policy:

@@ -31,6 +31,7 @@ from budgetbandits.laws import (
     parse_joint,
     parse_law,
 )
+from budgetbandits.problem_table import headline, problem_table
 from budgetbandits.registry import Registry
 
 SMALLEST_COST = 1e-12
@@ -65,13 +66,15 @@ class Arm:
         return self.law.sample(rng, size) if self.standard else own_laws.draw(self.name, self.law, rng, size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem:
     """At least two arms with different names.
 
     >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
     >>> problem.names, problem.reward_means / problem.cost_means
     (('arm-1', 'arm-2'), array([1.5 , 0.75]))
+    >>> problem
+    Problem(2 arms, best arm-1: 1.5 reward per cost, the next 0.75)
     """
 
     arms: tuple[Arm, ...]
@@ -90,6 +93,12 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"Problem({headline(self.names, self.reward_means / self.cost_means)})"
+
+    def _repr_html_(self) -> str:
+        return problem_table(self.names, self.reward_means, self.cost_means).to_html()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,6 +183,15 @@ class Problem:
                 )
         return self.content
 
+    def plot(self, *, width: str | float = "page", dark: bool = False, ax: Any = None) -> Any:
+        """A Matplotlib figure of the arms in the plane of mean cost and mean reward, with lines of equal ratio.
+
+        ``width`` is "paper", "page", "phone" or inches; ``ax`` draws into axes of yours and returns them.
+        """
+        from budgetbandits.drawing import arms, style  # Matplotlib is in the extra lab
+
+        return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+
 
 def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
     return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
@@ -216,6 +234,8 @@ def _write_arm(arm: Arm) -> str:
 
 def _toml(value: Any) -> str:
     """The few kinds of value a problem is made of, as TOML."""
+    if type(value) is float:
+        return repr(value)  # what json.dumps writes, in a tenth of the time: problems are mostly numbers
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
@@ -227,20 +247,24 @@ def _toml(value: Any) -> str:
 
 
 def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Bernoulli, the mean from U(low, high)."""
     return Bernoulli(rng.uniform(low, high))
 
 
 def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
     support = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
     for _ in range(100_000):
         weights = rng.dirichlet(np.ones(5), size=8)
-        fitting = np.flatnonzero((weights @ support >= low) & (weights @ support <= high))
+        means = weights @ support
+        fitting = np.flatnonzero((means >= low) & (means <= high))
         if len(fitting):
             return Lattice(support.tolist(), weights[fitting[0]].tolist())
     raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
 
 
 def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Beta, the mean from U(low, high) and a + b from U(1, 10)."""
     mean, concentration = rng.uniform(low, high), rng.uniform(1.0, 10.0)
     return Beta(mean * concentration, (1.0 - mean) * concentration)
 

@@ -44,8 +44,8 @@ def exact(value: float) -> str:
 def estimate(value: float | None, half: float | None) -> tuple[str, str]:
     """A value and half the width of its interval, both to the second digit of the half.
 
-    >>> estimate(1234.56, 12.3), estimate(0.51234, 0.0123), estimate(-7.0, math.inf), estimate(5.0, 0.0)
-    (('1,235', '12'), ('0.512', '0.012'), ('−7.0', '∞'), ('5.0', '0'))
+    >>> estimate(1234.56, 12.3), estimate(-0.51234, 0.0123), estimate(-0.01, 3.1), estimate(5.0, 0.0)
+    (('1,235', '12'), ('−0.512', '0.012'), ('0.0', '3.1'), ('5.0', '0'))
     """
     if value is None or half is None or not (math.isfinite(half) and half > 0.0 and math.isfinite(value)):
         return _minus(number(value)), _minus(number(half))
@@ -91,4 +91,5 @@ def _decimals(half: float) -> int:
 
 
 def _minus(text: str) -> str:
-    return text.replace("-", "−")
+    """With a minus sign, and none before a zero."""
+    return text.replace("-", "−" if text.strip("-0.,") else "")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # of the clusters' own code
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    return Results.load(run(small(engine="auto"), tmp_path_factory.mktemp("here"), Workers(count=1)).folder).table
+    return Results.load(run(small(engine="auto"), tmp_path_factory.mktemp("here"), Workers(jobs=1)).folder).table
 
 
 def test_dask_gives_the_same_table(here, tmp_path):
@@ -36,5 +36,5 @@ def test_no_dask_scheduler(tmp_path):
 
 def test_ray_gives_the_same_table(here, tmp_path):
     pytest.importorskip("ray", reason="needs the extra ray")
-    study = run(small(engine="auto"), tmp_path, Workers("ray", count=2))
+    study = run(small(engine="auto"), tmp_path, Workers("ray", jobs=2))
     assert Results.load(study.folder).table.equals(here)

@@ -8,7 +8,7 @@ import pytest
 
 from budgetbandits.drawing import style
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.names import NAMES
+from budgetbandits.policies.names import PAPER
 
 # Machado, Oliveira, Fernandes (2009): what is left of linear RGB without one kind of cone.
 EYES = {
@@ -74,10 +74,10 @@ def test_no_two_of_thirty_policies_share_colour_and_line_and_none_of_330_everyth
 def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand():
     rng = random.Random(16)
     for _ in range(200):
-        policies = [*NAMES, *(f"mine-{i}" for i in range(rng.randrange(12)))]
+        policies = [*PAPER, *(f"mine-{i}" for i in range(rng.randrange(12)))]
         rng.shuffle(policies)
         policies = policies[: rng.randrange(2, 14)]
-        looks = style.looks(policies, list(NAMES))
+        looks = style.looks(policies, PAPER)
         for first, second in itertools.pairwise(looks):
             assert first.series != second.series
             assert first.line != second.line
@@ -85,14 +85,14 @@ def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand
 
 
 def test_the_papers_policies_look_the_same_in_every_study():
-    alone = style.looks(["kube"], list(NAMES))[0]
-    among = style.looks(["mine", "bts", "yours", "kube"], list(NAMES))[3]
-    assert alone == among == style.look(list(NAMES).index("kube"))
+    alone = style.looks(["kube"], PAPER)[0]
+    among = style.looks(["mine", "bts", "yours", "kube"], PAPER)[3]
+    assert alone == among == style.look(PAPER.index("kube"))
 
 
 def test_a_policy_added_behind_changes_no_other():
-    few = style.looks(["mine", "bts", "yours"], list(NAMES))
-    assert style.looks(["mine", "bts", "yours", "theirs"], list(NAMES))[:3] == few
+    few = style.looks(["mine", "bts", "yours"], PAPER)
+    assert style.looks(["mine", "bts", "yours", "theirs"], PAPER)[:3] == few
 
 
 @pytest.mark.parametrize("width", ["poster", 1.0, float("nan")])

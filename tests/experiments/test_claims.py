@@ -273,6 +273,6 @@ def test_remark_one_holds_as_it_stands():
 
 def test_every_verdict_has_its_style():
     """The page paints each verdict by its name."""
-    page = files("budgetbandits.report").joinpath("templates/report.html").read_text()
+    page = files("budgetbandits.report").joinpath("templates/report.css").read_text()
     for verdict in VERDICTS:
         assert f".{verdict.replace(' ', '-')} .verdict" in page

@@ -6,8 +6,9 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment
-from budgetbandits.experiments.experiment_file import shipped, sweep
+from budgetbandits.experiments.experiment_file import shipped
 from budgetbandits.experiments.plan import CHUNK
+from budgetbandits.plugins import sweep
 from budgetbandits.problem import Problem
 from studies import SMALL, small
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
-
 import numpy as np
 import polars as pl
 import pytest
@@ -13,8 +10,6 @@ from scipy import stats
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import page
-from budgetbandits.report.page import write_report
 from made_up import study
 from studies import small
 
@@ -22,7 +17,7 @@ from studies import small
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    run(small(runs=12), folder, Workers(count=1))
+    run(small(runs=12), folder, Workers(jobs=1))
     return Results.load(folder)
 
 
@@ -132,17 +127,8 @@ def test_what_is_neither_good_nor_bad_has_no_winner(results, metric):
             compared(metric=metric)
 
 
-@pytest.mark.parametrize(("wide", "bold"), [(1.0, 4), (1000.0, 0)])
-def test_the_page_makes_only_what_is_sure_bold(wide, bold):
-    results = study(lambda _g, _p, policy, _b: 10.0 if policy == "bts" else 20.0, wide)
-    tables = page._tables(results)
-    assert [table["sure"] for table in tables] == [bool(bold)] * 4
-    assert all(table["rows"][0]["policy"] == "bts" for table in tables)
-    assert re.fullmatch(r"\[[\d.,]+, [\d.,]+\]", tables[0]["rows"][0]["std_interval"])
-
-
 def test_a_single_run_has_no_interval(tmp_path):
-    run(small(runs=1), tmp_path, Workers(count=1))
+    run(small(runs=1), tmp_path, Workers(jobs=1))
     row = Results.load(tmp_path).differences("bts", "kube").row(0, named=True)
     assert row["low"] == -np.inf
     assert row["high"] == np.inf
@@ -176,14 +162,3 @@ def test_groups_of_several_problems_are_summed_up_over_problems(results):
     assert random["sem"].item() == pytest.approx(np.std(means, ddof=1) / np.sqrt(2))
     alone = rows.filter((pl.col("group") == "inline") & (pl.col("policy") == "kube"))
     assert alone["sem"].item() == pytest.approx(values(results, "inline", "kube").std(ddof=1) / np.sqrt(12))
-
-
-def test_names_are_text_in_every_output(tmp_path):
-    """Marks of HTML, of templates and of mathematics in names stay what they are."""
-    name = "<b>a</b> & {{ 7 * 7 }} $\\frac{$ %s"
-    named = [dataclasses.replace(problem, name=name, group=name) for problem in small().problems[:1]]
-    run(small(runs=2, name="<script>1</script>", problems=tuple(named)), tmp_path, Workers(count=1))
-    page = write_report(tmp_path).read_text()
-    assert "<script>" not in page
-    assert "<b>a</b>" not in page
-    assert "{{ 7 * 7 }}" in page

@@ -19,7 +19,7 @@ from budgetbandits.experiments.runner import Workers
 from budgetbandits.simulation.simulate import simulate
 from studies import SMALL, small
 
-ONE = Workers(count=1)
+ONE = Workers(jobs=1)
 
 
 def stamps(study) -> dict[str, int]:
@@ -50,7 +50,7 @@ def test_parts_hold_what_simulate_returns(undisturbed):
 
 
 def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
-    assert contents(run(small(), tmp_path, Workers(count=2))) == contents(undisturbed)
+    assert contents(run(small(), tmp_path, Workers(jobs=2))) == contents(undisturbed)
 
 
 def test_a_second_time_nothing_is_computed(tmp_path):
@@ -123,8 +123,8 @@ def test_a_game_that_cannot_be_played_is_named(tmp_path):
 def test_workers_that_make_no_sense():
     with pytest.raises(BadParameter, match="choose processes, dask or ray"):
         Workers("threads")
-    with pytest.raises(BadParameter, match="0 workers"):
-        Workers(count=0)
+    with pytest.raises(BadParameter, match="jobs is 0"):
+        Workers(jobs=0)
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path):
@@ -133,7 +133,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path):
         str(Path(sys.executable).with_name("budgetbandits")),
         "run",
         "study.toml",
-        "--workers",
+        "--jobs",
         "1",
         "--out",
         "out",
@@ -155,7 +155,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path):
 def test_killed_ten_times_it_ends_with_the_same_bits(tmp_path):
     """SIGKILL at random moments, whatever it is doing then; the last start is left alone."""
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 250"))
-    command = [str(Path(sys.executable).with_name("budgetbandits")), "run", "study.toml", "--workers", "2", "--out"]
+    command = [str(Path(sys.executable).with_name("budgetbandits")), "run", "study.toml", "--jobs", "2", "--out"]
     subprocess.run([*command, "calm"], cwd=tmp_path, check=True, capture_output=True)
     calm, stormy = tmp_path / "calm", tmp_path / "stormy"
     rng = random.Random(11)

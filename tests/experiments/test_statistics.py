@@ -16,8 +16,8 @@ from budgetbandits.experiments.statistics import (
     resampled_std,
     student,
     welch,
-    wilson,
 )
+from budgetbandits.intervals import wilson
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 20), (3, 20), (13, 500), (20, 20)])

@@ -13,6 +13,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments import worst_case as worst
 from budgetbandits.experiments.runner import Workers
+from budgetbandits.report import drawings
 from budgetbandits.report.page import write_report
 from studies import small
 
@@ -143,9 +144,10 @@ arms = {arms}
 """
 
 
-def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path):
+def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawings, "of_study", lambda *_: [])
     text = STUDY + SWEEP.format(arms=2, kind="reward") + SWEEP.format(arms=4, kind="cost")
-    run(Experiment.from_toml(text), tmp_path, Workers(count=1))
+    run(Experiment.from_toml(text), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()
     assert "<h2>The hardest problem</h2>" in page
     table = pl.read_csv(tmp_path / "hardest.csv")
@@ -164,16 +166,18 @@ def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path):
     assert "The hardest problem" not in write_report(tmp_path).read_text()
 
 
-def test_one_number_of_arms_has_a_hardest_problem_but_no_growth(tmp_path):
-    run(Experiment.from_toml(STUDY + SWEEP.format(arms=3, kind="cost")), tmp_path, Workers(count=1))
+def test_one_number_of_arms_has_a_hardest_problem_but_no_growth(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawings, "of_study", lambda *_: [])
+    run(Experiment.from_toml(STUDY + SWEEP.format(arms=3, kind="cost")), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()
     assert "the study needs two budgets, two numbers of arms and four runs" in page
     with pytest.raises(BadParameter, match="growth needs two budgets"):
         worst.growth(Results.load(tmp_path), "bts")
 
 
-def test_other_problems_have_none(tmp_path):
-    run(small(runs=2), tmp_path, Workers(count=1))
+def test_other_problems_have_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawings, "of_study", lambda *_: [])
+    run(small(runs=2), tmp_path, Workers(jobs=1))
     assert "The hardest problem" not in write_report(tmp_path).read_text()
     with pytest.raises(BadParameter, match='family = "two-gap"'):
         worst.hardest(Results.load(tmp_path))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from budgetbandits.simulation.simulate import Player
+from budgetbandits.simulation.work import Player
 
 
 def sample(games: Player, runs: int, seed: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from budgetbandits import POLICIES, Allocation, parse_policy
 from budgetbandits.choosing.beta_ratio import choose_of_few
@@ -62,6 +63,92 @@ def test_bts_chooses_by_the_ratio_of_what_it_draws():
     rng, twin = np.random.default_rng(5), np.random.default_rng(5)
     theta = twin.beta(state.successes, state.failures, size=(1, 2, 2))[0]
     assert policy.choose(state, rng) == int(np.argmax(theta[0] / theta[1]))
+
+
+def test_priors_and_tempered_counts():
+    """Beta(a + κS, b + κF): a reward of 1 at a cost of 0 for arm 1, two of four recalled rewards for arm 0."""
+    policy = parse_policy("bts:prior_reward=0.5/0.5,prior_cost=2/8+3/1,kappa=1.5")
+    assert policy == BudgetedThompson(prior_reward="jeffreys", prior_cost=[(2, 8), (3, 1)], kappa=1.5)
+    state = policy.start(3, {})
+    assert state.successes.tolist() == [[0.5, 0.5, 0.5], [2, 3, 1]]  # the third arm has no prior of its own: uniform
+    assert state.failures.tolist() == [[0.5, 0.5, 0.5], [8, 1, 1]]
+    policy.observe(state, 1, 1.0, 0.0, np.random.default_rng(0))
+    policy.recall(state, 0, 4, 2.0, 1.0)
+    assert state.successes.tolist() == [[3.5, 2.0, 0.5], [3.5, 3, 1]]
+    assert state.failures.tolist() == [[3.5, 0.5, 0.5], [12.5, 2.5, 1]]
+
+
+def test_an_arm_that_comes_later_has_the_prior_of_its_place():
+    policy = parse_policy("bts:prior_cost=2/8+3/1+5/6")
+    spend = Allocation(policy, ["a", "b"], budget=10.0, seed=1)
+    spend.add_arm("c")
+    spend.add_arm("d")
+    saved = Allocation.from_json(spend.to_json())
+    for each in (spend, saved):
+        assert each._learner.state.successes[1].tolist() == [2, 3, 5, 1]
+        assert each._learner.state.failures[1].tolist() == [8, 1, 6, 1]
+
+
+def test_gaussian_posteriors():
+    """Arm 0 after rewards 0.2 and 0.6 and costs 0.5 and 0.1: N(1.3/3, σ²/3) and N(1.1/3, σ²/3), within [0, 1]."""
+    policy = parse_policy("bts-gaussian:sigma=0.25")
+    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    policy.observe(state, 0, 0.2, 0.5, rng)
+    policy.observe(state, 0, 0.6, 0.1, rng)
+    assert state.statistics[:, 0] == pytest.approx([3, 1.3, 1.1])
+    assert state.statistics[:, 1].tolist() == [1, 0.5, 0.5]
+    policy.recall(state, 1, 10, 4.0, 2.0)
+    assert state.statistics[:, 1].tolist() == [11, 4.5, 2.5]
+    scale = 0.25 / math.sqrt(3)
+    reward, cost = (stats.truncnorm(-m / scale, (1 - m) / scale, m, scale) for m in (1.3 / 3, 1.1 / 3))
+    grid = (np.arange(20_000) + 0.5) / 20_000  # P(θr/θc > ρ), over the quantiles of the cost
+
+    def law(ratios):
+        return np.array([reward.cdf(ratio * cost.ppf(grid)).mean() for ratio in ratios])
+
+    together = policy.draw(state, rng, 3_000, np.array([0]))[:, 0]
+    alone = [policy.draw_one(state, rng, 0) for _ in range(3_000)]
+    levels = np.quantile(together, np.linspace(0.02, 0.98, 13))
+    for drawn in (together, alone):  # each share within 5 standard deviations: false alarm 6e-7 each
+        below = (np.asarray(drawn)[:, None] <= levels).mean(axis=0)
+        exact = law(levels)
+        assert (abs(below - exact) < 5 * np.sqrt(exact * (1 - exact) / 3_000)).all()
+
+
+def test_joint_posteriors_count_the_four_outcomes():
+    policy = parse_policy("bts-joint")
+    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    for reward, cost in ((1, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 0)):
+        policy.observe(state, 0, float(reward), float(cost), rng)
+    assert state.statistics[:, 0].tolist() == [2.5, 1.5, 1.5, 2.5]
+    policy.recall(state, 1, 10, 5.0, 2.0)  # as if independent: 10 times ½·⅕, ½·⅘, ½·⅕, ½·⅘
+    assert state.statistics[:, 1] == pytest.approx([1.5, 4.5, 1.5, 4.5])
+
+
+def test_joint_posteriors_keep_the_covariance_of_a_pair():
+    """50,000 pulls of (0.9, 0.8) or (0.1, 0.3), one as likely as the other: both trials succeed in
+    (0.9·0.8 + 0.1·0.3)/2 = 0.375 of them, not in 0.5·0.55 = 0.275; within 5 standard deviations (6e-7)."""
+    policy = parse_policy("bts-joint")
+    state, rng, n = policy.start(1, {}), np.random.default_rng(0), 50_000
+    for turn in range(n):
+        policy.observe(state, 0, *((0.9, 0.8) if turn % 2 else (0.1, 0.3)), rng)
+    both, paid, charged, _ = state.statistics[:, 0] / n
+    for share, exact in ((both, 0.375), (both + paid, 0.5), (both + charged, 0.55)):
+        assert abs(share - exact) < 5 * math.sqrt(exact * (1 - exact) / n)
+
+
+def test_joint_posteriors_draw_the_ratio_of_dirichlet_marginals():
+    """P(θr > θc) = P(p10 > p01) = P(Beta(a10, a01) > ½), and θr/θc of the Dirichlet's own draws at other levels."""
+    policy, state = told("bts-joint", [(0, 0.0, 0.0)])
+    state.statistics[:, 0] = 3.5, 4.5, 2.5, 6.0
+    rng, n = np.random.default_rng(2), 20_000
+    together = policy.draw(state, rng, n)[:, 0]
+    alone = np.array([policy.draw_one(state, rng, 0) for _ in range(n)])
+    both, paid, charged, _ = rng.dirichlet(state.statistics[:, 0], size=n).T
+    exact = stats.beta(4.5, 2.5).sf(0.5)
+    for drawn in (together, alone):
+        assert abs((drawn > 1.0).mean() - exact) < 5 * math.sqrt(exact * (1 - exact) / n)
+        assert stats.ks_2samp(drawn, (both + paid) / (both + charged)).pvalue > 1e-6
 
 
 def test_thompson_ignores_costs():
@@ -279,7 +366,17 @@ def test_bayes_ucb_is_a_quantile():
         ("epsilon-first:epsilon=much", "NUMBER"),
         ("epsilon-first:epsilon=0.1,epsilon=0.2", "twice"),
         ("epsilon-first:eps=0.1", "it takes epsilon"),
-        ("bts:epsilon=0.1", "no parameters"),
+        ("ucb1:epsilon=0.1", "no parameters"),
+        ("bts:epsilon=0.1", "it takes prior_reward, kappa, prior_cost"),
+        ("bts:kappa=0", "from 0.01 to 100"),
+        ("bts:kappa=nan", "kappa"),
+        ("bts:prior_reward=0.5", "a/b such as 0.5/0.5"),
+        ("bts:prior_cost=0.5/0.5+1", "joined by"),
+        ("bts:prior_cost=0/1", "from 0.1 to 1e\\+09"),
+        ("thompson:prior_reward=nan/1", "from 0.1"),
+        ("thompson:prior_cost=1/1", "no parameter 'prior_cost'"),
+        ("bts-gaussian:sigma=2", "from 0.001 to 1"),
+        ("bts-joint:weight=0", "from 0.1"),
         ("ucb-bv1:cost_floor=0", "positive"),
         ("moss:horizon=-3", "positive"),
         ("ucb-v:zeta=inf", "positive"),
@@ -296,7 +393,7 @@ def test_bad_parameters_name_the_remedy(text, words):
 
 
 def test_an_unknown_policy_is_told_the_names():
-    with pytest.raises(UnknownPolicy, match="bts, epsilon-first"):
+    with pytest.raises(UnknownPolicy, match="bts, bts-gaussian"):
         parse_policy("thomson")
 
 
@@ -327,9 +424,11 @@ def test_numbers_that_are_equal_make_equal_policies():
     assert PrimalDualBwK(horizon=1000).spec == parse_policy("primal-dual-bwk:horizon=1000").spec
 
 
-def test_the_registry_has_the_papers_systems():
+def test_the_registry_has_every_policy():
     assert list(POLICIES) == [
         "bts",
+        "bts-gaussian",
+        "bts-joint",
         "epsilon-first",
         "epsilon-first-greedy",
         "pd-bwk",
@@ -345,6 +444,24 @@ def test_the_registry_has_the_papers_systems():
         "moss",
         "kl-ucb",
         "bayes-ucb",
+        "omega-ucb",
+        "omega-star-ucb",
+        "i-ucb",
+        "c-ucb",
+        "m-ucb",
+        "b-greedy",
+        "budget-ucb",
+        "ucb-sc",
+        "kl-ucb-sc",
+        "kl-ucb-sc-plus",
+        "ucb-b1",
+        "ucb-b2",
+        "ucb-b2c",
+        "ucb-m1",
+        "imed-ratio",
+        "maillard-ratio",
+        "npts-ratio",
+        "empirical-imed",
     ]
 
 

@@ -404,7 +404,7 @@ def test_feedback_that_is_refused_changes_nothing(engine, campaign):
     assert engine.account(campaign) == before
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", [*POLICIES, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
 def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
     store = MemoryStore()
     engine = Engine(store)

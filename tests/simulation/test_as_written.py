@@ -356,6 +356,8 @@ def test_what_the_engines_play_passes_a_rehearsal(policy):
     if not engine_for(PROBLEM, policy, [30.0]).compiled:
         return
     try_out(PROBLEM, policy, 30.0)
+    if policy.softmax or policy.exploration(5) > 0.0:
+        return  # its choice is a draw; distributions are compared in test_later_policies
     for arms, money in ((5, 60), (40, 50)):
         rehearse(policy, arms, money)
 

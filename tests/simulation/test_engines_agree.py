@@ -47,6 +47,25 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
+@pytest.mark.parametrize(
+    ("policy", "which"),
+    [
+        ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
+        ("thompson:kappa=2", "any law"),
+        ("bts-gaussian", "ten arms"),
+        ("bts-joint", "any law"),
+    ],
+)
+def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(policy, which):
+    problem, budgets, _ = PROBLEMS[which]
+    slow, fast = (
+        simulate(problem, parse_policy(policy), budgets, runs, seed=7, engine=engine)
+        for engine, runs in (("reference", 150), ("fast", 600))
+    )
+    assert fast.engine == "sampling plain loop"
+    assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
+
+
 @pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first"])
 def test_threads_give_the_same_bits(policy):
     problem = family("uniform-bernoulli", 8, seed=3, low=0.1)

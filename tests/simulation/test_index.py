@@ -44,7 +44,7 @@ from recorded import play_naively, recorded_problem, rewound
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 """`make deep` compares every policy on every problem."""
 
-WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack")
+WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack", "ucb-m1", "empirical-imed")
 LIBRARY = {
     name: rule_of(policy)
     for name in POLICIES
@@ -269,7 +269,10 @@ def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
 def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
     rule = LIBRARY[name]
     extras = {"pd-bwk": (3.0,), "primal-dual-bwk": (3.0, 1.0, 0.0), "ucb-bv1": (0.2,), "moss": (1e4,), "kl-ucb": (0.0,),
-              "ucb-v": (0.1, 1.2), "ucb-bv2": (0.1,), "kube-fractional": (0.5,)}.get(name, ())  # fmt: skip
+              "ucb-v": (0.1, 1.2), "ucb-bv2": (0.1,), "kube-fractional": (0.5,), "omega-ucb": (0.25,), "i-ucb": (0.25,),
+              "c-ucb": (1.0,), "m-ucb": (1,), "budget-ucb": (0.1, 1.0), "kl-ucb-sc": (0.0,), "ucb-b1": (0.2, 0.1, 3.0),
+              "omega-star-ucb": (0.0, 0.0, 0.0, 0.25), "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
+              "imed-ratio": (0.5, 1.0), "maillard-ratio": (0.5, 1.0)}.get(name, ())  # fmt: skip
     spot_check(rule, extras, points=5_000)
 
 
@@ -312,7 +315,7 @@ def test_the_compiled_index_is_the_policy_s_own() -> None:
         f = compiled(rule.index)
         for _ in range(50):
             point = [rng.random(), rng.random(), float(rng.integers(1, 500)), float(rng.integers(500, 10_000))]
-            point += [rng.random(), 1.2, 0.1][: rule.index.__code__.co_argcount - 4]
+            point += [rng.random(), 1.2, 0.1, 0.3][: rule.index.__code__.co_argcount - 4]
             with np.errstate(divide="ignore", invalid="ignore"):
                 expected = float(rule.index(*point))
             assert f(*point) == expected or f(*point) == pytest.approx(expected, rel=1e-12), name
@@ -372,4 +375,5 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    assert {rule.kind for rule in LIBRARY.values()} == {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.FLOOR_SEEN}
+    kinds = {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.MOMENTS, memory.FLOOR_SEEN, memory.BEST_RATIO}
+    assert {rule.kind for rule in LIBRARY.values()} == kinds

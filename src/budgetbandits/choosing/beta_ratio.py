@@ -1,6 +1,6 @@
 """The ratio of two Beta variates above a level, drawn without drawing what stays below.
 
-For θr ~ Beta(a, b) and θc ~ Beta(c, d) with parameters of at least 1, the density of log θc is log-concave. Its tangent
+For θr ~ Beta(a, b) and θc ~ Beta(c, d) with d of at least 1, the density of log θc is log-concave. Its tangent
 at a point y bounds it: θc's density is at most a multiple of θc^(μ−1), μ = c − (d−1)y/(1−y). If μ > 0, the measure
 with that in place of θc's law gives the ratio a Pareto tail,
 
@@ -56,8 +56,10 @@ def envelope(a: Any, b: Any, c: Any, d: Any, level: float, on: Any = ARRAYS) -> 
     """G (1 where there is no bound), μ and y."""
     shape = a + c
     half = (shape * (1.0 + level) + (b - 1.0) * level + (d - 1.0)) / 2.0
-    y = shape / (half + on.sqrt(on.most(half * half - level * (shape + b + d - 2.0) * shape, 0.0)))
-    inside = (y < 1.0) & (level * y <= 1.0)
+    bottom = half + on.sqrt(on.most(half * half - level * (shape + b + d - 2.0) * shape, 0.0))
+    proper = (bottom > 0.0) & (d >= 1.0)  # with d below 1 no tangent stays above the density of log θc
+    y = shape / on.where(proper, bottom, 1.0)
+    inside = proper & (y < 1.0) & (level * y <= 1.0)
     y = on.where(inside, y, 0.5)
     slope = c - (d - 1.0) * y / (1.0 - y)
     inside = inside & (slope > 0.0)

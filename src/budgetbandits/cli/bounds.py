@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import plain_table
+from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.errors import BadParameter
 from budgetbandits.oracle import best_arms, best_ratio, gaps, reward_bounds
 from budgetbandits.problem import Problem
@@ -39,7 +38,7 @@ def bounds_command(
         float | None, typer.Option(help="The paper's γ for all arms, 0 to 1; the best for each arm if not given.")
     ] = None,
     chain: Annotated[str, typer.Option(help="Terms arm by arm: paper, as it stands there, or sharp.")] = "paper",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What is proven of Budgeted Thompson Sampling on a problem: Theorem 1 evaluated, and the lower bound."""
     if chain not in CHAINS:
@@ -47,7 +46,7 @@ def bounds_command(
     arms = Problem.load(problem)
     bounds = {each: upper_bound(arms, budget, gamma, each) for each in CHAINS}
     if as_json:
-        print(json.dumps(_record(arms, budget, bounds, chain), allow_nan=False))
+        print_json(_record(arms, budget, bounds, chain))
     else:
         _show(arms, budget, bounds, chain, gamma, title=str(problem))
 
@@ -62,35 +61,30 @@ def _record(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chai
         if place in terms:
             arm = terms[place]
             record |= {
-                "gamma": arm.gamma, "delta": arm.delta, "epsilon": arm.epsilon, "first_pulls": _finite(arm.first_pulls),
-                "lucky_samples": _finite(arm.lucky_samples), "waiting": _finite(arm.waiting),
-                "remainder": _finite(arm.remainder), "pulls": _finite(arm.pulls), "regret": _finite(arm.regret),
+                "gamma": arm.gamma, "delta": arm.delta, "epsilon": arm.epsilon, "first_pulls": arm.first_pulls,
+                "lucky_samples": arm.lucky_samples, "waiting": arm.waiting,
+                "remainder": arm.remainder, "pulls": arm.pulls, "regret": arm.regret,
                 "lower_pulls_per_log_budget": 1.0 / float(distance[place]),
             }  # fmt: skip
         arms.append(record)
     return {
         "budget": budget,
         "best_ratio": best_ratio(problem),
-        "optimum": {"low": _finite(low), "high": _finite(high)},
+        "optimum": {"low": low, "high": high},
         "chain": chain,
         "arms": arms,
-        "upper": {each: _finite(bound.regret) for each, bound in bounds.items()},
+        "upper": {each: bound.regret for each, bound in bounds.items()},
         "overdraft": bounds[chain].overdraft,
-        "trivial": _finite(bounds[chain].trivial),
+        "trivial": bounds[chain].trivial,
         "constants": {
             "lower": lower_constant(problem),
             "lower_known_costs": lower_constant(problem, known_costs=True),
-            "bts": _finite(bts_constant(problem)),
-            "bts_gamma_1": _finite(bts_constant(problem, gamma=1.0)),
-            "ucb_bv1": _finite(ucb_bv1_constant(problem)),
-            "ucb_bv2": _finite(ucb_bv2_constant(problem)),
+            "bts": bts_constant(problem),
+            "bts_gamma_1": bts_constant(problem, gamma=1.0),
+            "ucb_bv1": ucb_bv1_constant(problem),
+            "ucb_bv2": ucb_bv2_constant(problem),
         },
     }
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity: null."""
-    return value if math.isfinite(value) else None
 
 
 def _show(

@@ -1,18 +1,41 @@
-"""How the commands look on a terminal: one kind of table, one kind of progress bar."""
+"""What the commands print: one kind of table, one kind of progress bar, one kind of JSON."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TextIO
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document; an error is one on stderr.")]
+
+
+def print_json(document: Any, file: TextIO | None = None) -> None:
+    """One document on one line. JSON has neither NaN nor infinity: null."""
+    print(json.dumps(_finite(document), allow_nan=False, ensure_ascii=False), file=file or sys.stdout)
+
+
+def _finite(value: Any) -> Any:
+    """
+    >>> _finite({"mean": 1.5, "interval": (-math.inf, math.nan)})
+    {'mean': 1.5, 'interval': [None, None]}
+    """
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def plain_table(**options: Any) -> Table:
@@ -84,8 +107,13 @@ class Split:
         self._seconds.setdefault(stage, 0.0)
         self._stage, self._since = stage, now
 
-    def line(self) -> str:
+    def seconds(self) -> dict[str, float]:
         """The seconds of every stage so far, in the order in which they came."""
         self.enter(self._stage)
-        stages = ", ".join(f"{stage} {seconds:.0f}" for stage, seconds in self._seconds.items())
-        return f"{sum(self._seconds.values()):.0f} seconds: {stages}"
+        return dict(self._seconds)
+
+    def line(self) -> str:
+        """The same as a line of text."""
+        seconds = self.seconds()
+        stages = ", ".join(f"{stage} {spent:.0f}" for stage, spent in seconds.items())
+        return f"{sum(seconds.values()):.0f} seconds: {stages}"

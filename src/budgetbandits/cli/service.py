@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.amounts import decimals, shown
-from budgetbandits.cli.screen import filled, fits, plain_table, share_bar
+from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, share_bar
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.terms import MONEY, Terms
 
@@ -53,7 +52,6 @@ Address = Annotated[
     ),
 ]  # fmt: skip
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 DATABASE = "budgetbandits.db"
 HERE = "command line"
 """Who events say has done what is done here."""
@@ -114,6 +112,7 @@ def create_command(
     cost_floor: Annotated[float | None, typer.Option(help="For policies that must know a least mean cost.")] = None,
     cost: Annotated[list[str] | None, typer.Option(help="NAME=COST, for policies that must know all costs.")] = None,
     store: Address = DATABASE,
+    as_json: AsJson = False,
     **terms: Any,
 ) -> None:
     """Open a campaign."""
@@ -122,7 +121,7 @@ def create_command(
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
         _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
-        _show(engine, name)
+        _show(engine, name, as_json)
 
 
 @campaign_app.command("list")
@@ -131,7 +130,7 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
     with _opened(store) as (engine, _):
         rows = engine.overview()
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     console, table = Console(), plain_table()
     for title in ("campaign", "status"):
@@ -155,25 +154,22 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
 def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """One campaign, its terms and its arms."""
     with _opened(store) as (engine, _):
-        if as_json:
-            print(json.dumps(engine.describe(campaign), indent=2))
-        else:
-            _show(engine, campaign)
+        _show(engine, campaign, as_json)
 
 
 @campaign_app.command("top-up")
-def top_up_command(campaign: Name, amount: float, store: Address = DATABASE) -> None:
+def top_up_command(campaign: Name, amount: float, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Raise the budget."""
     with _opened(store) as (engine, _):
         _once(lambda key: engine.top_up(campaign, amount, key, HERE))
-        _show(engine, campaign)
+        _show(engine, campaign, as_json)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
-    def command(campaign: Name, store: Address = DATABASE) -> None:
+    def command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
         with _opened(store) as (engine, _):
             _once(lambda key: engine.set_status(campaign, status, key, HERE))
-        print(f"{campaign} is {status}")
+        _say({"campaign": campaign, "status": status}, f"{campaign} is {status}", as_json)
 
     campaign_app.command(word, help=text)(command)
 
@@ -184,30 +180,33 @@ _status_command("close", "closed", "For good; what is open can still be told.")
 
 
 @campaign_app.command("set-back")
-def set_back_command(campaign: Name, store: Address = DATABASE) -> None:
+def set_back_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
     with _opened(store) as (engine, _):
         _once(lambda key: engine.set_back(campaign, key, HERE))
-    print(f"{campaign} goes on today")
+    _say({"campaign": campaign}, f"{campaign} goes on today", as_json)
 
 
 @campaign_app.command("add-arm")
 def add_arm_command(
-    campaign: Name, arm: Annotated[str, typer.Argument(help="NAME=CAP")], store: Address = DATABASE
+    campaign: Name,
+    arm: Annotated[str, typer.Argument(help="NAME=CAP")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
 ) -> None:
     """A new arm, from the next decision on."""
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
         _once(lambda key: engine.add_arm(campaign, name, cap, key, HERE))
-        _show(engine, campaign)
+        _show(engine, campaign, as_json)
 
 
 @campaign_app.command("retire-arm")
-def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE) -> None:
+def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
         _once(lambda key: engine.retire_arm(campaign, arm, key, HERE))
-        _show(engine, campaign)
+        _show(engine, campaign, as_json)
 
 
 @campaign_app.command("export")
@@ -216,6 +215,7 @@ def export_command(
     file: Annotated[Path, typer.Argument(help="Ends in .csv or .parquet.")],
     table: Annotated[str, typer.Option(help="decisions or events.")] = "decisions",
     store: Address = DATABASE,
+    as_json: AsJson = False,
 ) -> None:
     """Write all decisions, or all events, to a file."""
     from budgetbandits.service.export import export
@@ -224,22 +224,21 @@ def export_command(
         raise BadParameter(f"table is {table!r}; use decisions or events")
     with _opened(store) as (_, opened):
         count = export(opened, campaign, file, "decisions" if table == "decisions" else "events")
-    print(f"{count:,} {table} in {file}")
+    _say({"file": str(file), "table": table, "rows": count}, f"{count:,} {table} in {file}", as_json)
 
 
 @campaign_app.command("verify")
-def verify_command(campaign: Name, store: Address = DATABASE) -> None:
+def verify_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
     from budgetbandits.service.audit import verify
 
     with _opened(store) as (_, opened), share_bar(f"replaying {campaign}") as progress:
         differences = verify(opened, campaign, progress)
-    for difference in differences:
-        print(difference)
+    said = f"{campaign} agrees with its events"
     if differences:
-        print(f"{len(differences)} differences between {campaign} and its events")
-        raise typer.Exit(1)
-    print(f"{campaign} agrees with its events")
+        said = "\n".join([*differences, f"{len(differences)} differences between {campaign} and its events"])
+    _say({"campaign": campaign, "agrees": not differences, "differences": differences}, said, as_json)
+    raise typer.Exit(1 if differences else 0)
 
 
 # --- key -------------------------------------------------------------------------------------------------------------
@@ -250,20 +249,33 @@ def create_key_command(
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be given again.")],
     campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
     store: Address = DATABASE,
+    as_json: AsJson = False,
 ) -> None:
     """Make a key and show it this once."""
     from budgetbandits.service.http.auth import make_key
 
     with _opened(store) as (_, opened):
-        print(make_key(opened, scope, time.time(), campaign))
+        key = make_key(opened, scope, time.time(), campaign)
+    _say({"key": key}, key, as_json)
 
 
 @key_app.command("list")
-def list_keys_command(store: Address = DATABASE) -> None:
+def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
     """All keys, by their public part."""
     with _opened(store) as (_, opened):
         keys = opened.read(lambda tx: tx.keys())
         names = opened.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    if as_json:
+        print_json(
+            [
+                {
+                    "prefix": key.prefix, "scopes": key.scopes, "created_at": key.created_at,
+                    "campaign": None if key.campaign is None else names[key.campaign],
+                }
+                for key in keys
+            ]
+        )  # fmt: skip
+        return
     table = plain_table()
     for title in ("key", "may", "campaign", "made"):
         table.add_column(title, overflow="fold")
@@ -275,14 +287,16 @@ def list_keys_command(store: Address = DATABASE) -> None:
 
 @key_app.command("drop")
 def drop_key_command(
-    prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")], store: Address = DATABASE
+    prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a key; servers notice within five seconds."""
     from budgetbandits.service.http.auth import drop_key
 
     with _opened(store) as (_, opened):
         drop_key(opened, prefix)
-    print(f"bb_{prefix}_… is dropped")
+    _say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)
 
 
 # --- what they share -------------------------------------------------------------------------------------------------
@@ -333,10 +347,22 @@ def _arm(text: str) -> tuple[str, float]:
         raise BadParameter(f"arm {text!r} is not NAME=CAP; write for example search=2.50") from None
 
 
-def _show(engine: Engine, campaign: str) -> None:
+def _say(document: dict[str, Any], text: str, as_json: bool) -> None:
+    """What a command has done, for a program or for a person."""
+    if as_json:
+        print_json(document)
+    else:
+        print(text)
+
+
+def _show(engine: Engine, campaign: str, as_json: bool) -> None:
     from budgetbandits.service.campaigns import Total
 
-    row, totals = engine.describe(campaign), engine.totals(campaign)
+    row = engine.describe(campaign)
+    if as_json:
+        print_json(row)
+        return
+    totals = engine.totals(campaign)
     console = Console()
     console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {_when(row['created_at'])}")
     _print_money(console, row)

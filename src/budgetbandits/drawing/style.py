@@ -8,6 +8,7 @@ and tritanopia (`tests/drawing/test_style.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,20 +55,23 @@ class Look:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a figure is drawn on: its width in inches, the size of its text in points, the colours."""
+    """What a figure is drawn on: its width in inches, the size of its text in points, the colours; without a legend
+    where what it stands on has one."""
 
     width: float
     font: float
     colours: Mapping[str, str]
+    legend: bool = True
 
     @property
     def narrow(self) -> bool:
         """Whether two panels side by side would have no room."""
         return self.width < 5.0
 
-    def columns(self, panels: int, most: int = 3) -> int:
-        """How many panels stand side by side: each at least 2.2 inches wide."""
-        return max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
+    def columns(self, panels: int, most: int = 4) -> int:
+        """How many panels stand side by side: each at least 2.2 inches wide, and rows as even as can be."""
+        fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
+        return math.ceil(panels / math.ceil(panels / fit))
 
     def colour(self, look: Look) -> str:
         return self.colours[look.series]

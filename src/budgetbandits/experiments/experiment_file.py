@@ -158,40 +158,11 @@ def _policies(document: dict[str, Any], folder: Path) -> tuple[Policy, ...]:
     for text in _several(document, "policies", '["bts", "kube"]'):
         if not isinstance(text, str):
             raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
-        for spec in sweep(text):
-            try:
-                policy = plugins.find_policy(spec, folder)
-            except BudgetBanditsError as error:
-                raise ExperimentError(f"policies: {error}") from None
-            policies.append(policy)
+        try:
+            policies += [plugins.find_policy(spec, folder) for spec in plugins.sweep(text)]
+        except BudgetBanditsError as error:
+            raise ExperimentError(f"policies: {error}") from None
     return tuple(policies)
-
-
-def sweep(text: str) -> list[str]:
-    """A policy with lists of parameters, written out.
-
-    >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
-    ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
-    """
-    name, rest = plugins.split(text)
-    choices: list[list[str]] = []
-    while rest:
-        key, equals, rest = rest.partition("=")
-        if rest.lstrip().startswith("["):
-            values, closed, rest = rest.lstrip()[1:].partition("]")
-            if not closed:
-                raise ExperimentError(f"policies: {text!r} opens a list and does not close it; add a ]")
-            listed = [value.strip() for value in values.split(",")]
-            if not all(listed):
-                raise ExperimentError(
-                    f"policies: {text!r} has an empty value in a list; write {key.strip()}=[0.1, 0.2]"
-                )
-            rest = rest.lstrip().removeprefix(",")
-        else:
-            value, _, rest = rest.partition(",")
-            listed = [value.strip()]
-        choices.append([f"{key.strip()}{equals}{value}" for value in listed])
-    return [":".join(filter(None, (name, ",".join(parts)))) for parts in itertools.product(*choices)]
 
 
 def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:

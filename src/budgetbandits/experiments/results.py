@@ -13,28 +13,31 @@ import polars as pl
 
 from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments.frames import record_of, with_group
+from budgetbandits.experiments.result_tables import table_of
 from budgetbandits.experiments.statistics import (
     LEVEL,
-    Moments,
+    Difference,
     against_rivals,
     moments,
+    paired_rivals,
     student,
     surely,
     welch,
-    wilson,
 )
 from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.table import load as load_table
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.summaries import check_metric, spread, summarise
+from budgetbandits.tables import Table
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
-METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
 BETTER = {"pseudo_regret": "lower", "regret": "lower", "reward": "higher"}
 """Which way is better; spend and rounds are neither good nor bad."""
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """``table`` has group, problem, arms, policy, budget, run and, of that run, regret, pseudo_regret, reward, spend,
     rounds, identified."""
@@ -47,26 +50,51 @@ class Results:
         """Read a study that is done; a part that is missing is an error that says how to go on."""
         study = Study(Path(folder))
         record = study.asked()
-        paths = [study.part(cell["key"]) for cell in record["cells"]]
-        there = sum(path.exists() for path in paths)
-        if there < len(paths):
-            raise StudyError(
-                f"{folder} is not finished: {there} of {len(paths)} parts are there; run the experiment again with the "
-                f"same --out, and it goes on"
-            )
-        problems = {problem["name"]: problem for problem in record["problems"]}
-        of = [problems[cell["problem"]] for cell in record["cells"]]
-        labels = pl.DataFrame(
-            {
-                "group": [problem["group"] for problem in of],
-                "problem": [problem["name"] for problem in of],
-                "arms": [problem["arms"] for problem in of],
-                "policy": [cell["policy"] for cell in record["cells"]],
-                "part": [path.name for path in paths],
-            },
-            schema_overrides={"arms": pl.Int64},
-        )
-        return cls(labels.join(_parts(paths), on="part", maintain_order="left_right").drop("part"), record)
+        return cls(load_table(study, record), record)
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, name: str = "games", *, paired: bool = False) -> Results:
+        """The same summaries and comparisons of a table of games, such as `simulate_many` returns.
+
+        Without a column ``group`` its problems are one group. ``paired`` says that run by run all policies met the same
+        outcomes (``common=True``): then policies are compared by the differences of their runs.
+
+        >>> from budgetbandits import family, simulate_many
+        >>> problems = {f"seed {seed}": family("uniform-bernoulli", arms=5, seed=seed, low=0.2) for seed in range(4)}
+        >>> games = simulate_many(problems, ["bts", "kube"], [200.0], runs=20, common=True)
+        >>> Results.of(games, paired=True)
+        Results('games': 4 problems, 2 policies, 1 budget, 20 runs)
+        """
+        return cls(with_group(table), record_of(with_group(table), name, paired))
+
+    def __repr__(self) -> str:
+        counts = {
+            "group": len(self.groups), "problem": len(self.record["problems"]),
+            "policy": len(self.policies), "budget": len(self.budgets), "run": self.record["runs"],
+        }  # fmt: skip
+        words = [_counted(count, word) for word, count in counts.items() if word != "group" or count > 1]
+        return f"Results({self.record['name']!r}: {', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def to_table(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> Table:
+        """Policies down; across the groups of problems at these budgets, or at the largest. Mean ± standard error, the
+        best in bold where that is sure. `to_markdown`, `to_latex` and `to_html` of it write it."""
+        return table_of(self, metric, budgets, judged=metric in BETTER)
+
+    def to_markdown(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> str:
+        """`to_table` as Markdown."""
+        return self.to_table(metric, budgets).to_markdown()
+
+    def to_latex(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> str:
+        """`to_table` as LaTeX, with the rules of the package booktabs."""
+        return self.to_table(metric, budgets).to_latex()
+
+    @property
+    def paired(self) -> bool:
+        """Whether all policies met the same outcomes, run by run."""
+        return bool(self.record.get("paired"))
 
     @property
     def policies(self) -> list[str]:
@@ -93,17 +121,7 @@ class Results:
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:
         """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""
-        _known(metric)
-        value = pl.col(metric)
-        frame = self.table.group_by(*by, maintain_order=True).agg(
-            pl.len().alias("runs"),
-            value.mean().alias("mean"),
-            *_spread(value),
-            (~pl.col("identified")).sum().alias("missed"),
-            (~pl.col("identified")).mean().alias("miss_rate"),
-        )
-        low, high = wilson(frame["missed"].to_numpy(), frame["runs"].to_numpy())
-        return frame.with_columns(pl.Series("miss_rate_low", low), pl.Series("miss_rate_high", high))
+        return summarise(self.table, metric, by)
 
     def summary_of_groups(self, metric: str = "pseudo_regret") -> pl.DataFrame:
         """Like `summary`, group by group: over the runs of a single problem, over the means of several.
@@ -113,18 +131,18 @@ class Results:
         where = ("group", "policy", "budget")
         pooled = self.summary(metric, by=where)
         means = self.summary(metric).group_by(*where, maintain_order=True).agg(
-            pl.len().alias("problems"), *_spread(pl.col("mean"))
+            pl.len().alias("problems"), *spread(pl.col("mean"))
         )  # fmt: skip
         both = pooled.join(means, on=where, suffix="_over", maintain_order="left")
         several = pl.col("problems") > 1
-        spread = [name for name in means.columns if name in pooled.columns and name not in where]
+        both_have = [name for name in means.columns if name in pooled.columns and name not in where]
         return both.with_columns(
-            pl.when(several).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name) for name in spread
-        ).drop(f"{name}_over" for name in spread)
+            pl.when(several).then(pl.col(f"{name}_over")).otherwise(pl.col(name)).alias(name) for name in both_have
+        ).drop(f"{name}_over" for name in both_have)
 
     def values(self, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
         """A metric at one budget, problem × policy × run, in the study's order."""
-        _known(metric)
+        check_metric(metric)
         names = [problem["name"] for problem in self.record["problems"]]
         rows = self.table.filter(pl.col("budget") == self.largest(budget)).sort(
             pl.col("problem").cast(pl.Enum(names)), pl.col("policy").cast(pl.Enum(self.policies)), "run"
@@ -134,21 +152,20 @@ class Results:
     def differences(
         self, first: str, second: str, budget: float | None = None, metric: str = "pseudo_regret", level: float = LEVEL
     ) -> pl.DataFrame:
-        """Problem by problem, mean of ``first`` minus mean of ``second`` with Welch's interval."""
+        """Problem by problem, mean of ``first`` minus mean of ``second`` with Welch's interval; with Student's for the
+        differences run by run if the games are `paired`."""
         for policy in (first, second):
             if policy not in self.policies:
                 raise BadParameter(f"the study has no policy {policy!r}; it has {', '.join(self.policies)}")
-        of = moments(self.values(metric, budget))
-        ours, theirs = (
-            Moments(*(part[:, self.policies.index(policy)] for part in of)) for policy in (first, second)
-        )  # fmt: skip
-        found = welch(ours, theirs, level)
+        values = self.values(metric, budget)
+        ours, theirs = (values[:, self.policies.index(policy)] for policy in (first, second))
+        found = self._between(ours, theirs, level)
         return pl.DataFrame(
             {
                 "group": [problem["group"] for problem in self.record["problems"]],
                 "problem": [problem["name"] for problem in self.record["problems"]],
-                "first": ours.mean, "second": theirs.mean, "difference": found.value, "low": found.low,
-                "high": found.high,
+                "first": ours.mean(axis=-1), "second": theirs.mean(axis=-1),
+                "difference": found.value, "low": found.low, "high": found.high,
             }
         )  # fmt: skip
 
@@ -159,28 +176,26 @@ class Results:
         excludes 0. The interval of the mean difference is over problems, paired: Student's t on the differences. With
         one problem it is that problem's own.
         """
-        sign = _towards_less(metric)
-        of = moments(self.values(metric, budget))
-        found = welch(
-            Moments(*(part[:, :, None] for part in of)), Moments(*(part[:, None, :] for part in of)), level
-        )  # fmt: skip
+        sign = towards_less(metric)
+        values = self.values(metric, budget)
+        found = self._between(values[:, :, None], values[:, None, :], level)
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for (first, second), group in itertools.product(
             itertools.combinations(range(len(self.policies)), 2), self.groups
         ):
-            values, low, high = (part[member == group, first, second] for part in (found.value, found.low, found.high))
-            over = student(values, level)
+            gaps, low, high = (part[member == group, first, second] for part in (found.value, found.low, found.high))
+            over = student(gaps, level)
             surely_less, surely_more = int((high < 0).sum()), int((low > 0).sum())
-            several = len(values) > 1
+            several = len(gaps) > 1
             rows.append(
                 {
                     "group": group, "first": self.policies[first], "second": self.policies[second],
-                    "problems": len(values),
-                    "better": int((sign * values < 0).sum()),
+                    "problems": len(gaps),
+                    "better": int((sign * gaps < 0).sum()),
                     "wins": surely_less if sign > 0 else surely_more,
                     "losses": surely_more if sign > 0 else surely_less,
-                    "difference": float(values.mean()),
+                    "difference": float(gaps.mean()),
                     "low": float(over.low if several else low[0]),
                     "high": float(over.high if several else high[0]),
                 }
@@ -189,10 +204,10 @@ class Results:
 
     def best(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
         """Problem by problem, the policy with the best mean, and whether that is sure: whether its interval against
-        each of the others excludes 0, Welch's with Holm's correction over the others."""
-        of = moments(_towards_less(metric) * self.values(metric, budget))
-        least = of.mean.argmin(axis=1)
-        lower, _ = against_rivals(of, least)
+        each of the others excludes 0, as in `differences`, with Holm's correction over the others."""
+        values = towards_less(metric) * self.values(metric, budget)
+        least = values.mean(axis=-1).argmin(axis=1)
+        lower = self.below_rivals(values, least)
         return pl.DataFrame(
             {
                 "group": [problem["group"] for problem in self.record["problems"]],
@@ -202,26 +217,35 @@ class Results:
             }
         )
 
-    def best_of_groups(self, budget: float | None = None) -> pl.DataFrame:
-        """Group by group, the policy with the lowest mean pseudo-regret, against whom that is undecided, and whether it
-        is sure: against nobody. Of one problem by Welch's test, over several by Student's t on the paired differences
-        of their means; Holm over the others."""
-        of = moments(self.values(budget=budget))
+    def best_of_groups(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
+        """Group by group, the policy with the best mean, against whom that is undecided, and whether it is sure:
+        against nobody. Of one problem as `best` says, over several by Student's t on the paired differences of their
+        means; Holm over the others."""
+        values = towards_less(metric) * self.values(metric, budget)
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for group in self.groups:
-            here = Moments(*(part[member == group] for part in of))
-            least = int(here.mean.mean(axis=0).argmin())
-            if len(here.mean) == 1:
-                lower = against_rivals(here, np.array([least]))[0][0]
+            here = values[member == group]
+            means = here.mean(axis=-1)
+            least = int(means.mean(axis=0).argmin())
+            if len(here) == 1:
+                lower = self.below_rivals(here, np.array([least]))[0]
             else:
-                lower, _ = surely(student((here.mean[:, [least]] - np.delete(here.mean, least, axis=1)).T))
+                lower, _ = surely(student((means[:, [least]] - np.delete(means, least, axis=1)).T))
             others = [policy for place, policy in enumerate(self.policies) if place != least]
             undecided = [policy for policy, sure in zip(others, lower, strict=True) if not sure]
             rows.append(
                 {"group": group, "policy": self.policies[least], "undecided": undecided, "sure": not undecided}
             )  # fmt: skip
         return pl.DataFrame(rows, schema_overrides={"undecided": pl.List(pl.String)})
+
+    def _between(self, first: AnyArray, second: AnyArray, level: float = LEVEL) -> Difference:
+        """The mean over the runs, along the last axis, of the first less that of the second."""
+        return student(first - second, level) if self.paired else welch(moments(first), moments(second), level)
+
+    def below_rivals(self, values: AnyArray, own: AnyArray) -> AnyArray:
+        """Whether on each problem the policy in column ``own`` is surely lower than each of the others."""
+        return (paired_rivals(values, own) if self.paired else against_rivals(moments(values), own))[0]
 
     def winners(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
         """In each group, on how many problems each policy has the best mean, and on how many of them surely."""
@@ -243,6 +267,21 @@ class Results:
             )
         return budget
 
+    def plot(
+        self, figure: str | None = None, *, width: str | float = "page", dark: bool = False, ax: Any = None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        """A Matplotlib figure: "regret" against budget, "dots" at one budget, "wins", "profile" and "quantiles" over
+        problems, or "pulls" by arm, for which runs are played again; "regret" if there are several budgets, or "dots".
+
+        ``width`` is "paper", "page", "phone" or inches. All but "pulls" take ``metric``, all but "regret" take
+        ``budget``; "regret" takes ``deviations``, ``log`` and ``lower_bound``. ``ax`` is for figures of one panel, and
+        is returned.
+        """
+        from budgetbandits.experiments import figures
+
+        return figures.draw(self, figure, width, dark, ax, **options)
+
     def write_csv(self, path: str | Path) -> None:
         self.table.write_csv(path)
 
@@ -258,35 +297,14 @@ class Results:
         return pd.DataFrame(self.table.to_dict(as_series=False))
 
 
-def _parts(paths: Sequence[Path]) -> pl.DataFrame:
-    """All parts, with the name of its file in each row; read at once, since most of the time goes into opening them."""
-    distinct = list(dict.fromkeys(paths))  # cells of equal problems share a part
-    try:
-        parts = pl.read_parquet(distinct, include_file_paths="part")
-    except (OSError, pl.exceptions.PolarsError):
-        for path in distinct:
-            try:
-                pl.read_parquet(path)
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise StudyError(f"cannot read {path}: {error}; delete it and run the experiment again") from None
-        raise
-    return parts.with_columns(pl.col("part").str.extract(r"([^/\\]+)$"))
-
-
-def _spread(value: pl.Expr) -> list[pl.Expr]:
-    """Standard deviation, standard error and quantiles of what is grouped."""
-    quantiles = [value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in QUANTILES]
-    return [value.std().alias("std"), (value.std() / pl.len().sqrt()).alias("sem"), *quantiles]
-
-
-def _towards_less(metric: str) -> float:
+def towards_less(metric: str) -> float:
     """What to multiply a metric by so that less is better."""
-    _known(metric)
+    check_metric(metric)
     if metric not in BETTER:
         raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
     return 1.0 if BETTER[metric] == "lower" else -1.0
 
 
-def _known(metric: str) -> None:
-    if metric not in METRICS:
-        raise BadParameter(f"unknown metric {metric!r}; choose one of {', '.join(METRICS)}")
+def _counted(count: int, word: str) -> str:
+    several = {"policy": "policies"}.get(word, word + "s")
+    return f"{count:,} {word if count == 1 else several}"

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
-import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.experiments.schedule import Schedule, Task, kind_of, one_of_each
 from budgetbandits.experiments.study import Study
-from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.simulation.simulate import simulate
+from budgetbandits.simulation.work import check_jobs
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""
@@ -34,14 +34,14 @@ class Workers:
     """Who computes: processes here, or a cluster named by its address ("dask" and "ray" only)."""
 
     kind: str = "processes"
-    count: int = -1
+    jobs: int = -1
+    """The number of workers, or -1 for one per core."""
     address: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("processes", "dask", "ray"):
             raise BadParameter(f"workers of kind {self.kind!r}; choose processes, dask or ray")
-        if self.count == 0 or self.count < -1:
-            raise BadParameter(f"{self.count} workers; use a positive number, or -1 for one per core")
+        check_jobs(self.jobs)
 
 
 def run(
@@ -59,82 +59,88 @@ def run(
     missing = list({cell.key: cell for cell in study.missing(cells)}.values())  # equal problems are played once
     total = sum(cell.runs for cell in cells)
     done = total - sum(cell.runs for cell in missing)
-    tell("playing" if missing else "nothing to do", done, total)
+    tell("starting" if missing else "nothing to do", done, total)
     if not missing:
         return study
-    with _parallel(workers or Workers()) as map_over:
-        tell("compiling (once on a machine)", done, total)
-        for _ in map_over(_warm_up, _kinds(missing)):
-            pass
-        tell("playing", done, total)
-        # Long cells first, so that no worker is left alone with one at the end.
-        for key, part, runs in map_over(_play, sorted(missing, key=_effort, reverse=True)):
-            study.write(study.part(key), part)
-            done += runs
-            tell("playing", done, total)
+    with _parallel(workers or Workers()) as in_parallel:
+        kinds = in_parallel((_has_to_compile, cell) for cell in one_of_each(missing))
+        schedule = Schedule(missing, [cell for cell in kinds if cell is not None])
+        tell(_doing(schedule), done, total)
+        for result in in_parallel(schedule.tasks(_compile, _play)):
+            if isinstance(result, type):
+                schedule.compiled(result)
+            else:
+                study.write(study.part(result.key), result.content)
+                done += result.runs
+            tell(_doing(schedule), done, total)
     return study
 
 
-def _kinds(cells: Sequence[Cell]) -> list[Cell]:
-    """One cell for each policy: what the workers have to compile before they start, each something else.
-
-    ε-first's engine takes seconds to compile and the others half a minute each, so it comes last.
-    """
-    kinds = {type(cell.policy): cell for cell in cells}
-    return sorted(kinds.values(), key=lambda cell: isinstance(cell.policy, EpsilonFirst))
+def _doing(schedule: Schedule) -> str:
+    return "compiling (once on a machine)" if schedule.compiling else "playing"
 
 
-def _effort(cell: Cell) -> float:
-    """Roughly how long a cell takes, to order them by."""
-    budgets = sum(cell.budgets) if "budget" in cell.policy.needs else max(cell.budgets)
-    rounds = budgets / float(cell.problem.problem.cost_means.min())
-    return cell.runs * rounds * math.sqrt(len(cell.problem.problem))
+class _Cold(BaseException):
+    """An engine is not in the disk cache. No error, so that nothing that looks out for errors stops it."""
 
 
-def _warm_up(cell: Cell) -> None:
+def _has_to_compile(cell: Cell) -> Cell | None:
+    """The cell, if its engine has to be compiled on this machine; else it is loaded on the way."""
+
+    def stop() -> None:
+        raise _Cold
+
+    try:
+        _warm_up(cell, stop)
+    except _Cold:
+        return cell
+    return None
+
+
+def _compile(cell: Cell) -> type:
+    _warm_up(cell, lambda: None)
+    return kind_of(cell)
+
+
+def _warm_up(cell: Cell, compiling: Callable[[], None]) -> None:
     if cell.engine == "reference":
         return
     from budgetbandits.simulation import engines  # needs Numba, which compiled engines do anyway
+    from budgetbandits.simulation.compiled.notice import noticing
 
-    if engines.engine_for(cell.problem.problem, cell.policy, cell.budgets).compiled:
-        engines.warm_up(cell.problem.problem, cell.policy)
+    with noticing(compiling):
+        if engines.engine_for(cell.problem.problem, cell.policy, cell.budgets).compiled:
+            engines.warm_up(cell.problem.problem, cell.policy)
 
 
-def _play(cell: Cell) -> tuple[str, bytes, int]:
+class _Part(NamedTuple):
+    """The games of a cell, as the content of its file."""
+
+    key: str
+    content: bytes
+    runs: int
+
+
+def _play(cell: Cell) -> _Part:
     try:
         outcome = simulate(
             cell.problem.problem, cell.policy, cell.budgets, cell.runs, cell.seed, first_run=cell.first_run,
-            engine=cell.engine, max_rounds=cell.max_rounds,
+            engine=cell.engine, max_rounds=cell.max_rounds, compiling=lambda: None,
         )  # fmt: skip
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {cell.problem.name!r}: {error}") from None
-    games, budgets = outcome.reward.shape
-    numbers = range(cell.first_run, cell.first_run + cell.runs)
-    table = pl.DataFrame(
-        {
-            "run": [number for number in numbers for _ in range(budgets)],
-            "budget": list(cell.budgets) * games,
-            "regret": outcome.regret.ravel(),
-            "pseudo_regret": outcome.pseudo_regret.ravel(),
-            "reward": outcome.reward.ravel(),
-            "spend": outcome.spend.ravel(),
-            "rounds": outcome.rounds.ravel(),
-            "identified": outcome.best_arm_identified.ravel(),
-        },
-        schema_overrides={"run": pl.Int64, "rounds": pl.Int64},
-    )
     buffer = io.BytesIO()
-    table.write_parquet(buffer, compression="zstd")
-    return cell.key, buffer.getvalue(), cell.runs
+    outcome.to_frame().drop("policy").write_parquet(buffer, compression="zstd")
+    return _Part(cell.key, buffer.getvalue(), cell.runs)
 
 
 # --- joblib, wherever it computes ----------------------------------------------------------------------------------
 
-MapOver = Callable[[Callable[[Cell], Any], Iterable[Cell]], Iterator[Any]]
+InParallel = Callable[[Iterable[Task]], Iterator[Any]]
 
 
 @contextlib.contextmanager
-def _parallel(workers: Workers) -> Iterator[MapOver]:
+def _parallel(workers: Workers) -> Iterator[InParallel]:
     with contextlib.ExitStack() as stack:
         backend = "loky"
         if workers.kind == "dask":
@@ -143,21 +149,21 @@ def _parallel(workers: Workers) -> Iterator[MapOver]:
         elif workers.kind == "ray":
             stack.enter_context(_ray_session(workers))
             backend = "ray"
-        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.count))
+        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.jobs))
         return_as = "list" if workers.kind == "ray" else "generator_unordered"
         parallel = stack.enter_context(joblib.Parallel(batch_size="auto", return_as=return_as))
 
-        def map_over(function: Callable[[Cell], Any], cells: Iterable[Cell]) -> Iterator[Any]:
+        def in_parallel(tasks: Iterable[Task]) -> Iterator[Any]:
+            calls = (joblib.delayed(function)(cell) for function, cell in tasks)
             if workers.kind != "ray":
-                yield from parallel(joblib.delayed(function)(cell) for cell in cells)
+                yield from parallel(calls)
                 return
             # joblib cannot stream results from Ray: some at a time, so that they are written down as they come
-            waiting = list(cells)
-            size = 4 * max(1, joblib.effective_n_jobs(workers.count))
-            for start in range(0, len(waiting), size):
-                yield from parallel(joblib.delayed(function)(cell) for cell in waiting[start : start + size])
+            size = 4 * max(1, joblib.effective_n_jobs(workers.jobs))
+            while some := list(itertools.islice(calls, size)):
+                yield from parallel(some)
 
-        yield map_over
+        yield in_parallel
 
 
 @contextlib.contextmanager
@@ -169,7 +175,7 @@ def _dask_client(workers: Workers) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         address: Any = workers.address
         if address is None:
-            count = workers.count if workers.count > 0 else os.cpu_count()
+            count = workers.jobs if workers.jobs > 0 else os.cpu_count()
             address = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
         try:
             stack.enter_context(Client(address, timeout="20s"))
@@ -193,8 +199,8 @@ def _ray_session(workers: Workers) -> Iterator[None]:
         options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
         if workers.address is not None:
             options = {"address": workers.address, "log_to_driver": False}
-        elif workers.count > 0:
-            options["num_cpus"] = workers.count
+        elif workers.jobs > 0:
+            options["num_cpus"] = workers.jobs
         try:
             ray.init(**options)
         except ConnectionError as error:
@@ -211,4 +217,5 @@ def _ray_session(workers: Workers) -> Iterator[None]:
 
 def command_line() -> str:
     """How this process was called, for the record."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    name = Path(sys.argv[0]).name
+    return " ".join(["python -m budgetbandits" if name == "__main__.py" else name, *sys.argv[1:]])

@@ -13,7 +13,8 @@ from scipy import special
 from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import NotIndependent
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.statistics import Difference, student, student_quantile
+from budgetbandits.experiments.statistics import Difference, student
+from budgetbandits.intervals import student_quantile
 from budgetbandits.problem import Problem
 from budgetbandits.theory import lower_constant
 
@@ -85,6 +86,14 @@ def _two_slopes(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[A
     early, middle, late = budgets
     first = (games[..., 1] - games[..., 0]) / math.log(middle / early)
     return first, (games[..., 2] - games[..., 1]) / math.log(late / middle)
+
+
+def lower_bound_of(results: Results, group: str) -> float | None:
+    """The lower bound's constant if the group is a single problem to which the bound applies."""
+    records = [record for record in results.record["problems"] if record["group"] == group]
+    if len(records) != 1 or records[0].get("toml") is None:
+        return None
+    return _lower(Problem.from_toml(records[0]["toml"]))
 
 
 def _lower(problem: Problem) -> float | None:

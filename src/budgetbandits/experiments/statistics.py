@@ -1,19 +1,22 @@
-"""Intervals and tests: of a share, of differences of means, of standard deviations; Holm's correction.
+"""Intervals and tests: of differences of means, of standard deviations; Holm's correction.
 
 Games of different policies are seeded apart, so on one problem they are independent and Welch's interval is the right
-one; pairing run by run would pair nothing.
+one; pairing run by run would pair nothing. Games with common outcomes are paired: the differences of their runs are
+judged.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
+from budgetbandits import intervals
 from budgetbandits.arrays import AnyArray
+from budgetbandits.intervals import student_quantile
 
-LEVEL = 0.95
+LEVEL = intervals.LEVEL
 RESAMPLES = 2_000
 SEED = 20150725
 """Of the bootstrap: the same study has the same intervals."""
@@ -48,15 +51,6 @@ def moments(values: AnyArray) -> Moments:
     return Moments(mean, std, np.full_like(mean, runs))
 
 
-def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
-    """Wilson's interval for a share: right also when the hits are few."""
-    z = special.ndtri(0.5 + level / 2)
-    share = hits / trials
-    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
 def student(values: AnyArray, level: float = LEVEL) -> Difference:
     """The mean over the last axis against 0; infinitely wide with a single value."""
     mean, std, runs = moments(values)
@@ -82,11 +76,6 @@ def _against_zero(value: AnyArray, error: AnyArray, freedom: AnyArray, level: fl
     return Difference(value, value - half, value + half, p)
 
 
-def student_quantile(share: float, freedom: Any) -> Any:
-    """Of Student's law. `scipy.stats` has it too and takes a second and a half to import, in every worker."""
-    return special.stdtrit(freedom, share)
-
-
 def holm(p: AnyArray, level: float = LEVEL) -> AnyArray:
     """Which of the hypotheses along the last axis Holm rejects: a false one among them with at most 1 - level."""
     order = np.argsort(p, axis=-1)
@@ -109,6 +98,14 @@ def against_rivals(of: Moments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
     others = np.arange(policies) != own[:, None]
     rivals = Moments(*(part[others].reshape(problems, policies - 1) for part in of))
     return surely(welch(of.at(own[:, None]), rivals))
+
+
+def paired_rivals(values: AnyArray, own: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Like `against_rivals`, of problem × policy × run whose runs are paired: Student's t on their differences."""
+    problems, policies, runs = values.shape
+    others = np.arange(policies) != own[:, None]
+    rivals = values[others].reshape(problems, policies - 1, runs)
+    return surely(student(values[np.arange(problems), own][:, None] - rivals))
 
 
 def resampled_std(values: AnyArray) -> AnyArray:

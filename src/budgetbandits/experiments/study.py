@@ -11,7 +11,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,9 @@ from typing import Any
 import budgetbandits
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.policies.base import Policy, written
 
+SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
 
 
@@ -39,19 +41,20 @@ class Study:
         return self.folder / "parts"
 
     def part(self, key: str) -> Path:
-        return self.parts / f"{key}.parquet"
+        return self.parts / f"{key}{SUFFIX}"
 
     def begin(self, experiment: Experiment, cells: Sequence[Cell], command: str) -> None:
         """Write down what is asked and remove what a killed writer left behind."""
         with self.writing():
             self.parts.mkdir(parents=True, exist_ok=True)
-            for leftover in [*self.parts.glob("*.tmp"), *self.folder.glob("study.json.*.tmp")]:
+            of_files = ("study.json.*.tmp", "results.*.tmp")
+            for leftover in [*self.parts.glob("*.tmp"), *(path for of in of_files for path in self.folder.glob(of))]:
                 leftover.unlink(missing_ok=True)
         record = _record(experiment, cells, command)
         with contextlib.suppress(StudyError):  # asked once more, a study keeps the day on which it was begun
             before = self.asked()
             if before["cells"] == record["cells"]:
-                record["begun"] = before.get("begun")
+                record["begun"] = before.get("begun", record["begun"])
         self.write(self.record, json.dumps(record, indent=1).encode())
 
     def asked(self) -> dict[str, Any]:
@@ -68,13 +71,20 @@ class Study:
             ) from None
         return record
 
+    def there(self) -> dict[str, os.stat_result]:
+        """The parts that are there, by their cells' keys."""
+        if not self.parts.is_dir():
+            return {}
+        with os.scandir(self.parts) as files:
+            return {file.name[: -len(SUFFIX)]: file.stat() for file in files if file.name.endswith(SUFFIX)}
+
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Those that have no part yet."""
-        there = {path.stem for path in self.parts.glob("*.parquet")}
+        there = self.there()
         return [cell for cell in cells if cell.key not in there]
 
-    def write(self, path: Path, content: bytes) -> None:
-        """Write a whole file or none."""
+    def write(self, path: Path, content: bytes) -> os.stat_result:
+        """Write a whole file or none; returns what the file is known by."""
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         with self.writing():
             try:
@@ -82,10 +92,12 @@ class Study:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
+                    written = os.fstat(file.fileno())
                 temporary.replace(path)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
+        return written
 
     @contextlib.contextmanager
     def writing(self) -> Any:
@@ -108,6 +120,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "runs": experiment.runs,
         "budgets": experiment.budgets,
         "policies": [policy.spec for policy in experiment.policies],
+        "parameters": [_parameters(policy) for policy in experiment.policies],
         "engine": experiment.engine,
         "problems": [
             {
@@ -128,6 +141,15 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
             for cell in cells
         ],
         "versions": versions(),
+    }
+
+
+def _parameters(policy: Policy) -> dict[str, str]:
+    """Every parameter of a policy as text, also those that its spec leaves out; what is not given, without a value."""
+    values = {field.name: getattr(policy, field.name) for field in fields(policy)}
+    return {
+        name: "" if value is None else f"{value:g}" if isinstance(value, float) else written(value)
+        for name, value in values.items()
     }
 
 

@@ -10,15 +10,25 @@ from dataclasses import fields
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import Policy, State, best, first_pull
+from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.gaussian import GaussianThompson
+from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
+from budgetbandits.policies.imed_ratio import IMEDRatio, MaillardRatio
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
+from budgetbandits.policies.omega_ucb import OmegaStarUCB, OmegaUCB
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy, trial
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
+from budgetbandits.policies.ucb_m1 import UCBM1
+from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 
 __all__ = [
@@ -26,8 +36,10 @@ __all__ = [
     "POLICIES",
     "RISING",
     "IndexPolicy",
+    "MomentsPolicy",
     "Monotone",
     "Policy",
+    "Posterior",
     "SamplingPolicy",
     "State",
     "Tally",
@@ -35,12 +47,15 @@ __all__ = [
     "either",
     "first_pull",
     "parse_policy",
+    "trial",
 ]
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
     for policy in (
         BudgetedThompson,
+        GaussianThompson,
+        JointThompson,
         EpsilonFirst,
         EpsilonFirstGreedy,
         PDBwK,
@@ -56,6 +71,24 @@ POLICIES: dict[str, type[Policy]] = {
         MOSS,
         KLUCB,
         BayesUCB,
+        OmegaUCB,
+        OmegaStarUCB,
+        IUCB,
+        CUCB,
+        MUCB,
+        BGreedy,
+        BudgetUCB,
+        UCBSC,
+        KLUCBSC,
+        KLUCBSCPlus,
+        UCBB1,
+        UCBB2,
+        UCBB2C,
+        UCBM1,
+        IMEDRatio,
+        MaillardRatio,
+        NPTSRatio,
+        EmpiricalIMED,
     )
 }
 
@@ -75,8 +108,9 @@ def parse_policy(text: str) -> Policy:
     if name not in KNOWN:
         raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(KNOWN)}")
     kind = KNOWN[name]
-    allowed = [field.name for field in fields(kind)]
-    values: dict[str, float] = {}
+    defaults = {field.name: field.default for field in fields(kind)}
+    allowed = list(defaults)
+    values: dict[str, float | str] = {}
     for part in filter(None, rest.split(",")):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in allowed:
@@ -84,6 +118,9 @@ def parse_policy(text: str) -> Policy:
             raise BadParameter(f"{name} has no parameter {key!r}; it {takes}")
         if key in values:
             raise BadParameter(f"{name}: {key} is given twice; give it once")
+        if isinstance(defaults[key], tuple):  # a prior: the policy reads its text
+            values[key] = value
+            continue
         try:
             values[key] = float(value)
         except ValueError:

@@ -112,6 +112,10 @@ class Policy(ABC):
     def start(self, arms: int, known: Mapping[str, Any]) -> State:
         """The state before the first round. ``known`` holds what `needs` names."""
 
+    def one_more(self, state: State, known: Mapping[str, Any]) -> State:
+        """The state of one more arm, for `State.extend`."""
+        return self.start(1, known)
+
     @abstractmethod
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         """The arm to pull next, or None when the policy can afford none."""
@@ -133,7 +137,7 @@ class Policy(ABC):
         """The policy as text, such as ``epsilon-first:epsilon=0.2``; defaults are left out."""
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
         return self.name + "".join(
-            (":" if i == 0 else ",") + f"{f.name}={float(getattr(self, f.name))}" for i, f in enumerate(changed)
+            (":" if i == 0 else ",") + f"{f.name}={written(getattr(self, f.name))}" for i, f in enumerate(changed)
         )
 
     def take(self, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,11 +153,24 @@ class Policy(ABC):
 
     def positive(self, **values: float | None) -> None:
         """Refuse hyper-parameters that are not positive numbers of a sane size; None means: not given."""
+        self.between(SMALLEST, LARGEST, **values)
+
+    def between(self, least: float, most: float, **values: float | None) -> None:
+        """Refuse hyper-parameters outside a range of positive numbers; None means: not given."""
         for what, value in values.items():
-            if value is not None and not SMALLEST <= value <= LARGEST:
-                raise BadParameter(
-                    f"{self.name}: {what} is {value}; use a positive number from {SMALLEST:g} to {LARGEST:g}"
-                )
+            if value is not None and not least <= value <= most:
+                raise BadParameter(f"{self.name}: {what} is {value}; use a positive number from {least:g} to {most:g}")
+
+
+def written(value: Any) -> str:
+    """A hyper-parameter as text: a number, or pairs of numbers.
+
+    >>> written(0.25), written(((0.5, 0.5), (2.0, 8.0)))
+    ('0.25', '0.5/0.5+2/8')
+    """
+    if isinstance(value, tuple):
+        return "+".join("/".join(str(float(number)).removesuffix(".0") for number in pair) for pair in value)
+    return str(float(value))
 
 
 def _plain(value: Any) -> Any:

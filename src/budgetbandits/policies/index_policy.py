@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.arrays import Array, either
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.policies.base import State, best, first_pull
-from budgetbandits.policies.tally import Tally, TallyPolicy
+from budgetbandits.policies.tally import Moments, Tally, TallyPolicy
 
-
-def either(condition: Any, yes: Any, no: Any) -> Any:
-    """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
-    return np.where(condition, yes, no)
+__all__ = ["RISING", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "either", "not_a_number"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,8 @@ class Monotone:
 
     ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
     ``rises_with_first`` is asked of a rule whose first extra is the variance, ``falls_with_first`` of one whose first
-    extra is the smallest mean cost. ``error`` is how far, relative to 1 + |index|, rounding may break monotonicity.
+    extra is the smallest mean cost or the best ratio. ``error`` is how far, relative to 1 + |index|, rounding may break
+    monotonicity.
     """
 
     rises_with_reward: bool = False
@@ -65,12 +63,20 @@ class IndexPolicy(TallyPolicy):
     """What is known of the index. Fast engines skip evaluations by it. What is wrong is found by spot checks; what is
     missing only costs speed."""
     first_extra: ClassVar[str] = "constant"
-    """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards)
-    or "smallest cost" (the smallest mean cost of all arms)."""
+    """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards),
+    "moments" (the first three are the variances of the arm's rewards and costs and their covariance; see
+    `MomentsPolicy`), "smallest cost" (the smallest mean cost of all arms) or "best ratio" (the best mean reward by mean
+    cost, infinite if an arm has cost nothing)."""
+    softmax: ClassVar[bool] = False
+    """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         """Further arguments of the index: hyper-parameters, or what all arms together say."""
         return ()
+
+    def exploration(self, arms: int) -> float:
+        """With probability min(1, this / rounds) an arm is drawn uniformly, whatever the indices."""
+        return 0.0
 
     def affordable(self, state: Tally) -> Array | None:
         """A mask of the arms that may be pulled, or None for all."""
@@ -87,16 +93,27 @@ class IndexPolicy(TallyPolicy):
         while (arm := first_pull(state)) is not None:
             if mask is None or mask[arm]:
                 return arm
+        allowed = state.active if mask is None else state.active & mask.astype(bool)
+        exploration = self.exploration(len(state.pulls))
+        if exploration > 0.0 and rng.random() * state.pulls.sum() < exploration:
+            return best(np.where(allowed, 0.0, -np.inf), rng)
         # an arm whose first feedback is still on its way could be anything
         score = np.where(state.pulls > 0, self.scores(state), np.inf)
-        allowed = state.active if mask is None else state.active & mask.astype(bool)
         score = np.where(allowed, score, -np.inf)
         try:
+            if self.softmax and np.isfinite(score.max()):
+                return int(rng.choice(len(score), p=self.chances(score)))
             return best(score, rng)
         except NotANumber:
             arm = int(score.argmax())
             means = state.mean_reward[arm], state.mean_cost[arm]
             raise not_a_number(self, arm, *means, int(state.pulls[arm]), int(state.pulls.sum())) from None
+
+    @staticmethod
+    def chances(score: Array) -> Array:
+        """The probabilities with which softmax draws the arms: all of it to those with an infinite score, if any."""
+        weight = np.exp(score - score.max()) if score.max() < np.inf else (score == np.inf).astype(float)
+        return np.asarray(weight / weight.sum())
 
     def scores(self, state: Tally) -> Any:
         """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
@@ -110,6 +127,28 @@ class IndexPolicy(TallyPolicy):
         except TypeError:
             check_arity(self, extras)
             raise
+
+
+@dataclass(frozen=True)
+class MomentsPolicy(IndexPolicy):
+    """An index policy that also learns the variance of costs and their covariance with rewards."""
+
+    first_extra = "moments"
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Moments:
+        return Moments(**vars(super().start(arms, known)), cost_squared=np.zeros(arms), product=np.zeros(arms))
+
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        assert isinstance(state, Moments)
+        super().observe(state, arm, reward, cost, rng)
+        state.cost_squared[arm] += cost * cost
+        state.product[arm] += reward * cost
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Moments)
+        super().recall(state, arm, pulls, reward, cost)
+        state.cost_squared[arm] += cost  # the largest variance the history allows, and no correlation
+        state.product[arm] += reward * cost / max(pulls, 1)
 
 
 def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:

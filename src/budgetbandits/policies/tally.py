@@ -36,6 +36,14 @@ class Tally(State):
         return self.cost / self.seen
 
     @property
+    def best_ratio(self) -> float:
+        """The best mean reward by mean cost of the active arms that were pulled; infinite if one has cost nothing."""
+        counted = self.active & (self.pulls > 0)
+        reward, cost = self.reward[counted], self.cost[counted]
+        free = np.full(len(cost), np.inf)
+        return float(np.divide(reward, cost, out=free, where=cost > 0.0).max(initial=0.0))
+
+    @property
     def spent(self) -> float:
         """What this budget has paid."""
         return float(self.cost.sum()) - self.past_cost
@@ -44,6 +52,25 @@ class Tally(State):
     def left(self) -> float:
         """What is left of a budget that is known."""
         return float(self.known["budget"]) - self.spent
+
+
+@dataclass
+class Moments(Tally):
+    """Sums, and what variances and covariances are made of."""
+
+    cost_squared: Array = field(default_factory=lambda: np.zeros(0))
+    product: Array = field(default_factory=lambda: np.zeros(0))
+    """The sum of reward times cost."""
+
+    @property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """The variances of rewards and costs so far, and their covariance."""
+        reward, cost = self.mean_reward, self.mean_cost
+        return (
+            np.maximum(self.reward_squared / self.seen - reward * reward, 0.0),
+            np.maximum(self.cost_squared / self.seen - cost * cost, 0.0),
+            self.product / self.seen - reward * cost,
+        )
 
 
 @dataclass(frozen=True)

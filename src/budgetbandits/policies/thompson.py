@@ -4,6 +4,10 @@ BTS draws θr ~ Beta(Sr + 1, Fr + 1) and θc ~ Beta(Sc + 1, Fc + 1) for every ar
 or cost c strictly between 0 and 1 counts as the outcome of one Bernoulli(r) or Bernoulli(c) trial, which keeps the
 means and so the analysis. It must know nothing and proves O(ln B) regret.
 
+The 1 in each place is the uniform prior Beta(1, 1). ``prior_reward`` and ``prior_cost`` put another Beta(a, b) there,
+for all arms or for each, and ``kappa`` multiplies the counts: Beta(a + κS, b + κF) is the posterior that each outcome
+counts for κ times. The proof is for uniform priors and κ = 1; a κ above 1 forfeits it.
+
 Xia, Li, Qin, Yu, Liu: Thompson Sampling for Budgeted Multi-armed Bandits. IJCAI 2015, Algorithm 1.
 Thompson: On the likelihood that one unknown probability exceeds another. Biometrika 25, 1933.
 """
@@ -18,7 +22,11 @@ import numpy as np
 
 from budgetbandits.arrays import Array
 from budgetbandits.policies.base import State
-from budgetbandits.policies.sampling import Arms, SamplingPolicy
+from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
+from budgetbandits.policies.sampling import Arms, SamplingPolicy, trial
+
+LEAST_KAPPA, MOST_KAPPA = 0.01, 100.0
+"""A sane range: at the ends a hundred pulls count for one, or one for a hundred."""
 
 
 @dataclass
@@ -30,31 +38,83 @@ class BetaPosterior(State):
     positive: ClassVar[tuple[str, ...]] = ("successes", "failures")
 
 
+def learn(statistics: Array, reward: float, cost: float, rng: np.random.Generator, kappa: float) -> None:
+    """One trial for the reward and one for the cost; the statistics are the successes of both, then the failures."""
+    paid = trial(reward, rng)
+    statistics[0] += kappa * paid
+    statistics[2] += kappa * (1.0 - paid)
+    charged = trial(cost, rng)
+    statistics[1] += kappa * charged
+    statistics[3] += kappa * (1.0 - charged)
+
+
+def ratio(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
+    """θr / θc."""
+    reward: float = rng.beta(statistics[0], statistics[2])
+    cost: float = rng.beta(statistics[1], statistics[3])
+    return reward / cost
+
+
+def reward_alone(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
+    """θr."""
+    reward: float = rng.beta(statistics[0], statistics[2])
+    return reward
+
+
 @dataclass(frozen=True)
 class BetaThompson(SamplingPolicy):
-    """Beta posteriors with uniform priors, and Bernoulli trials for values between 0 and 1."""
+    """Beta posteriors, and Bernoulli trials for values between 0 and 1."""
+
+    prior_reward: Prior = UNIFORM
+    kappa: float = 1.0
+
+    learn = staticmethod(learn)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_reward", pairs(self.prior_reward, f"{self.name}: prior_reward"))
+        self.between(LEAST_KAPPA, MOST_KAPPA, kappa=self.kappa)
+
+    @property
+    def priors(self) -> tuple[Pairs, Pairs]:
+        """Of the reward and of the cost."""
+        return pairs(self.prior_reward, "prior_reward"), UNIFORM
+
+    def extras(self) -> tuple[float, ...]:
+        return (self.kappa,)
 
     def start(self, arms: int, known: Mapping[str, Any]) -> BetaPosterior:
+        return self._arms(range(arms))
+
+    def one_more(self, state: State, known: Mapping[str, Any]) -> BetaPosterior:
+        return self._arms(range(len(state.pulls), len(state.pulls) + 1))
+
+    def _arms(self, numbers: range) -> BetaPosterior:
+        first = np.stack([spread(prior, numbers) for prior in self.priors], axis=1)
         return BetaPosterior(
-            active=np.ones(arms, dtype=bool),
-            pulls=np.zeros(arms, dtype=np.int64),
-            successes=np.ones((2, arms)),
-            failures=np.ones((2, arms)),
+            active=np.ones(len(numbers), dtype=bool),
+            pulls=np.zeros(len(numbers), dtype=np.int64),
+            successes=first[0],
+            failures=first[1],
         )
 
+    def statistics(self, state: State) -> Array:
+        assert isinstance(state, BetaPosterior)
+        return np.concatenate([state.successes, state.failures])
+
+    # What `learn` says, on a state that is kept in two arrays; `draw_one` below says what `score` says.
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         assert isinstance(state, BetaPosterior)
         state.pulls[arm] += 1
         for row, value in enumerate((reward, cost)):
-            trial = value if value in (0.0, 1.0) else float(rng.random() < value)
-            state.successes[row, arm] += trial
-            state.failures[row, arm] += 1.0 - trial
+            success = trial(value, rng)
+            state.successes[row, arm] += self.kappa * success
+            state.failures[row, arm] += self.kappa * (1.0 - success)
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         assert isinstance(state, BetaPosterior)
         state.pulls[arm] += pulls
-        state.successes[:, arm] += (reward, cost)
-        state.failures[:, arm] += (pulls - reward, pulls - cost)
+        state.successes[:, arm] += (self.kappa * reward, self.kappa * cost)
+        state.failures[:, arm] += (self.kappa * (pulls - reward), self.kappa * (pulls - cost))
 
 
 @dataclass(frozen=True)
@@ -71,6 +131,17 @@ class BudgetedThompson(BetaThompson):
     """
 
     name: ClassVar[str] = "bts"
+    score = staticmethod(ratio)
+
+    prior_cost: Prior = UNIFORM
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "prior_cost", pairs(self.prior_cost, f"{self.name}: prior_cost"))
+
+    @property
+    def priors(self) -> tuple[Pairs, Pairs]:
+        return pairs(self.prior_reward, "prior_reward"), pairs(self.prior_cost, "prior_cost")
 
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         assert isinstance(state, BetaPosterior)
@@ -91,6 +162,7 @@ class Thompson(BetaThompson):
     """Thompson sampling; ignores costs."""
 
     name: ClassVar[str] = "thompson"
+    score = staticmethod(reward_alone)
 
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         assert isinstance(state, BetaPosterior)

@@ -13,7 +13,7 @@ class Unsuited(Exception):
     """An engine that cannot play a policy as it is written; the text says why."""
 
 
-def methods(kind: type[Policy], *names: str) -> dict[str, tuple[Any, ...]]:
+def methods(kind: type, *names: str) -> dict[str, tuple[Any, ...]]:
     """The methods and properties of a class under these names, as `check_methods` compares them."""
     return {name: (inspect.getattr_static(kind, name),) for name in names}
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits import oracle
 from budgetbandits.arrays import Array
+from budgetbandits.intervals import LEVEL, student_quantile
+from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.summaries import need_polars, summarise
+from budgetbandits.tables import Cell, Table, estimate
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What plays a policy: "thompson", "epsilon-first", "index blocks", "index bounds", "index plain loop" or
-    "reference", and why not a faster one (empty where there is none)."""
+    """What plays a policy: "thompson", "sampling plain loop", "epsilon-first", "index blocks", "index bounds", "index
+    plain loop" or "reference", and why not a faster one (empty where there is none)."""
 
     name: str
     reason: str = ""
@@ -25,10 +33,17 @@ class Engine:
         return self.name != "reference"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """The games of one policy on one problem. The last pull counts as a pull even when it overdraws the budget; its
-    reward is then not earned and its cost not paid."""
+    reward is then not earned and its cost not paid.
+
+    >>> from budgetbandits import simulate
+    >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
+    >>> simulate(problem, "bts", budgets=[10, 50], runs=10, engine="reference")
+    Outcome(BTS on 2 arms, 10 runs at budgets 10 to 50; engine reference, seed 0
+      at 50: pseudo-regret 7.8 ± 1.0 (standard error), best arm missed in 0 of 10)
+    """
 
     problem: Problem
     policy: str
@@ -42,6 +57,10 @@ class Outcome:
     engine_reason: str
     """Why no faster engine did; empty where there is none."""
     seconds: float
+    seed: int
+    """The seed of the games: they can be played again with it."""
+    first_run: int = 0
+    """The number of the first run."""
 
     @property
     def runs(self) -> int:
@@ -65,3 +84,87 @@ class Outcome:
         best[oracle.best_arms(self.problem)] = True
         most = self.pulls == self.pulls.max(axis=2, keepdims=True)
         return np.asarray(~np.any(most & ~best, axis=2))
+
+    # --- shown and handed on -------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each run at each budget: policy, run, budget and, of that game, regret, pseudo_regret, reward,
+        spend, rounds, identified. The table of a study has the same columns, behind those of the problem."""
+        need_polars("a table of games")
+        import polars as pl
+
+        runs, budgets = self.reward.shape
+        return pl.DataFrame(
+            {
+                "policy": [self.policy] * (runs * budgets),
+                "run": np.repeat(np.arange(self.first_run, self.first_run + runs), budgets),
+                "budget": np.tile(self.budgets, runs),
+                "regret": self.regret.ravel(),
+                "pseudo_regret": self.pseudo_regret.ravel(),
+                "reward": self.reward.ravel(),
+                "spend": self.spend.ravel(),
+                "rounds": self.rounds.ravel(),
+                "identified": self.best_arm_identified.ravel(),
+            }
+        )
+
+    def summary(self, metric: str = "pseudo_regret") -> pl.DataFrame:
+        """A row for each budget: runs, mean, standard deviation and error, quantiles of a metric, and how often the
+        best arm was missed, with its interval."""
+        return summarise(self.to_frame(), metric, ("policy", "budget"))
+
+    def plot(
+        self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
+    ) -> Any:
+        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
+
+        ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
+        ``log`` and ``ax``, and returns the axes it was given.
+        """
+        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
+
+        return figures.draw(self, figure, width, dark, ax, **options)
+
+    def __repr__(self) -> str:
+        least, most = self.budgets.min(), self.budgets.max()
+        budgets = f"a budget of {most:,g}" if least == most else f"budgets {least:,g} to {most:,g}"
+        place = int(self.budgets.argmax())
+        mean = estimate(*_mean_and_error(self.pseudo_regret[:, place]))
+        error = f" ± {mean.error} (standard error)" if mean.error else ""
+        return (
+            f"Outcome({label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)} at {budgets}; engine "
+            f"{self.engine}, seed {self.seed}\n  at {most:,g}: pseudo-regret {mean.value}{error}, best arm missed in "
+            f"{self._missed[place]:,} of {self.runs:,})"
+        )
+
+    def _repr_html_(self) -> str:
+        half = float(student_quantile(0.5 + LEVEL / 2, max(self.runs - 1, 1)))
+        rows: list[tuple[Cell, ...]] = []
+        for place in np.argsort(self.budgets, kind="stable"):
+            cells = []
+            for values in (self.reward, self.regret, self.pseudo_regret, self.rounds):
+                mean, error = _mean_and_error(values[:, place])
+                cells.append(estimate(mean, None if error is None else half * error))
+            rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
+        meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
+        return Table(
+            columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
+            rows=rows,
+            title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
+            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
+            names=0,
+        ).to_html()
+
+    @property
+    def _missed(self) -> NDArray[np.int64]:
+        return np.asarray((~self.best_arm_identified).sum(axis=0))
+
+
+def _mean_and_error(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, float | None]:
+    """Of some runs; a single one has no error."""
+    error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+    return float(values.mean()), error
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' if count != 1 else ''}"

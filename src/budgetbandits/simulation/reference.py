@@ -7,7 +7,8 @@ and the games at all smaller budgets are read off on the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from budgetbandits.arrays import Array
 from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import Arm, Problem
+from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 
 Game = tuple[float, float, int, NDArray[np.int64]]
 """How a game ended: reward, spend, rounds and pulls of every arm."""
@@ -29,13 +31,13 @@ def play(
     problem: Problem,
     policy: Policy,
     budgets: Sequence[float],
-    world: np.random.Generator,
+    world: np.random.Generator | CommonOutcomes,
     player: np.random.Generator,
     max_rounds: int,
 ) -> list[Game]:
     """One game to the largest of the rising ``budgets``, and how it stood at the end of each."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
-    arms = [Pulls(arm, world) for arm in problem.arms]
+    arms = [Pulls(draw) for draw in draws(problem, world)]
     pulls = np.zeros(len(problem), dtype=np.int64)
     reward = spend = drift = 0.0
     rounds = 0
@@ -74,14 +76,16 @@ class ReferencePlayer:
         self._policy = policy
         self._budgets = budgets
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int) -> list[Game]:
+    def play(self, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None = None) -> list[Game]:
         if self._policy.anytime:
-            return self._game(self._budgets, seed, max_rounds)
-        return [game for b in self._budgets for game in self._game([b], own_seed(seed, b), max_rounds)]
+            return self._game(self._budgets, seed, max_rounds, outcomes)
+        return [game for b in self._budgets for game in self._game([b], own_seed(seed, b), max_rounds, outcomes)]
 
-    def _game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int) -> list[Game]:
+    def _game(
+        self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
+    ) -> list[Game]:
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
-        return play(self._problem, self._policy, budgets, world, player, max_rounds)
+        return play(self._problem, self._policy, budgets, outcomes or world, player, max_rounds)
 
 
 def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSequence:
@@ -96,19 +100,38 @@ def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, 
     return {what: truth[what] for what in policy.needs}
 
 
+Draw = Callable[[int], tuple[Array, Array]]
+"""The rewards and costs of so many pulls of an arm."""
+
+
+def draws(problem: Problem, world: np.random.Generator | CommonOutcomes) -> list[Draw]:
+    """One for each arm."""
+    if isinstance(world, CommonOutcomes):
+        following = world.reader()
+        return [partial(following, arm) for arm in range(len(problem))]
+    return [partial(arm.sample, world) for arm in problem.arms]
+
+
+LARGEST_BATCH = 1024
+
+
+def batch_size(before: int) -> int:
+    """How many outcomes of an arm are drawn at once, after a batch of so many."""
+    return min(max(16, 2 * before), LARGEST_BATCH)
+
+
 class Pulls:
     """The outcomes of one arm, drawn in growing batches: a call for each pull would cost more than the pull."""
 
-    def __init__(self, arm: Arm, rng: np.random.Generator) -> None:
-        self._arm = arm
-        self._rng = rng
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
         self._next = 0
         self._rewards: Array = np.zeros(0)
         self._costs: Array = np.zeros(0)
 
     def pull(self) -> tuple[float, float]:
         if self._next == len(self._rewards):
-            self._rewards, self._costs = self._arm.sample(self._rng, min(max(16, 2 * self._next), 1024))
+            self._rewards, self._costs = self._draw(batch_size(self._next))
             self._next = 0
         self._next += 1
         return float(self._rewards[self._next - 1]), float(self._costs[self._next - 1])

@@ -6,6 +6,7 @@ from budgetbandits import laws
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problem import Arm, Problem, family
 from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.contract import Broken, Check, expect
@@ -30,20 +31,27 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
 
 
 def declares_the_truth(policy: Policy) -> str | None:
-    """An index is what its class says of it: monotone, a number, with extras that stay as they are."""
-    from budgetbandits.simulation.index.library import rule_of
-    from budgetbandits.simulation.index.rehearsal import check_policy
+    """An index is what its class says of it: monotone, a number, with extras that stay as they are. A score is the same
+    compiled."""
+    from budgetbandits.simulation.index import library, rehearsal
     from budgetbandits.simulation.known import Unsuited
+    from budgetbandits.simulation.sampling import rehearsal as sampling
 
-    if not isinstance(policy, IndexPolicy):
-        return "it has no index"
+    if not isinstance(policy, IndexPolicy | SamplingPolicy):
+        return "it has no index and no score"
     try:
-        rule_of(policy)
+        if isinstance(policy, IndexPolicy):
+            library.rule_of(policy)
+        else:
+            sampling.known_rule(policy)
     except Unsuited as reason:
         return str(reason)
     problem, budgets, _ = GAMES["ten arms"]
     try:
-        check_policy(problem, policy, budgets[-1])
+        if isinstance(policy, IndexPolicy):
+            rehearsal.check_policy(problem, policy, budgets[-1])
+        else:
+            sampling.check_policy(policy)
     except (Unsuited, BudgetBanditsError) as reason:
         raise Broken(str(reason)) from None
     return None

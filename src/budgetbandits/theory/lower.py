@@ -5,12 +5,8 @@ A policy whose regret grows slower than any power of B on every problem with ind
     liminf Regret / ln B ≥ Σᵢ μcᵢ Δᵢ / dᵢ,   dᵢ = inf { kl(μrᵢ, r) + kl(μcᵢ, c) : r ≥ ρ* c, r ≤ 1 }:
 
 to know that arm i is not the best, it must be pulled often enough to tell its law from the nearest that would be.
-On the line r = ρ*c the sum is convex in c on [μrᵢ/ρ*, min(μcᵢ, 1/ρ*)], and its derivative has the sign of
-
-    (ρ*c − μrᵢ)(1 − c) + (c − μcᵢ)(1 − ρ*c):
-
-found by bisection, which a sign cannot mislead. Near a tie both brackets are differences of almost equal numbers, so
-they are computed from the gap Δᵢ, never by subtraction.
+`divergence` has dᵢ in closed form. Near a tie ρ*μcᵢ − μrᵢ is a difference of almost equal numbers, so it is computed
+from the gap Δᵢ, never by subtraction.
 
 With ``known_costs`` the policy is told every cost beforehand, c = μcᵢ, and dᵢ = kl(μrᵢ, ρ* μcᵢ); an arm that would have
 to pay more than 1 to be the best needs no pulls at all. With all costs 1 that is Lai and Robbins' bound. It is not
@@ -22,18 +18,13 @@ Budgeted Thompson Sampling, learn from one Bernoulli trial of each.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from budgetbandits.arrays import Array
+from budgetbandits.divergence import divergence_at_gap, shifted_entropy
 from budgetbandits.oracle import best_ratio, gaps
 from budgetbandits.problem import Problem
-from budgetbandits.theory.divergence import shifted_entropy
 from budgetbandits.theory.gaps import check_independent, worse_arms
-
-BISECTIONS = 100
-"""More than a floating-point number has digits, also where the minimum lies very close to an end."""
 
 ROUNDING = 1e-12
 """A reward of 1 that ρ*·μc misses by rounding is one."""
@@ -54,45 +45,15 @@ def lower_constant(problem: Problem, known_costs: bool = False) -> float:
 def distances(problem: Problem, known_costs: bool = False) -> Array:
     """dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
     check_independent(problem)
-    ratio, gap = best_ratio(problem), gaps(problem)
-    nearest = _with_known_cost if known_costs else _with_unknown_cost
+    worse, ratio = worse_arms(problem), best_ratio(problem)
+    reward, cost, gap = problem.reward_means[worse], problem.cost_means[worse], gaps(problem)[worse]
+    nearest = _with_known_cost if known_costs else divergence_at_gap
     values = np.full(len(problem), np.inf)
-    for arm in worse_arms(problem):
-        values[arm] = nearest(
-            float(problem.reward_means[arm]), float(problem.cost_means[arm]), ratio, float(gap[arm])
-        )  # fmt: skip
+    values[worse] = nearest(reward, cost, ratio, cost * gap)
     return values
 
 
-def _with_unknown_cost(reward: float, cost: float, ratio: float, gap: float) -> float:
-    inside = cost * ratio < 1.0
-    high = cost if inside else 1.0 / ratio
-    width = (cost * gap if inside else 1.0 - reward) / ratio  # high − μr/ρ*
-
-    def shifts(place: float) -> tuple[float, float]:
-        """r − μr and c − μc at a place between 0, the end where r = μr, and 1, the other end."""
-        return ratio * place * width, (high - cost) - (1.0 - place) * width
-
-    def total(place: float) -> float:
-        up, down = shifts(place)
-        r, c = min(reward + up, 1.0), max(cost + down, 0.0)
-        if (r == 1.0 and reward < 1.0) or c == 0.0:
-            return math.inf
-        return shifted_entropy(reward, r, up) + shifted_entropy(cost, c, down)
-
-    low_end, high_end = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low_end + high_end) / 2.0
-        up, down = shifts(middle)
-        if up * (1.0 - cost - down) + down * (1.0 - reward - up) < 0.0:
-            low_end = middle
-        else:
-            high_end = middle
-    return min(total(low_end), total(high_end), total(0.0), total(1.0))
-
-
-def _with_known_cost(reward: float, cost: float, ratio: float, gap: float) -> float:
+def _with_known_cost(reward: Array, cost: Array, ratio: float, gap: Array) -> Array:
     needed = ratio * cost
-    if needed >= 1.0 - ROUNDING:
-        return math.inf
-    return shifted_entropy(reward, needed, cost * gap)
+    possible = needed < 1.0 - ROUNDING
+    return np.where(possible, shifted_entropy(reward, np.where(possible, needed, 0.5), gap), np.inf)

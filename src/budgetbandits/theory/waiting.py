@@ -24,8 +24,8 @@ import scipy
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
+from budgetbandits.divergence import shifted_entropy
 from budgetbandits.errors import BadParameter
-from budgetbandits.theory.divergence import shifted_entropy
 
 EXACT_PULLS = 512
 """Terms summed exactly: a few hundredths of a second."""

@@ -23,8 +23,8 @@ from budgetbandits.experiments.statistics import (
     bootstrap_interval,
     moments,
     resampled_std,
-    wilson,
 )
+from budgetbandits.intervals import wilson
 from budgetbandits.policies.names import NAMES
 
 EPSILON_FIRST = "epsilon-first"

@@ -13,7 +13,7 @@ import hashlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-ENGINES = ("compiled", "epsilon_first", "index", "thompson")
+ENGINES = ("compiled", "epsilon_first", "index", "sampling", "thompson")
 COMPILED = ("policies", "simulation", *(f"simulation/{engine}" for engine in ENGINES))
 
 

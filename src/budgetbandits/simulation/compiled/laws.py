@@ -28,9 +28,10 @@ ZERO_ONE = np.array([0.0, 1.0])
 class Tables:
     """Values and chances of every arm with independent finite laws; any other arm has no atoms and uses a buffer."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, sampled: bool = False) -> None:
+        """``sampled`` has every arm use a buffer: its outcomes are drawn elsewhere."""
         self.arms = problem.arms
-        pairs = [_atoms(arm) for arm in self.arms]
+        pairs = [None if sampled else _atoms(arm) for arm in self.arms]
         rewards = [pair[0] if pair else None for pair in pairs]
         costs = [pair[1] if pair else None for pair in pairs]
         # buffered outcomes can be any number: then nothing is counted in steps

@@ -22,6 +22,7 @@ from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.compiled.records import Record
@@ -40,11 +41,11 @@ LONGEST_STRETCH = 1 << 16
 class EpsilonFirstGames:
     """Runs of ε-first or ε-first-greedy on one problem."""
 
-    def __init__(self, problem: Problem, policy: EpsilonFirst, budgets: Sequence[float]) -> None:
+    def __init__(self, problem: Problem, policy: EpsilonFirst, budgets: Sequence[float], common: bool = False) -> None:
         self._budgets = [float(budget) for budget in budgets]
         self._policy = policy
         self._problem = problem
-        self._tables = Tables(problem)
+        self._tables = Tables(problem, sampled=common)
         self._rewards = padded(self._tables.reward_value, self._tables.reward_chance, self._tables.reward_atoms)
         self._costs = padded(self._tables.cost_value, self._tables.cost_chance, self._tables.cost_atoms)
         self._record = self._new_record()
@@ -59,11 +60,15 @@ class EpsilonFirstGames:
         record.point_to(rewards=np.zeros(arms), costs=np.zeros(arms), **tables.arrays)
         return record
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: a game for each budget, because the policy must know it."""
-        return [self._play_at(budget, own_seed(seed, budget), max_rounds) for budget in self._budgets]
+        return [self._play_at(budget, own_seed(seed, budget), max_rounds, outcomes) for budget in self._budgets]
 
-    def _play_at(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
+    def _play_at(
+        self, budget: float, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
+    ) -> Game:
         tables = self._tables
         left_over = (1.0 - self._policy.epsilon) * budget * tables.cost_scale
         tolerance = TOLERANCE * tables.cost_scale
@@ -71,7 +76,7 @@ class EpsilonFirstGames:
         # costs that hardly ever come make for many small blocks; _Game draws at once how long the last one takes
         rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
         if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
-            return _Game(self, budget, np.random.default_rng(seed), max_rounds).play()
+            return _Game(self, budget, np.random.default_rng(seed), max_rounds, outcomes).play()
         return self._play_compiled(budget, seed, max_rounds)
 
     def _play_compiled(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
@@ -100,13 +105,6 @@ class EpsilonFirstGames:
         rewards, costs = self._tables.arms[arm].sample(rng, pulls)
         return self._in_units(rewards, costs)
 
-    def turn(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> tuple[Array, Array]:
-        """One pull of each of these arms."""
-        outcomes = [self._tables.arms[arm].sample(rng, 1) for arm in arms] if self._tables.buffered else None
-        if outcomes is not None:
-            return np.array([r[0] for r, _ in outcomes]), np.array([c[0] for _, c in outcomes])
-        return self.sums(rng, arms, np.ones(len(arms), dtype=np.int64))
-
     def _in_units(self, rewards: Array, costs: Array) -> tuple[Array, Array]:
         tables = self._tables
         if tables.reward_scale > 1:
@@ -121,12 +119,20 @@ def too_many_rounds(policy: str, max_rounds: int) -> RoundLimit:
 
 
 class _Game:
-    def __init__(self, games: EpsilonFirstGames, budget: float, rng: np.random.Generator, max_rounds: int) -> None:
+    def __init__(
+        self,
+        games: EpsilonFirstGames,
+        budget: float,
+        rng: np.random.Generator,
+        max_rounds: int,
+        outcomes: CommonOutcomes | None,
+    ) -> None:
         tables = games._tables
         arms = len(tables.arms)
         self._games = games
         self._tables = tables
         self._rng = rng
+        self._outcomes = outcomes
         self._max_rounds = max_rounds
         self._scale = tables.cost_scale
         self._budget = budget * tables.cost_scale
@@ -167,7 +173,7 @@ class _Game:
                 self._add(everyone, np.full(len(everyone), turns), *self._games.sums(
                     self._rng, everyone, np.full(len(everyone), turns)))  # fmt: skip
                 continue
-            rewards, costs = self._games.turn(self._rng, everyone)
+            rewards, costs = self._one_of_each(everyone)
             before = self._spent + np.concatenate([[0.0], np.cumsum(costs)[:-1]])
             happened = int(np.searchsorted(before, self._exploration, side="left"))
             self._add(everyone[:happened], np.ones(happened, dtype=np.int64), rewards[:happened], costs[:happened])
@@ -284,7 +290,7 @@ class _Game:
 
     def _stretch(self, arm: int, price: float, size: int = STRETCH) -> None:
         """Pull an arm until the game ends, less than its price is left, or the stretch is through."""
-        rewards, costs = self._games.stretch(self._rng, arm, size)
+        rewards, costs = self._next_outcomes(arm, size)
         after = self._spent + np.cumsum(costs)
         ending = after >= self._budget - self._tolerance
         poor = self._budget - after + SLACK * self._scale < price
@@ -304,3 +310,17 @@ class _Game:
 
     def _pull(self, arm: int) -> None:
         self._stretch(arm, float("-inf"), 1)
+
+    # --- outcomes ------------------------------------------------------------------------------------------------
+
+    def _next_outcomes(self, arm: int, count: int) -> tuple[Array, Array]:
+        """Of the arm's next pulls, in units; those that are cut off come again if they are all policies'."""
+        if self._outcomes is None:
+            return self._games.stretch(self._rng, arm, count)
+        return self._outcomes.window(arm, int(self._pulls[arm]), count)
+
+    def _one_of_each(self, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+        if not self._tables.buffered:
+            return self._games.sums(self._rng, arms, np.ones(len(arms), dtype=np.int64))
+        outcomes = [self._next_outcomes(int(arm), 1) for arm in arms]
+        return np.array([r[0] for r, _ in outcomes]), np.array([c[0] for _, c in outcomes])

@@ -2,7 +2,7 @@
 
 Indices rise with the rounds, so what an index comes to in a later round bounds it until then. A bound that uses up a
 small fraction of the gap to the best index is seldom met too early; one that holds long is seldom renewed. Where the
-index depends on the smallest mean cost of all arms, bounds hold for every such cost in a window (`floor_window`).
+index depends on a floor of all arms, bounds hold for every floor in a window (`floor_window`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numba import njit
 
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.index.heaps import NOWHERE, by_bound, by_expiry, rekey, rise
-from budgetbandits.simulation.index.memory import FLOOR_SEEN, root_of
+from budgetbandits.simulation.index.memory import BEST_RATIO, FLOOR_SEEN, root_of
 from budgetbandits.simulation.index.scores import score
 
 LONGEST = np.int64(1 << 50)
@@ -22,9 +22,9 @@ LONGEST = np.int64(1 << 50)
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew(game, index, group, value, level, wish):
     """File a bound for a group whose index now is ``value``; the other arguments are those of `bound`."""
-    if game.kind == FLOOR_SEEN:
+    if game.kind >= FLOOR_SEEN:
         # bounds must hold for every floor in the window: so must the value they are compared with
-        value = score(game, index, root_of(game, group), game.rounds, game.floor_low)
+        value = score(game, index, root_of(game, group), game.rounds, highest_at(game))
     bound(game, index, group, value, level, wish)
 
 
@@ -56,19 +56,19 @@ def look_ahead(game, index, arm, value, level, wish):
     horizon = min(max(np.int64(1), np.int64(wish)), LONGEST)
     if not game.rounds_matter:
         horizon = LONGEST
-        if game.kind != FLOOR_SEEN:
+        if game.kind < FLOOR_SEEN:
             return value, 0.0, horizon
-    elif not gap > 0.0 and game.kind != FLOOR_SEEN:
+    elif not gap > 0.0 and game.kind < FLOOR_SEEN:
         horizon = np.int64(1)
     allowed = game.fraction * gap
     while True:
-        highest = max(score(game, index, arm, game.rounds + horizon, game.floor_low), value)
+        highest = max(score(game, index, arm, game.rounds + horizon, highest_at(game)), value)
         if not highest < np.inf:
             highest = np.inf  # also where there is no number: then the arm is looked at
         growth = highest - value
         if horizon <= 1 or not game.rounds_matter or (highest < level and growth <= allowed):
             break
-        if game.kind == FLOOR_SEEN and (highest < np.inf or value == np.inf):
+        if game.kind >= FLOOR_SEEN and (highest < np.inf or value == np.inf):
             break
         shorter = horizon >> 3
         if growth < np.inf and allowed < np.inf:
@@ -100,7 +100,7 @@ def renew_expired(game, index, level):
         # a bound is the index in the round of its expiry: no need to evaluate it again
         value = float_pointer(game.bound_at)[group]
         wish = wished_horizon(game, root_of(game, group), level - value)
-        if game.kind == FLOOR_SEEN:
+        if game.kind >= FLOOR_SEEN:
             wish = max(np.int64(16), game.rounds >> 6)
         bound(game, index, group, value, level, wish)
         game.fraction = min(0.5, game.fraction * 1.02)
@@ -117,6 +117,18 @@ def expiry_of(game, group):
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def stays_infinite(game, index, arm):
     """Whether an index that is infinite now is so until the arm is pulled, as long as the floor keeps its window."""
-    if game.kind != FLOOR_SEEN:
+    if game.kind < FLOOR_SEEN:
         return True
-    return score(game, index, arm, game.rounds, game.floor_high) == np.inf
+    return score(game, index, arm, game.rounds, lowest_at(game)) == np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def highest_at(game):
+    """The floor of its window at which indices are highest: they fall with the smallest cost and with the best ratio."""
+    return game.floor_high if game.kind == BEST_RATIO else game.floor_low
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def lowest_at(game):
+    """The floor of its window at which indices are lowest."""
+    return game.floor_low if game.kind == BEST_RATIO else game.floor_high

@@ -85,7 +85,7 @@ def look_around(game, index, lead):
     stack, candidate = whole_pointer(game.stack_at), whole_pointer(game.candidate_at)
     value, bound = float_pointer(game.value_at), float_pointer(game.bound_at)
     # where rounds do not matter a bound is the index itself, until the arm is pulled
-    exact = not game.rounds_matter and game.kind != FLOOR_SEEN
+    exact = not game.rounds_matter and game.kind < FLOOR_SEEN
     best = np.inf if game.pool_size > 0 else lead
     found = 0
     stack[0] = 0
@@ -168,7 +168,7 @@ def tighten(game, index, kept, best, gone):
     for spot in range(kept):
         group = candidate[spot]
         # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
-        loose = game.rounds_matter if game.kind != FLOOR_SEEN else bound[group] == np.inf
+        loose = game.rounds_matter if game.kind < FLOOR_SEEN else bound[group] == np.inf
         if group == gone or not loose:
             continue
         gap = best - value[group]

@@ -1,4 +1,4 @@
-"""The window in which the smallest mean cost of all arms may move while bounds hold.
+"""The window in which the floor of all arms, such as their smallest mean cost, may move while bounds hold.
 
 A wide window makes for loose bounds, a narrow one is soon left: its width moves whichever way made rounds cheaper.
 """

@@ -18,7 +18,7 @@ from numba import njit
 from budgetbandits.simulation.compiled.draws import exponential
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.index.heaps import NOWHERE, by_bound, by_expiry, drop, meld
-from budgetbandits.simulation.index.memory import OWN, VARIANCE, root_of
+from budgetbandits.simulation.index.memory import MOMENTS, OWN, VARIANCE, root_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -30,8 +30,12 @@ def same_state(game, arm, other):
     costs, squares = float_pointer(game.costs_at), float_pointer(game.squares_at)
     if game.cost_matters and costs[arm] != costs[other]:
         return False
-    if game.kind == VARIANCE and squares[arm] != squares[other]:
+    if (game.kind == VARIANCE or game.kind == MOMENTS) and squares[arm] != squares[other]:
         return False
+    if game.kind == MOMENTS:
+        costs_squared, products = float_pointer(game.cost_squares_at), float_pointer(game.products_at)
+        if costs_squared[arm] != costs_squared[other] or products[arm] != products[other]:
+            return False
     own, price = float_pointer(game.own_at), float_pointer(game.price_at)
     if game.kind == OWN and own[arm] != own[other]:
         return False

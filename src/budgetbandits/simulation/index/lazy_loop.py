@@ -71,7 +71,7 @@ def keep_bounds(game, index, lead):
         level = highest_bound(game)
     if game.pool_size > 0:
         level = np.inf
-    if game.kind == FLOOR_SEEN and has_left(game):
+    if game.kind >= FLOOR_SEEN and has_left(game):
         reopen(game, index, level)
     renew_expired(game, index, level)
 

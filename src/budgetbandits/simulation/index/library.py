@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index_policy import IndexPolicy, MomentsPolicy
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.simulation.index.memory import CONSTANT, FLOOR_SEEN, OWN, VARIANCE
+from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN, VARIANCE
 from budgetbandits.simulation.index.rules import IndexRule, compiled
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
 
@@ -14,11 +14,16 @@ KINDS = {
     "constant": CONSTANT,
     "own": OWN,
     "variance": VARIANCE,
+    "moments": MOMENTS,
     "smallest cost": FLOOR_SEEN,
+    "best ratio": BEST_RATIO,
 }
 
-COUNTING = methods(IndexPolicy, "take", "start", "observe", "recall", "choose", "scores", "goes_on") | {
-    "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable)
+COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "goes_on") | {
+    "start": (IndexPolicy.start, MomentsPolicy.start),
+    "observe": (IndexPolicy.observe, MomentsPolicy.observe),
+    "recall": (IndexPolicy.recall, MomentsPolicy.recall),
+    "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
 }
 """What the engines of index policies stand in for."""
 
@@ -39,4 +44,5 @@ def rule_of(policy: IndexPolicy) -> IndexRule:
     compiled(kind.index)
     if policy.first_extra not in KINDS:
         raise BadParameter(f"{policy.name}: first_extra is {policy.first_extra!r}; use one of {', '.join(KINDS)}")
-    return IndexRule(kind.index, policy.monotone, KINDS[policy.first_extra])
+    drawn = policy.softmax or policy.exploration(1) > 0.0
+    return IndexRule(kind.index, policy.monotone, KINDS[policy.first_extra], drawn)

@@ -42,16 +42,17 @@ REGION = (
 )  # fmt: skip
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
-RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps")
-EXTRAS = ("first", "second", "third")
-FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack")
-"""What is known of the index, its extra arguments, the units it is given means in, and its error of rounding."""
+RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
+EXTRAS = ("first", "second", "third", "fourth")
+FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
+"""What is known of the index, its extra arguments, the units it is given means in, its error of rounding, and how an arm
+is drawn by it."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds")
 SETTINGS = ("tolerance", "affordable")
 """The slacks of the game and of the policy, in money."""
 
-SUMS = ("rewards", "squares", "costs", "luck", "rate")
+SUMS = ("rewards", "squares", "costs", "cost_squares", "products", "luck", "rate")
 """Rows of floats, one for each arm, that begin a game at 0."""
 FLOAT_ROWS = (
     *SUMS, "own", "price", "rewards_before", "squares_before", "costs_before",
@@ -83,9 +84,11 @@ GAME = np.dtype(
 OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
-CONSTANT, OWN, VARIANCE, FLOOR_SEEN = 0, 1, 2, 3
-"""What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards, or
-the smallest mean cost of all arms."""
+CONSTANT, OWN, VARIANCE, MOMENTS, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5
+"""What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards (and,
+with all moments, that of its costs and their covariance behind it), the smallest mean cost of all arms, or the best
+ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
+or the smallest cost of a unit of reward."""
 
 FIRST_PATIENCE = 48
 """Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""

@@ -1,6 +1,7 @@
 """Any index policy, all arms evaluated in every round, compiled: exact by inspection, and the cost grows with K.
 
-It serves rules whose monotonicity nobody declared, and it is what the lazy engine is tested against.
+It serves rules whose monotonicity nobody declared and those that draw the arm by its index, and it is what the lazy
+engine is tested against.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.compiled.draws import uniform
+from budgetbandits.simulation.compiled.draws import exponential, uniform
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.memory import CHOOSING, OPENING, PULLING, money_left
@@ -28,9 +29,14 @@ def play_plain(games, index):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_of_all(game, index):
-    """Make the arm with the highest index the leader, ties broken uniformly; the games end if none can be afforded."""
+    """Make the arm with the highest index the leader, ties broken uniformly; the games end if none can be afforded.
+
+    Exploring, all indices count as equal. With softmax an arm is drawn in proportion to the exponential of its index:
+    that is the highest of the indices with independent Gumbel variates added.
+    """
     if game.rounds == game.max_rounds:
         return ROUND_LIMIT
+    exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
     pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
     chosen = -1
     best = -np.inf
@@ -38,10 +44,12 @@ def best_of_all(game, index):
     for arm in range(game.arms):
         if pulls[arm] == 0 or not price[arm] <= money:
             continue
-        value = evaluate(game, index, arm, game.rounds, game.floor)
+        value = 0.0 if exploring else evaluate(game, index, arm, game.rounds, game.floor)
         if value != value:
             game.leader = arm
             return NOT_A_NUMBER
+        if game.softmax and value < np.inf:
+            value -= np.log(exponential(game.stream_at))
         if value > best:
             chosen, best, ties = arm, value, 1
         elif value == best and value > -np.inf:

@@ -6,7 +6,7 @@ own words, so runs may be played in any order, in any number of threads (one `Ga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,24 @@ from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index_policy import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
+from budgetbandits.policies.tally import Moments
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
-from budgetbandits.simulation.index.memory import CONSTANT, COUNTERS, EXTRAS, FLOOR_SEEN, OWN, VARIANCE, Memory
+from budgetbandits.simulation.index.memory import (
+    BEST_RATIO,
+    CONSTANT,
+    COUNTERS,
+    EXTRAS,
+    FLOOR_SEEN,
+    MOMENTS,
+    OWN,
+    VARIANCE,
+    Memory,
+)
 from budgetbandits.simulation.index.plain_loop import play_plain
 from budgetbandits.simulation.index.probing import one_pull_each
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
@@ -44,6 +56,9 @@ LEAST_TAPE = 512
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
+Sampler = Callable[[int, int], tuple[Array, Array]]
+"""The rewards and costs of an arm's next pulls, so many of them."""
+
 Start = tuple[NDArray[np.int64], float | Array, float | Array]
 """The fields that a game at a budget starts with, and the arms' own numbers and prices."""
 
@@ -51,15 +66,21 @@ Start = tuple[NDArray[np.int64], float | Array, float | Array]
 def how_played(rule: IndexRule, arms: int) -> Engine:
     """Which of the engines plays a rule on so many arms, and why not a faster one."""
     known = rule.monotone
+    if rule.drawn:
+        return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
     if not known.lazy:
         return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
-    if rule.kind == FLOOR_SEEN:
-        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright
-        if arms <= FEW_ARMS:
+    if rule.kind >= FLOOR_SEEN:
+        common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
+        # best ratio is the leader's for the most part, and hardly moves
+        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
             return Engine("index plain loop")
         if not known.falls_with_first:
-            return Engine("index plain loop", "monotone does not say that its index falls with the smallest cost")
-        return Engine("index bounds", "its index depends on the smallest cost, which moves with every pull")
+            return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
+        return Engine("index bounds", f"its index depends on the {common}, which moves with every pull")
+    if rule.kind == MOMENTS:
+        return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell")
     if not known.blocks:
         return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
                       "the mean cost and the pulls")  # fmt: skip
@@ -81,7 +102,9 @@ def tape_length(arms: int, buffered: bool) -> int:
 class Games:
     """Runs of one policy on one problem."""
 
-    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float], lazy: bool = True) -> None:
+    def __init__(
+        self, problem: Problem, policy: Policy, budgets: Sequence[float], common: bool = False, lazy: bool = True
+    ) -> None:
         assert isinstance(policy, IndexPolicy)
         rule = rule_of(policy)
         self._engine = how_played(rule, len(problem))
@@ -92,32 +115,40 @@ class Games:
         self._index = compiled(rule.index)
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
-        self._tables = tables = Tables(problem)
+        self._tables = tables = Tables(problem, sampled=common)
         self._memory = Memory(len(problem), len(budgets), tape_length(len(problem), tables.buffered))
         self._memory.point_to(**tables.arrays)
         self._memory.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
         self._first = self._memory.fields()
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
         if self._policy.anytime:
-            return self.game(self._budgets, seed, max_rounds)
-        return [self.game([budget], own_seed(seed, budget), max_rounds)[0] for budget in self._budgets]
+            return self.game(self._budgets, seed, max_rounds, outcomes)
+        return [self.game([budget], own_seed(seed, budget), max_rounds, outcomes)[0] for budget in self._budgets]
 
     @property
     def counters(self) -> dict[str, int]:
         """What the engine did in the last game."""
         return {name: self._memory.whole(name) for name in COUNTERS}
 
-    def game(self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def game(
+        self,
+        budgets: Sequence[float],
+        seed: np.random.SeedSequence,
+        max_rounds: int = 1 << 60,
+        outcomes: CommonOutcomes | None = None,
+    ) -> list[Game]:
         """One game to the largest of some of the rising budgets, and how it stood at the end of each."""
         memory = self._memory
         self._begin(budgets, seed.generate_state(4, np.uint64), max_rounds)
-        world: np.random.Generator | None = None
+        draw = outcomes.reader() if outcomes else None
         while (status := self._play(memory.game, self._index)) >= 0:
-            if world is None:
-                world = np.random.default_rng(seed.spawn(1)[0])
-            self._refill(int(status), world)
+            if draw is None:
+                draw = self._sampler(np.random.default_rng(seed.spawn(1)[0]))
+            self._refill(int(status), draw)
         if status == NOT_A_NUMBER:
             raise self._not_a_number(memory.whole("leader"), budgets[-1])
         if status == ROUND_LIMIT:
@@ -151,11 +182,12 @@ class Games:
         memory.restart(self._first)
         memory.set(
             kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
-            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind != FLOOR_SEEN,
+            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
+            softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
-            if place > 0 or kind == CONSTANT:
+            if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
                 memory.set(**{name: float(extra)})
         self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price
         return self._starts[budget]
@@ -167,15 +199,21 @@ class Games:
         state.reward[:] = arrays["rewards"] / tables.reward_scale
         state.reward_squared[:] = arrays["squares"] / tables.reward_scale**2
         state.cost[:] = arrays["costs"] / tables.cost_scale
+        if isinstance(state, Moments):
+            state.cost_squared[:] = arrays["cost_squares"] / tables.cost_scale**2
+            state.product[:] = arrays["products"] / (tables.reward_scale * tables.cost_scale)
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
         pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
-    def _refill(self, arm: int, world: np.random.Generator) -> None:
+    def _sampler(self, world: np.random.Generator) -> Sampler:
+        return lambda arm, count: self._tables.arms[arm].sample(world, count)
+
+    def _refill(self, arm: int, draw: Sampler) -> None:
         arrays = self._memory.arrays
         # arms are pulled once or twice for the most part: begin small
         size = int(min(arrays["buffer"].shape[1], max(4, 2 * arrays["pulls"][arm])))
-        rewards, costs = self._tables.arms[arm].sample(world, size)
+        rewards, costs = draw(arm, size)
         arrays["buffer"][arm, :size, 0] = rewards
         arrays["buffer"][arm, :size, 1] = costs
         arrays["used"][arm] = 0

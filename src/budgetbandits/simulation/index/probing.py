@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits.arrays import Array
 from budgetbandits.policies.index_policy import IndexPolicy, check_arity
-from budgetbandits.policies.tally import Tally
-from budgetbandits.simulation.index.memory import FLOOR_SEEN, OWN, VARIANCE
+from budgetbandits.policies.tally import Moments, Tally
+from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.known import Unsuited
 
@@ -23,6 +24,8 @@ def one_pull_each(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> T
     state = policy.start(arms, known)
     state.pulls[:] = 1
     state.cost[:] = 0.5
+    if isinstance(state, Moments):
+        state.cost_squared[:] = 0.25
     state.opened = arms
     return state
 
@@ -41,6 +44,7 @@ def made_up_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> 
         state.cost[:] = cost * state.pulls
         if "budget" in state.known and state.cost.sum() > 0.0:
             state.cost *= min(1.0, 0.5 * state.known["budget"] / state.cost.sum())
+        _add_moments(state, rng.random((2, arms)))
         states.append(state)
     return states
 
@@ -56,8 +60,19 @@ def corner_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> l
             state.reward[changed] = reward * state.pulls[changed]
             state.reward_squared[changed] = reward * state.pulls[changed]
             state.cost[changed] = cost * state.pulls[changed]
+            _add_moments(state, np.zeros((2, arms)))
             states.append(state)
     return states
+
+
+def _add_moments(state: Tally, spread: Array) -> None:
+    """Variances of the costs and covariances that the means allow, if the state has any."""
+    if isinstance(state, Moments):
+        reward, cost = state.mean_reward, state.mean_cost
+        variance = np.maximum(state.reward_squared / state.pulls - reward * reward, 0.0)
+        cost_variance = spread[0] * cost * (1.0 - cost)
+        state.cost_squared[:] = (cost * cost + cost_variance) * state.pulls
+        state.product[:] = (reward * cost + (2.0 * spread[1] - 1.0) * np.sqrt(variance * cost_variance)) * state.pulls
 
 
 def extras_at(
@@ -73,10 +88,10 @@ def extras_at(
         check_arity(policy, extras)
         found.append(completed(rule.index, extras))
     for place in range(len(found[0])):
-        if place == 0 and rule.kind in (VARIANCE, FLOOR_SEEN):
+        if place == 0 and rule.kind not in (CONSTANT, OWN):
             for state, extras in zip((*states, *corners), found, strict=True):
-                _check_first(policy, rule, state, extras[0])
-        else:
+                _check_first(policy, rule, state, extras)
+        elif place > 2 or rule.kind != MOMENTS:
             _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
     for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
@@ -93,14 +108,18 @@ def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
         raise Unsuited(f"{where} is {values[0]!r:.40}, which is not a number")
 
 
-def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, first: Any) -> None:
-    """The engines work out the variance and the smallest mean cost by themselves: it must be what the policy says."""
-    if rule.kind == VARIANCE:
-        expected = np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0)
-    else:
-        expected = np.asarray(state.mean_cost.min())
-    if np.shape(first) != expected.shape or not np.allclose(first, expected, rtol=1e-9, atol=1e-12):
-        raise Unsuited(f"its first extra is not the {policy.first_extra} that first_extra declares")
+def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
+    """What the engines work out by themselves, such as the variance, must be what the policy says."""
+    expected: tuple[Any, ...] = (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0),)
+    if rule.kind == MOMENTS:
+        expected = state.moments if isinstance(state, Moments) else (None,)
+    elif rule.kind == FLOOR_SEEN:
+        expected = (np.asarray(state.mean_cost.min()),)
+    elif rule.kind == BEST_RATIO:
+        expected = (np.asarray(state.best_ratio),)
+    for extra, right in zip(extras, expected, strict=False):
+        if np.shape(extra) != np.shape(right) or not np.allclose(extra, right, rtol=1e-9, atol=1e-12):
+            raise Unsuited(f"its first extra is not the {policy.first_extra} that first_extra declares")
 
 
 def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:

@@ -12,7 +12,7 @@ from budgetbandits.simulation.compiled.finite_laws import outcome, outcomes
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, ROUND_LIMIT
 from budgetbandits.simulation.compiled.tournament import set_leaf
-from budgetbandits.simulation.index.memory import CHOOSING, FLOOR_SEEN, can_pay, pulls_of
+from budgetbandits.simulation.index.memory import BEST_RATIO, CHOOSING, FLOOR_SEEN, MOMENTS, can_pay, pulls_of
 from budgetbandits.simulation.index.tapes import tape_of
 
 
@@ -57,8 +57,11 @@ def pull(game, arm):
     game.rounds += 1
     whole_pointer(game.pulls_at)[arm] += 1
     add(game, arm, reward, reward * reward, cost)
-    if game.kind == FLOOR_SEEN:
-        note_mean_cost(game, arm)
+    if game.kind == MOMENTS:
+        float_pointer(game.cost_squares_at)[arm] += cost * cost
+        float_pointer(game.products_at)[arm] += reward * cost
+    if game.kind >= FLOOR_SEEN:
+        note_floor(game, arm)
     return pay(game, reward, cost)
 
 
@@ -108,11 +111,14 @@ def stop(game):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def note_mean_cost(game, arm):
-    """Keep the smallest mean cost of all arms at the root of a tournament tree."""
+def note_floor(game, arm):
+    """Keep the smallest mean cost of all arms, or cost of a unit of reward, at the root of a tournament tree."""
     tree = float_pointer(game.tree_at)
-    mean = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
-    set_leaf(tree, game.leaves + arm, mean)
+    cost = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
+    if game.kind == BEST_RATIO:
+        reward = float_pointer(game.rewards_at)[arm] * game.reward_unit / float(pulls_of(game, arm))
+        cost = cost / reward if cost > 0.0 else 0.0
+    set_leaf(tree, game.leaves + arm, cost)
     game.floor = tree[1]
 
 

@@ -44,7 +44,7 @@ def check_policy(problem: Problem, policy: IndexPolicy, budget: float) -> IndexR
         extras = try_out(problem, policy, budget)
         if (identity := fingerprint(policy)) not in _rehearsed:
             spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))
-            for arms, money in GAMES:
+            for arms, money in () if rule.drawn else GAMES:
                 rehearse(policy, arms, money)
             _rehearsed.add(identity)
     return rule

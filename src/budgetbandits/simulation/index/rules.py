@@ -2,7 +2,7 @@
 
 No formula is written here. A policy's `index` is made of NumPy ufuncs and `either`; Numba compiles that very function
 for scalars and keeps the result in its disk cache, beside the file the formula stands in, so that a changed formula is
-compiled anew. The engines take the rule as the address of a function of seven floats, which is a type of its own to
+compiled anew. The engines take the rule as the address of a function of eight floats, which is a type of its own to
 Numba and leaves the engines themselves in the cache.
 """
 
@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
+from budgetbandits import divergence
 from budgetbandits.errors import BadParameter
-from budgetbandits.fingerprint import values_read
-from budgetbandits.policies import classical, primal_dual
+from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
-from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS
+from budgetbandits.simulation.compiled.frozen import frozen_values
+from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS, MOMENTS
 from budgetbandits.simulation.known import Unsuited
 
 MOST_EXTRAS = len(EXTRAS)
@@ -40,7 +41,14 @@ def _either_of_scalars(condition: Any, yes: Any, no: Any) -> Any:
     return pick
 
 
-for helper in (primal_dual.upper, primal_dual.lower, classical.bernoulli_upper):
+HELPERS = (
+    primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
+    general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
+    divergence.largest_ratio,
+)  # fmt: skip
+"""The functions that the package's indices are made of."""
+
+for helper in HELPERS:
     register_jitable(helper)
 
 
@@ -57,7 +65,7 @@ class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
         except RuntimeError:  # no file to keep the cache beside: typed at a prompt
             scalar = njit(types.float64(*[types.float64] * (4 + count)), **options)(index)
         # the adapter takes 0.1 s to compile and is not worth a cache, which would not notice a changed formula
-        self._adapter: Dispatcher = njit(self.SIGNATURE, **options)(_seven(scalar, count))
+        self._adapter: Dispatcher = njit(self.SIGNATURE, **options)(_with_all(scalar, count))
         compiled = self._adapter.overloads[self.SIGNATURE.args]
         self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 
@@ -72,15 +80,17 @@ class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
         return self.SIGNATURE
 
 
-def _seven(scalar: Dispatcher, count: int) -> Callable[..., float]:
+def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
     """The index with all its extra arguments, whether it looks at them or not."""
     if count == 0:
-        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds)
+        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds)
     if count == 1:
-        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a)
+        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a)
     if count == 2:
-        return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a, b)
-    return lambda reward, cost, pulls, rounds, a, b, c: scalar(reward, cost, pulls, rounds, a, b, c)
+        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b)
+    if count == 3:
+        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c)
+    return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c, d)
 
 
 def extras_of(index: FunctionType) -> int:
@@ -103,25 +113,11 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
         raise Unsuited("its index is no plain function of numbered arguments")
     if not 0 <= extras_of(index) <= MOST_EXTRAS:
         raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + MOST_EXTRAS}")
-    # Numba freezes what an index reads, and its disk cache does not notice a change of it
-    package = index.__module__.startswith("budgetbandits.")
-    frozen = {} if package else {name: value for name, value in values_read(index).items() if not _lasting(value)}
-    reads = tuple(frozen.items())
-    try:
-        hash(reads)
-    except TypeError:
-        raise Unsuited(f"its index reads {', '.join(frozen)}, which compiled code would take for constant") from None
+    reads = frozen_values(index, "index")
     result = _compiled(index, reads)
     if isinstance(result, str):
         raise Unsuited(f"Numba cannot compile its index: {result}")
     return result
-
-
-def _lasting(value: Any) -> bool:
-    """Whether something an index names is the same in every process: a library's, or the package's."""
-    return isinstance(value, ModuleType | np.ufunc) or (getattr(value, "__module__", "") or "").startswith(
-        "budgetbandits."
-    )
 
 
 @cache
@@ -136,12 +132,20 @@ def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> Compil
 class IndexRule:
     """An index, what is known of it, and what its extra arguments are.
 
-    ``kind`` says what the first extra is: `CONSTANT`, `OWN` (a number for each arm), `VARIANCE` or `FLOOR_SEEN`.
+    ``kind`` says what the first extra is: `CONSTANT`, `OWN` (a number for each arm), `VARIANCE`, `MOMENTS`,
+    `FLOOR_SEEN` or `BEST_RATIO`. ``drawn`` says that the arm is drawn by its index, or explored, at random.
     """
 
     index: Callable[..., Any]
     monotone: Monotone
     kind: int = CONSTANT
+    drawn: bool = False
+
+
+def _moments(mean_reward: float, mean_cost: float, rng: np.random.Generator) -> list[float]:
+    """Variances and a covariance that numbers in [0, 1] with these means can have, or nearly so."""
+    rewards, costs = (rng.random() * mean * (1.0 - mean) for mean in (mean_reward, mean_cost))
+    return [rewards, costs, rng.uniform(-1.0, 1.0) * np.sqrt(rewards * costs)]
 
 
 def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0) -> None:
@@ -162,7 +166,9 @@ def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_
     for _ in range(points):
         pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
         point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
-        if rule.kind != CONSTANT:
+        if rule.kind == MOMENTS:
+            point[4:7] = _moments(point[0], point[1], rng)
+        elif rule.kind != CONSTANT:
             point[4:5] = [rng.random()]
         for declared, which, direction, words in moves:
             if not declared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import njit
 
 from budgetbandits.simulation.compiled.pointers import float_pointer
-from budgetbandits.simulation.index.memory import CONSTANT, OWN, VARIANCE, pulls_of
+from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, MOMENTS, OWN, VARIANCE, pulls_of
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -18,7 +18,7 @@ def means(game, arm):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def first_extra(game, arm, floor):
-    """The first extra argument of the arm's index, if ``floor`` is the smallest mean cost."""
+    """The first extra argument of the arm's index; ``floor`` is what it has in common with all arms."""
     if game.kind == CONSTANT:
         return game.first
     if game.kind == OWN:
@@ -27,15 +27,34 @@ def first_extra(game, arm, floor):
         pulls, mean_reward, _ = means(game, arm)
         square = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit)
         return max(square / pulls - mean_reward * mean_reward, 0.0)
+    if game.kind == BEST_RATIO:
+        return 1.0 / floor
     return floor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def moments(game, arm):
+    """(variance of the arm's rewards, variance of its costs, their covariance)."""
+    pulls, mean_reward, mean_cost = means(game, arm)
+    rewards = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit) / pulls
+    costs = float_pointer(game.cost_squares_at)[arm] * (game.cost_unit * game.cost_unit) / pulls
+    products = float_pointer(game.products_at)[arm] * (game.reward_unit * game.cost_unit) / pulls
+    return (
+        max(rewards - mean_reward * mean_reward, 0.0),
+        max(costs - mean_cost * mean_cost, 0.0),
+        products - mean_reward * mean_cost,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def evaluate(game, index, arm, rounds, floor):
-    """The arm's index as if ``rounds`` rounds had been played and ``floor`` were the smallest mean cost."""
+    """The arm's index as if ``rounds`` rounds had been played and ``floor`` were what all arms have in common."""
     pulls, mean_reward, mean_cost = means(game, arm)
+    if game.kind == MOMENTS:
+        rewards, costs, both = moments(game, arm)
+        return index(mean_reward, mean_cost, pulls, float(rounds), rewards, costs, both, game.fourth)
     first = first_extra(game, arm, floor)
-    return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third)
+    return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third, game.fourth)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -64,5 +83,5 @@ def lowest_index(game, index, arm, count, shortfall, excess):
     return index(
         max(mean_reward - shortfall / pulls, float_pointer(game.reward_floor_at)[arm] * game.reward_unit),
         min(mean_cost + excess / pulls, float_pointer(game.cost_top_at)[arm] * game.cost_unit),
-        later, float(game.rounds), first, game.second, game.third,
+        later, float(game.rounds), first, game.second, game.third, game.fourth,
     )  # fmt: skip

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from budgetbandits.errors import BadParameter, RoundLimit
-from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.compiled.laws import Tables, padded
 from budgetbandits.simulation.compiled.status import FINISHED
@@ -231,23 +232,40 @@ class Run:
         self.filled[arm] = count
 
 
+def why_not_lazily(policy: BetaThompson) -> str:
+    """Why this engine does not play a policy; empty if it does. Its bounds hold for counts that are whole numbers."""
+    if policy.kappa != 1.0:
+        return "its counts are multiplied by kappa, and the lazy engine counts in whole numbers"
+    if any(number % 1.0 or number < 1.0 for prior in policy.priors for pair in prior for number in pair):
+        return "its priors are not whole numbers, and the lazy engine counts in whole numbers from 1 on"
+    return ""
+
+
 class ThompsonGames:
     """Runs of one policy on one problem."""
 
-    def __init__(self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float]) -> None:
+    def __init__(
+        self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
+    ) -> None:
         self._policy = policy
-        self._laws = engine_laws(Tables(problem))
+        self._laws = engine_laws(Tables(problem, sampled=common))
+        # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
+        first = policy.statistics(policy.start(len(problem), {}))[[0, 2, 1, 3]].T
+        self._first = None if (first == 1.0).all() else first.astype(np.int64)
         self._budgets = np.array(budgets, dtype=np.float64)
         if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:
             raise BadParameter(
                 f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
             )
 
-    def play(self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60) -> list[Game]:
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
+        laws = self._laws if outcomes is None else _shared(self._laws.arms, outcomes)
         classical = isinstance(self._policy, Thompson)
         words = seed.generate_state(8, np.uint64)
-        run = Run(self._laws, self._budgets, words, classical, Settings())
+        run = Run(laws, self._budgets, words, classical, Settings(), self._first)
         run.play()
         if run.out_rounds[-1] > max_rounds:
             raise RoundLimit(
@@ -258,6 +276,11 @@ class ThompsonGames:
             (float(run.out_reward[i]), float(run.out_spend[i]), int(run.out_rounds[i]), run.out_pulls[i])
             for i in range(len(self._budgets))
         ]
+
+
+def _shared(arms: int, outcomes: CommonOutcomes) -> SampledLaws:
+    following = outcomes.reader()
+    return SampledLaws(arms, lambda arm, count, generator: np.stack(following(arm, count), axis=1))
 
 
 def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:

@@ -1,0 +1,108 @@
+"""The table of a finished study, a row for each game at each budget.
+
+It is made of the parts and kept in one file, results.parquet, because opening a thousand parts takes long. Beside it
+stands results.blake2b, the digest of what it was made of: the labels of its rows, and the size, time and inode of every
+part and of the table itself. A table whose digest is another is not read: parts were lost or replaced, the study was
+changed, somebody wrote another results.parquet, or a writer was killed between the two files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+import budgetbandits
+from budgetbandits.errors import StudyError
+from budgetbandits.experiments.study import Study
+
+TABLE, DIGEST = "results.parquet", "results.blake2b"
+
+
+def load(study: Study, record: dict[str, Any]) -> pl.DataFrame:
+    """As an earlier reader kept it, or else part by part, and kept for the next one."""
+    made_of = _ingredients(study, record)
+    table = _kept(study, made_of)
+    if table is None:
+        labels = _labels(study, record)
+        table = labels.join(_parts(labels["part"]), on="part", maintain_order="left_right").drop("part")
+        if _ingredients(study, record) == made_of:  # else a part was replaced while it was read
+            _keep(study, made_of, table)
+    return table
+
+
+def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
+    """What a table is made of: the version that makes it, its labels and the files of its parts."""
+    there = study.there()
+    keys = [cell["key"] for cell in record["cells"]]
+    found = sum(key in there for key in keys)
+    if found < len(keys):
+        raise StudyError(
+            f"{study.folder} is not finished: {found} of {len(keys)} parts are there; run the experiment again with "
+            f"the same --out, and it goes on"
+        )
+    labels = [[problem["name"], problem["group"], problem["arms"]] for problem in record["problems"]]
+    files = [_identity(there[key]) for key in keys]
+    return json.dumps([budgetbandits.__version__, labels, record["cells"], files]).encode()
+
+
+def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
+    """What the rows of each part are of, and the part's path."""
+    problems = {problem["name"]: problem for problem in record["problems"]}
+    of = [problems[cell["problem"]] for cell in record["cells"]]
+    return pl.DataFrame(
+        {
+            "group": [problem["group"] for problem in of],
+            "problem": [problem["name"] for problem in of],
+            "arms": [problem["arms"] for problem in of],
+            "policy": [cell["policy"] for cell in record["cells"]],
+            "part": [str(study.part(cell["key"])) for cell in record["cells"]],
+        },
+        schema_overrides={"arms": pl.Int64},
+    )
+
+
+def _parts(paths: Iterable[str]) -> pl.DataFrame:
+    """All parts, with the path of its file in each row; read at once, since most of the time goes into opening them."""
+    distinct = list(dict.fromkeys(paths))  # cells of equal problems share a part
+    try:
+        return pl.read_parquet(distinct, include_file_paths="part")
+    except (OSError, pl.exceptions.PolarsError):
+        for path in distinct:
+            try:
+                pl.read_parquet(path)
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise StudyError(f"cannot read {path}: {error}; delete it and run the experiment again") from None
+        raise
+
+
+def _kept(study: Study, made_of: bytes) -> pl.DataFrame | None:
+    """The table that was kept, if it is there, whole, and made of this."""
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError), (study.folder / TABLE).open("rb") as table:
+        if (study.folder / DIGEST).read_text(encoding="utf-8") == _digest(made_of, os.fstat(table.fileno())):
+            return pl.read_parquet(table)
+    return None
+
+
+def _keep(study: Study, made_of: bytes, table: pl.DataFrame) -> None:
+    """Write the table for the next reader; where nothing can be written, that one reads the parts again."""
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, compression="zstd")
+    with contextlib.suppress(StudyError):
+        written = study.write(study.folder / TABLE, buffer.getvalue())
+        study.write(study.folder / DIGEST, _digest(made_of, written).encode())
+
+
+def _digest(made_of: bytes, table: os.stat_result) -> str:
+    return hashlib.blake2b(made_of + json.dumps(_identity(table)).encode(), digest_size=16).hexdigest()
+
+
+def _identity(file: os.stat_result) -> tuple[int, int, int]:
+    """A file that replaces another differs from it in its inode, whatever its time and size are."""
+    return file.st_size, file.st_mtime_ns, file.st_ino

@@ -1,0 +1,24 @@
+"""Intervals that tables and statistics share: of a share, and of a mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+LEVEL = 0.95
+
+
+def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
+    """Wilson's interval for a share: right also when the hits are few."""
+    z = scipy.special.ndtri(0.5 + level / 2)
+    share = hits / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def student_quantile(share: float, freedom: Any) -> Any:
+    """Of Student's law. `scipy.stats` has it too and takes a second and a half to import, in every worker."""
+    return scipy.special.stdtrit(freedom, share)

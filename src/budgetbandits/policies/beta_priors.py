@@ -1,0 +1,64 @@
+"""Priors of Beta posteriors, the same for every arm or one for each, as numbers and as text.
+
+0.5/0.5        Beta(1/2, 1/2) for every arm, which is also called jeffreys; 1/1 is called uniform
+2/8+9/1        Beta(2, 8) for the first arm, Beta(9, 1) for the second, uniform for arms that come later
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadParameter
+
+Pairs = tuple[tuple[float, float], ...]
+"""One pair (a, b) of parameters for all arms, or several: one for each arm in order."""
+
+Prior = str | Sequence[Any]
+"""What may be written for one: a name, text, a pair, or a list of pairs."""
+
+UNIFORM: Pairs = ((1.0, 1.0),)
+NAMES: dict[str, Pairs] = {"uniform": UNIFORM, "jeffreys": ((0.5, 0.5),)}
+
+LEAST, MOST = 0.1, 1e9
+"""Below, a draw may be so near to 0 that no float holds it; above, no game could change a posterior."""
+
+
+def pairs(prior: Prior, what: str) -> Pairs:
+    """The prior as pairs; BadParameter if it is none.
+
+    >>> pairs("2/8 + 1/1", "prior"), pairs((0.5, 0.5), "prior"), pairs("jeffreys", "prior")
+    (((2.0, 8.0), (1.0, 1.0)), ((0.5, 0.5),), ((0.5, 0.5),))
+    """
+    if isinstance(prior, str) and prior in NAMES:
+        return NAMES[prior]
+    try:
+        listed = [part.split("/") for part in prior.split("+")] if isinstance(prior, str) else list(prior)
+        if not isinstance(prior, str) and np.ndim(listed[0]) == 0:
+            listed = [listed]
+        read = tuple((float(a), float(b)) for a, b in listed)
+    except (TypeError, ValueError, IndexError):
+        raise BadParameter(
+            f"{what} is {prior!r:.40}; write uniform, jeffreys, a/b such as 0.5/0.5, or a/b for each arm, joined by +"
+        ) from None
+    for pair in read:
+        if not all(LEAST <= number <= MOST for number in pair):
+            raise BadParameter(f"{what} has Beta{pair}; use parameters from {LEAST:g} to {MOST:g}")
+    return read
+
+
+def spread(prior: Pairs, numbers: range) -> Array:
+    """The parameters of the arms with these numbers, as (a or b, arm).
+
+    >>> spread(((2.0, 8.0), (3.0, 1.0)), range(1, 3))
+    array([[3., 1.],
+           [1., 1.]])
+    """
+    if len(prior) == 1:
+        return np.repeat(np.array(prior).T, len(numbers), axis=1)
+    listed = np.ones((2, max(len(prior), numbers.stop)))
+    listed[:, : len(prior)] = np.array(prior).T
+    return listed[:, numbers.start : numbers.stop]

@@ -1,0 +1,105 @@
+"""ω-UCB and ω*-UCB: Wilson's upper end of the mean reward by Wilson's lower end of the mean cost.
+
+Wilson's interval of a mean x̄ of n numbers in [0, 1] holds all w with n(x̄ − w)² ≤ z² w(1 − w). Its ends are
+
+    upper = (n x̄ + z²/2 + z √(n x̄(1 − x̄) + z²/4)) / (n + z²),   lower = n x̄² / ((n + z²) upper),
+
+the second because the product of the two roots is n x̄²/(n + z²). Written so, the lower end is exactly 0 at x̄ = 0 and
+never below it; the usual formula subtracts two almost equal numbers there, and one that rounds to −1e-17 turns the best
+index into the worst.
+
+    omega-ucb        upper(r̄) / lower(c̄) with z² = 2ρ ln t for both; +∞ while lower(c̄) = 0
+    omega-star-ucb   z² times η = min(1, V/(x̄(1 − x̄))) once n ≥ 30, for reward and cost each with its own variance V
+
+η is 1 for Bernoulli outcomes and narrows the interval of any others. (The paper divides the unbiased variance by
+n/(n − 1)·x̄(1 − x̄), which is the same.) It proves O(ln B) regret of ω-UCB for ρ = 1 and recommends ρ = 1/4, for which
+nothing is proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and
+falls with the mean cost and the pulls.
+
+Heyden, Arzamasov, Fouché, Böhm: Budgeted Multi-Armed Bandits with Asymmetric Confidence Intervals. KDD 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.tally import Moments, Tally
+
+MANY_PULLS = 30.0
+"""From so many pulls on ω*-UCB trusts the variance."""
+
+
+def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
+    """The upper end of Wilson's interval; ``square`` is z²."""
+    middle = pulls * mean + square / 2.0
+    half = np.sqrt(np.maximum(square * (pulls * mean * (1.0 - mean) + square / 4.0), 0.0))
+    return np.minimum((middle + half) / (pulls + square), 1.0)
+
+
+def wilson_lower(mean: Any, pulls: Any, square: Any) -> Any:
+    """The lower end of Wilson's interval; at least 0, and 0 at a mean of 0."""
+    upper = wilson_upper(mean, pulls, square)
+    return either(mean > 0.0, pulls * mean * mean / ((pulls + square) * np.maximum(upper, 1e-300)), 0.0)
+
+
+def omega_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, rho: Any) -> Any:
+    square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
+    price = wilson_lower(mean_cost, pulls, square)
+    return either(price > 0.0, wilson_upper(mean_reward, pulls, square) / either(price > 0.0, price, 1.0), np.inf)
+
+
+def omega_star_ucb(
+    mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
+    covariance: Any, rho: Any,
+) -> Any:  # fmt: skip
+    square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
+    largest_reward, largest_cost = mean_reward * (1.0 - mean_reward), mean_cost * (1.0 - mean_cost)
+    trusted = pulls >= MANY_PULLS
+    reward_share = np.minimum(reward_variance / np.maximum(largest_reward, 1e-300), 1.0)
+    cost_share = np.minimum(cost_variance / np.maximum(largest_cost, 1e-300), 1.0)
+    reward_square = square * either(trusted & (largest_reward > 0.0), reward_share, 1.0)
+    cost_square = square * either(trusted & (largest_cost > 0.0), cost_share, 1.0)
+    price = wilson_lower(mean_cost, pulls, cost_square)
+    best = wilson_upper(mean_reward, pulls, reward_square)
+    return either(price > 0.0, best / either(price > 0.0, price, 1.0), np.inf)
+
+
+@dataclass(frozen=True)
+class OmegaUCB(IndexPolicy):
+    """Wilson's upper end of the reward by the lower end of the cost.
+
+    >>> OmegaUCB(rho=1.0).spec
+    'omega-ucb:rho=1.0'
+    """
+
+    name: ClassVar[str] = "omega-ucb"
+    index = staticmethod(omega_ucb)
+    monotone = RISING
+    rho: float = 0.25
+
+    def __post_init__(self) -> None:
+        self.positive(rho=self.rho)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (self.rho,)
+
+
+@dataclass(frozen=True)
+class OmegaStarUCB(MomentsPolicy):
+    """ω-UCB that learns the variances."""
+
+    name: ClassVar[str] = "omega-star-ucb"
+    index = staticmethod(omega_star_ucb)
+    monotone = Monotone(rises_with_rounds=True)
+    rho: float = 0.25
+
+    def __post_init__(self) -> None:
+        self.positive(rho=self.rho)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        assert isinstance(state, Moments)
+        return (*state.moments, self.rho)

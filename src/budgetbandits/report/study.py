@@ -1,0 +1,118 @@
+"""What the page of a study shows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from budgetbandits.experiments import worst_case
+from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.slopes import slopes
+from budgetbandits.report import asked, drawings, sentences, tables
+from budgetbandits.words import count
+
+
+def content(results: Results, folder: Path) -> dict[str, Any]:
+    """Everything the template asks for; writes the figures and tables beside the page."""
+    tables.write_files(results, folder)
+    several = len(results.record["problems"]) > len(results.groups)
+    found = {
+        "title": results.record["name"],
+        "facts": facts(results),
+        "warning": None,
+        "sentences": sentences.of_study(results),
+        "claims": [],
+        "figures": drawings.of_study(results, folder),
+        "winners": tables.winners(results) if several and len(results.policies) > 1 else None,
+        "exceptions": None,
+        "growth": _growth(results, folder),
+        "worst": _worst(results, folder) if worst_case.is_two_gap(results) else None,
+        "records": [results.record],
+    } | about(results)
+    return found | {"contents": contents(found)}
+
+
+def about(results: Results) -> dict[str, Any]:
+    """The tables, and how policies are named and marked in them."""
+    groups = tables.by_group(results)
+    return {
+        "names": drawings.names(results.policies),
+        "marks": drawings.marks_of(results.policies),
+        "place": {policy: place for place, policy in enumerate(results.policies)},
+        "order": _order(groups, len(results.policies)),
+        "budgets": sorted(results.budgets, reverse=True),
+        "groups": groups,
+        "several": len(results.record["problems"]) > len(results.groups),
+        "problems": asked.problems(results),
+    }
+
+
+def _order(groups: list[dict[str, Any]], policies: int) -> list[int]:
+    """Places of the policies by their mean rank at the largest budget, the lowest regret first."""
+    ranks = [group["budgets"][0]["order"] for group in groups]
+    return sorted(range(policies), key=lambda place: sum(order.index(place) for order in ranks))
+
+
+def facts(results: Results) -> str:
+    """The size of a study in one line."""
+    counts = [
+        count(len(results.record["problems"]), "problem"), count(len(results.policies), "policy"),
+        count(len(results.budgets), "budget"), count(results.record["runs"], "run"),
+    ]  # fmt: skip
+    return " · ".join([*counts, results.record["begun"]] if results.record.get("begun") else counts)
+
+
+def contents(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """(id, name) of the sections that a reader jumps to."""
+    sections = [
+        ("claims", "Claims", found["claims"]),
+        ("hardest", "Hardest problem", found["worst"]),
+        ("budgets", "Every budget", len(found["budgets"]) > 1),
+        ("one-budget", "One budget", True),
+        ("winners", "Who wins", found["winners"]),
+        ("growth", "Growth", found["growth"]),
+        ("problems", "Problems", found["problems"]),
+        ("made", "How this was made", True),
+    ]
+    return [(id_, name) for id_, name, there in sections if there]
+
+
+def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
+    """BTS's slopes against ln B, where there are budgets enough to speak of growth and few enough to show."""
+    budgets, problems = results.budgets, results.record["problems"]
+    if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
+        return None
+    if len(problems) > tables.SHOWN:
+        return None
+    found = slopes(results)
+    if found["lower"].is_null().any() or not (found["lower"] > 0.0).all():
+        return None
+    found.write_csv(folder / "growth.csv")
+    rows = [
+        {"problem": name, "lower": frame["lower"][0], "slopes": frame.rows(named=True)}
+        for (name,), frame in found.group_by("problem", maintain_order=True)
+    ]
+    return {"steps": list(pairwise(budgets)), "rows": rows, "figure": drawings.growth(found, folder)}
+
+
+def _worst(results: Results, folder: Path) -> dict[str, Any]:
+    """The hardest problem of each number of arms and budget, and the growth of its regret if there is enough to fit."""
+    hardest = worst_case.hardest(results)
+    hardest.write_csv(folder / "hardest.csv")
+    enough = worst_case.can_grow(results)
+    fitted = [worst_case.growth(results, policy) for policy in results.policies] if enough else []
+    found = []
+    for policy in results.policies:
+        rows = hardest.filter(pl.col("policy") == policy).partition_by("arms", maintain_order=True)
+        found.append((policy, [(part["arms"][0], part.rows(named=True)) for part in rows]))
+    return {
+        "figure": drawings.worst(hardest, fitted, folder) if fitted else None,
+        "fitted": fitted,
+        "budgets": sorted(results.budgets),
+        "tables": found,
+        "at_edge": int(hardest["edge"].sum()),
+        "cells": hardest.height,
+    }

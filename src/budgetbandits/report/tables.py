@@ -1,0 +1,137 @@
+"""The tables of a report: regret at every budget, all about one budget, policy against policy, who wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from budgetbandits.experiments.figures import with_intervals
+from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
+
+SHOWN = 20
+"""Rows of a long table that the page shows; the whole is in the CSV beside it."""
+GROUPS = 12
+"""Groups whose every budget the page shows; of the others it shows the largest, and summary.csv has the rest."""
+
+
+def write_files(results: Results, folder: Path) -> None:
+    """The tables as files beside the page."""
+    results.summary().write_csv(folder / "summary.csv")
+    if len(results.policies) > 1:
+        results.compare().write_csv(folder / "comparison.csv")
+
+
+def regrets(results: Results) -> pl.DataFrame:
+    """A row for each group, policy and budget: the mean pseudo-regret, half its 95 % interval, its spread, and the
+    mean and standard deviation of the regret itself.
+
+    Over the runs of a single problem, over the means of several (`Results.summary_of_groups`).
+    """
+    where = ["group", "policy", "budget"]
+    plain = results.summary_of_groups("regret").select(*where, "mean", "std")
+    both = with_intervals(results).join(plain, on=where, suffix="_plain", maintain_order="left")
+    return both.with_columns((pl.col("high") - pl.col("mean")).fill_nan(None).alias("half"))
+
+
+def by_group(results: Results) -> list[dict[str, Any]]:
+    """For each group: its budgets, the largest first, and for each of them the policies, the lowest mean first, the
+    matrix of differences, and whether the lowest is sure."""
+    rows = regrets(results).partition_by("group", "budget", as_dict=True)
+    spread = _spread_intervals(results)
+    largest = results.largest()
+    shown = {largest: results.groups} | {
+        budget: results.groups[:GROUPS] for budget in sorted(results.budgets, reverse=True) if budget < largest
+    }
+    several = len(results.policies) > 1
+    tables: dict[str, list[dict[str, Any]]] = {group: [] for group in results.groups}
+    for budget, groups in shown.items():
+        sure = dict(results.best_of_groups(budget).select("group", "sure").iter_rows()) if several else {}
+        matrices = differences(results, budget) if several else {}
+        for group in groups:
+            policies = rows[group, budget].sort("mean").rows(named=True)
+            if budget == largest and group in spread:
+                for row in policies:
+                    row["std_low"], row["std_high"] = spread[group][row["policy"]]
+            tables[group].append(
+                {
+                    "budget": budget, "rows": policies, "of": {row["policy"]: row for row in policies},
+                    "sure": sure.get(group, False), "matrix": matrices.get(group),
+                    "order": [results.policies.index(row["policy"]) for row in policies],
+                }
+            )  # fmt: skip
+    return [{"group": group, "budgets": tables[group]} for group in results.groups]
+
+
+def _spread_intervals(results: Results) -> dict[str, dict[str, tuple[float, float]]]:
+    """Of each group that is one problem, by policy: the interval of the regret's standard deviation at the largest
+    budget."""
+    names = [problem["group"] for problem in results.record["problems"]]
+    alone = [place for place, group in enumerate(names) if names.count(group) == 1]
+    low, high = bootstrap_interval(resampled_std(results.values("regret")[alone]))
+    return {
+        names[place]: dict(zip(results.policies, zip(low[row], high[row], strict=True), strict=True))
+        for row, place in enumerate(alone)
+    }
+
+
+def differences(results: Results, budget: float | None = None) -> dict[str, list[list[dict[str, Any] | None]]]:
+    """For each group a matrix, policy × policy in the study's order: what `Results.compare` says of the row's policy
+    against the column's; None on the diagonal."""
+    size = len(results.policies)
+    place = {policy: number for number, policy in enumerate(results.policies)}
+    matrices: dict[str, list[list[dict[str, Any] | None]]] = {
+        group: [[None] * size for _ in range(size)] for group in results.groups
+    }
+    for row in results.compare(budget).iter_rows(named=True):
+        first, second = place[row["first"]], place[row["second"]]
+        matrices[row["group"]][first][second] = _cell(row)
+        matrices[row["group"]][second][first] = _cell(
+            row
+            | {"wins": row["losses"], "losses": row["wins"]}
+            | {"difference": -row["difference"], "low": -row["high"], "high": -row["low"]}
+        )
+    return matrices
+
+
+def _cell(row: dict[str, Any]) -> dict[str, Any]:
+    verdict = "lower" if row["high"] < 0.0 else "higher" if row["low"] > 0.0 else "unsure"
+    return {name: row[name] for name in ("problems", "wins", "losses", "difference", "low", "high")} | {
+        "verdict": verdict
+    }
+
+
+def winners(results: Results) -> dict[str, Any]:
+    """On how many problems of each group each policy has the lowest mean at the largest budget, and on how many
+    surely."""
+    rows = []
+    for (group,), part in results.winners().group_by("group", maintain_order=True):
+        unsure = int((part["problems"] - part["sure"]).sum())
+        rows.append({"group": group, "policies": part.rows(named=True), "unsure": unsure})
+    return {"policies": results.policies, "rows": rows, "budget": results.largest()}
+
+
+def exceptions(ensemble: Results) -> dict[str, Any]:
+    """Problems on which some policy is surely better than BTS, the worst for BTS first."""
+    of = moments(ensemble.values())
+    bts = ensemble.policies.index(BTS)
+    _, higher = against_rivals(of, np.full(len(of.mean), bts))
+    rivals = [policy for policy in ensemble.policies if policy != BTS]
+    pairs = [ensemble.differences(BTS, policy) for policy in rivals]
+    theirs = np.where(higher, np.delete(of.mean, bts, axis=1), np.inf)
+    rows = []
+    for place in np.flatnonzero(higher.any(axis=1)):
+        best = int(theirs[place].argmin())
+        row = pairs[best].row(int(place), named=True)
+        rows.append(row | {"policy": rivals[best], "times": row["first"] / row["second"]})
+    rows.sort(key=lambda row: -row["times"])
+    groups = [problem["group"] for problem in ensemble.record["problems"]]
+    beaten = [row["group"] for row in rows]
+    return {
+        "counts": [(group, beaten.count(group), groups.count(group)) for group in ensemble.groups],
+        "rows": rows[:SHOWN],
+        "total": len(rows),
+    }

@@ -1,0 +1,70 @@
+"""Figures of one simulation: where the pulls went, and regret against budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from budgetbandits import oracle
+from budgetbandits.drawing import arms, curves
+from budgetbandits.drawing.picture import Picture, Series
+from budgetbandits.drawing.style import Sheet, looks, sheet
+from budgetbandits.errors import BadParameter
+from budgetbandits.intervals import LEVEL, student_quantile
+from budgetbandits.policies.names import PAPER, label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from budgetbandits.simulation.outcome import Outcome
+
+
+def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
+    """One of `FIGURES`, on a sheet of this width, or in ``ax`` if it has a single panel."""
+    if figure not in FIGURES:
+        raise BadParameter(f"unknown figure {figure!r}; choose one of {', '.join(FIGURES)}")
+    if ax is not None:
+        if figure == "pulls":
+            raise BadParameter("figure 'pulls' has two panels; leave out ax")
+        options["ax"] = ax
+    return FIGURES[figure](outcome, sheet(width, dark), **options)
+
+
+def pulls(outcome: Outcome, of: Sheet, *, budget: float | None = None) -> Picture:
+    """Each arm's share of the pulls at one budget, the largest if none is given, beside its true ratio."""
+    budgets = outcome.budgets.tolist()
+    if budget is not None and budget not in budgets:
+        raise BadParameter(f"no budget {budget:g} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")
+    at = budgets.index(max(budgets) if budget is None else budget)
+    games = outcome.pulls[:, at]
+    share = games / games.sum(axis=1, keepdims=True)
+    mean, low, high = _interval(share)
+    title = f"{label(outcome.policy)}, B = {budgets[at]:,g}, {outcome.runs} runs"
+    names, ratios = outcome.problem.names, oracle.ratios(outcome.problem)
+    return arms.pulls(arms.Pulls(names, ratios, games.mean(axis=0), mean, low, high), title, of)
+
+
+def regret(
+    outcome: Outcome, of: Sheet, *, deviations: bool = False, log: bool | None = None, ax: Axes | None = None
+) -> Picture | Axes:
+    """Mean pseudo-regret against budget with its 95 % interval, or with bars of the standard deviation."""
+    order = np.argsort(outcome.budgets)
+    values = outcome.pseudo_regret[:, order]
+    std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
+    curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
+    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER)[0])
+    return curves.regret({"": [curve]}, [series], of, curves.Wanted(deviations, log, "pseudo-regret"), ax)
+
+
+def _interval(values: Any) -> tuple[Any, Any, Any]:
+    """The mean over runs and its 95 % interval by Student's t; NaN with a single run."""
+    runs, mean = len(values), values.mean(axis=0)
+    if runs < 2:
+        return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    half = student_quantile(0.5 + LEVEL / 2, runs - 1) * values.std(axis=0, ddof=1) / np.sqrt(runs)
+    return mean, mean - half, mean + half
+
+
+FIGURES: dict[str, Callable[..., Any]] = {"pulls": pulls, "regret": regret}

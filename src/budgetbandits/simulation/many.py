@@ -1,0 +1,161 @@
+"""Many problems, many policies: `simulate_many` plays them all and returns one table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.plugins import sweep
+from budgetbandits.policies.base import Policy
+from budgetbandits.problem import Problem, family
+from budgetbandits.simulation.simulate import (
+    check_numbers,
+    checked_budgets,
+    choose_engine,
+    outcome_of,
+    policy_of,
+    seed_of,
+    work_of,
+)
+from budgetbandits.simulation.summaries import check_metric, need_polars
+from budgetbandits.simulation.work import Work, check_jobs, in_parallel
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMNS = (
+    "problem", "arms", "policy", "run", "budget", "regret", "pseudo_regret", "reward", "spend", "rounds", "identified",
+)  # fmt: skip
+"""Of the table, as in the table of a study."""
+
+
+def simulate_many(
+    problems: Mapping[str, Problem] | Iterable[Problem],
+    policies: Iterable[Policy | str] | Policy | str,
+    budgets: Iterable[float],
+    runs: int,
+    seed: int | None = 0,
+    *,
+    common: bool = False,
+    summary: str | None = None,
+    engine: str = "auto",
+    jobs: int = 1,
+    max_rounds: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    compiling: Callable[[], None] | None = None,
+) -> pl.DataFrame:
+    """Play every policy on every problem; a row for each problem, policy, run and budget. Needs the extra ``lab``.
+
+    Problems go by the names they are given, or by "problem 1", "problem 2", …; `random_problems` makes many. Policies
+    may be names, and a list as a parameter's value is a sweep: "epsilon-first:epsilon=[0.1, 0.2]". The games are those
+    that `simulate` plays with the same arguments, bit for bit. With ``common`` the n-th pull of an arm brings every
+    policy the same: compare them run by run, by ``Results.of(table, paired=True)``.
+
+    ``summary`` names a metric, to have a row for each problem, policy and budget instead, as `Outcome.summary`: where
+    there are too many runs to keep. ``jobs`` is the number of workers, or -1 for one per core; each plays all runs of a
+    policy on a problem. ``progress`` is called with the number of games played so far and of all.
+
+    >>> problems = random_problems("uniform-bernoulli", arms=5, count=3, low=0.2)
+    >>> games = simulate_many(problems, ["bts", "kube"], budgets=[100], runs=10)
+    >>> games.shape, games.columns[:5]
+    ((60, 11), ['problem', 'arms', 'policy', 'run', 'budget'])
+    """
+    need_polars("simulate_many")
+    import polars as pl
+
+    named = _named(problems)
+    players = _players(policies)
+    check_numbers(runs, 0, max_rounds, engine)
+    if summary is not None:
+        check_metric(summary)
+    asked = checked_budgets(budgets)
+    plan = _Plan(named, players, asked, seed_of(seed), engine, common, max_rounds, compiling)
+    works = list(plan.works(next(iter(named))))  # one problem says whether threads will do
+    threads = all(work.engine.compiled for work in works)
+    tell, total = progress or (lambda done, total: None), len(named) * len(players) * runs
+    tables: list[pl.DataFrame] = []
+    tasks = ((name, work, asked, runs, summary) for name in named for work in plan.works(name))
+    with contextlib.closing(in_parallel(_table, tasks, check_jobs(jobs), threads)) as results:
+        for table in results:
+            tables.append(table)
+            tell(len(tables) * runs, total)
+    return pl.concat(tables, rechunk=True)
+
+
+def random_problems(
+    name: str, arms: int, count: int, seed: int = 0, low: float = 0.0, high: float = 1.0
+) -> dict[str, Problem]:
+    """Problems of a family with the seeds ``seed``, ``seed + 1``, …, as in a study; see `budgetbandits.family`.
+
+    >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
+    ['seed 7', 'seed 8']
+    """
+    if count < 1:
+        raise BadParameter(f"count is {count}; ask for at least one problem")
+    return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is played on every problem."""
+
+    problems: Mapping[str, Problem]
+    policies: Sequence[Policy]
+    budgets: Sequence[float]
+    seed: int
+    engine: str
+    common: bool
+    max_rounds: int | None
+    compiling: Callable[[], None] | None
+    ready: set[tuple[str, int]] = field(default_factory=set)
+    """The policies that are compiled, and on how many arms they have played."""
+
+    def works(self, name: str) -> Iterator[Work]:
+        """Each policy on one of the problems."""
+        rising, problem = sorted(set(self.budgets)), self.problems[name]
+        for policy in self.policies:
+            kind = policy.spec, len(problem)
+            ready = kind in self.ready
+            chosen = choose_engine(problem, policy, rising, self.engine, self.compiling, ready)
+            self.ready.add(kind)
+            yield work_of(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common)
+
+
+def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: str | None) -> pl.DataFrame:
+    import polars as pl
+
+    outcome = outcome_of(work, asked, work.play_all(range(runs)), 0, 0.0)
+    table = outcome.to_frame() if summary is None else outcome.summary(summary)
+    arms = pl.lit(len(work.problem), dtype=pl.Int64)
+    return table.select(pl.lit(name).alias("problem"), arms.alias("arms"), pl.all())
+
+
+def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
+    if isinstance(problems, Problem) or not isinstance(problems, Iterable):
+        raise BadParameter(f"problems is {problems!r:.60}; give a list of problems, or map names to them")
+    if isinstance(problems, Mapping):
+        named = dict(problems)
+    else:
+        named = {f"problem {number}": problem for number, problem in enumerate(problems, start=1)}
+    if not named:
+        raise BadParameter("no problem; give at least one")
+    for name, problem in named.items():
+        if not isinstance(name, str) or not isinstance(problem, Problem):
+            raise BadParameter(f"{name!r:.40} is mapped to {problem!r:.60}; map names to problems")
+    return named
+
+
+def _players(policies: Iterable[Policy | str] | Policy | str) -> list[Policy]:
+    listed = [policies] if isinstance(policies, Policy | str) else list(policies)
+    texts = [each for policy in listed for each in (sweep(policy) if isinstance(policy, str) else [policy])]
+    players = [policy_of(each) for each in texts]
+    if not players:
+        raise BadParameter("no policy; give at least one, such as 'bts'")
+    specs = [player.spec for player in players]
+    for spec in specs:
+        if specs.count(spec) > 1:  # the table tells policies apart by these words
+            raise BadParameter(f"policies names {spec} twice; name each once, with a name of its own")
+    return players

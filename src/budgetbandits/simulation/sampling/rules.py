@@ -1,0 +1,120 @@
+"""A policy's own `score` and `learn`, compiled: no formula is written here.
+
+Numba compiles the very functions of the policy and keeps the result in its disk cache, beside the file they stand in.
+The loop takes each as the address of a function, which is a type of its own to Numba and leaves the loop in the cache.
+Numba's generator methods draw what NumPy's draw.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, typeof, types
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.extending import register_jitable
+
+from budgetbandits.policies.empirical import rounded
+from budgetbandits.policies.sampling import SamplingPolicy, trial
+from budgetbandits.simulation.compiled.frozen import frozen_values
+from budgetbandits.simulation.compiled.pointers import float_pointer
+from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.sampling.memory import EXTRAS
+
+NUMBER = types.float64
+STATISTICS = types.Array(NUMBER, 1, "C")
+GENERATOR = typeof(np.random.default_rng(0))
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+SCORE = NUMBER(types.int64, GENERATOR, *[NUMBER] * len(EXTRAS))
+LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRAS))
+
+
+for helper in (trial, rounded):
+    register_jitable(helper)
+
+
+class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled function as Numba's first-class function: an address and a signature."""
+
+    def __init__(self, signature: Any, function: Callable[..., Any]) -> None:
+        self._signature = signature
+        self._dispatcher: Dispatcher = njit(signature, **OPTIONS)(function)
+        compiled = self._dispatcher.overloads[signature.args]
+        self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        return self._signature
+
+
+@dataclass(frozen=True)
+class SamplingRule:
+    """How a policy draws and learns, as the loop calls it."""
+
+    score: Address
+    learn: Address
+
+
+def rule_of(policy: SamplingPolicy) -> SamplingRule:
+    """The policy's rule, compiled once per process; `Unsuited` where Numba cannot compile it."""
+    kind: type[SamplingPolicy] = type(policy)
+    functions = [getattr(kind, name, None) for name in ("score", "learn")]
+    rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
+    if count > len(EXTRAS):
+        raise Unsuited(f"its score takes {count} extras; the engine knows up to {len(EXTRAS)}")
+    reads = []
+    for name, function in zip(("score", "learn"), functions, strict=True):
+        if not isinstance(function, FunctionType):
+            raise Unsuited(f"it has no {name} that could be compiled")
+        reads.append(frozen_values(function, name))
+    result = _compiled(*functions, rows, count, *reads)
+    if isinstance(result, str):
+        raise Unsuited(result)
+    return result
+
+
+@cache
+def _compiled(
+    score: FunctionType, learn: FunctionType, rows: int, count: int, score_reads: Any, learn_reads: Any
+) -> SamplingRule | str:
+    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count), not score_reads)
+    if isinstance(draw, str):
+        return draw
+    add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count), not learn_reads)
+    if isinstance(add, str):
+        return add
+    # the adapters take a moment to compile and are not worth a cache, which would not notice a changed formula
+    return SamplingRule(
+        Address(SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, *(a, b, c)[:count])),
+        Address(
+            LEARN,
+            lambda at, reward, cost, rng, a, b, c: add(
+                carray(float_pointer(at), (rows,)), reward, cost, rng, *(a, b, c)[:count]
+            ),
+        ),
+    )
+
+
+def _scalar(name: str, function: FunctionType, signature: Any, cached: bool) -> Dispatcher | str:
+    """The function compiled, or why it cannot be."""
+    try:
+        inspect.signature(function).bind(*signature.args)
+    except TypeError as error:
+        return f"its {name} does not take what the engine gives it: {error}"
+    try:
+        try:
+            compiled: Dispatcher = njit(signature, cache=cached, **OPTIONS)(function)
+        except RuntimeError:  # no file to keep the cache beside: typed at a prompt
+            compiled = njit(signature, **OPTIONS)(function)
+    except NumbaError as error:
+        return f"Numba cannot compile its {name}: {' '.join(str(error).split())[:200]}"
+    return compiled
