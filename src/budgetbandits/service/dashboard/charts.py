@@ -96,8 +96,9 @@ def _plan(view: CampaignView, seconds: float, end: float) -> list[tuple[float, f
     begun, points = view.row.created_at, []
     for place, (at, value) in enumerate(view.budgets):
         until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else max(end, view.now)
-        for when in (at, min(max(begun + seconds, at), until), until):
-            if when >= view.begins:
+        first = max(at, view.begins)
+        if until >= first:
+            for when in (first, min(max(begun + seconds, first), until), until):
                 points.append((when, value * min(max((when - begun) / seconds, 0.0), 1.0)))
     return points or [(view.now, 0.0)]
 
