@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null || $(PIP) --no-compile $(WHAT)
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test crashes attack clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper demo test crashes attack browser clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,13 +33,18 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 test: lint  ## ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not attack and not examples" --ignore tests/clusters
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not attack and not examples and not browser" --ignore tests/clusters
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
 
 attack: .venv/ready  ## hostile clients, long exports and audits against a server on this machine (about three minutes)
 	$(BIN)/python -m pytest --durations=5 -m attack tests
+
+browser: WHAT = --editable '.[lab,service,test,browser]'
+browser: .venv/ready  ## the dashboard in a real Chromium (needs Debian's package chromium; installs Playwright into .venv)
+	@$(INSTALL)
+	$(BIN)/python -m pytest --durations=5 -m browser tests/browser
 
 clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)

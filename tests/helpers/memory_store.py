@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import OWN, LeaseEvent, Store, Transaction
+from budgetbandits.service.stores.rollup_sql import Mark
 
 
 class MemoryStore(Store):
@@ -66,6 +67,9 @@ class _Memory(Transaction):
     def _put(self, table, key, value):
         self.log.append((table, key, table.get(key)))
         table[key] = value
+
+    def rollups(self):
+        return NoRollups()
 
     def campaign(self, id):
         return self.store.campaigns.get(id)
@@ -215,3 +219,16 @@ class _Memory(Transaction):
     def last_own_event(self, campaign):
         own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
         return max((event.seq for event in own), default=0)
+
+
+class NoRollups:
+    """A store in memory adds nothing up."""
+
+    def mark(self, campaign):
+        return Mark()
+
+    def rows(self, campaign, span, since=0):
+        return []
+
+    def mismatch(self, campaign, span):
+        return None

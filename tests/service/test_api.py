@@ -209,7 +209,7 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
 
     *guessed, passed = asyncio.run(run())
     assert all(isinstance(each, TooManyGuesses) for each in guessed)
-    assert passed is None
+    assert passed.scopes == ("read",)
     assert most == [1]
 
 

@@ -4,6 +4,9 @@ import sqlite3
 
 import pytest
 
+from budgetbandits.service.audit import verify
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.stores import schema
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
@@ -22,3 +25,35 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     assert after.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall() == tables
     assert after.execute("PRAGMA user_version").fetchone() == (steps[-1][0],)
     after.close()
+
+
+def test_a_database_from_before_the_rollups_goes_on(tmp_path):
+    """What was decided before is added up, and the audit agrees."""
+    steps = schema.migrations("sqlite")
+    path = tmp_path / "money.db"
+    before = sqlite3.connect(path)
+    for statement in steps[0][1]:
+        before.execute(statement)
+    before.execute("PRAGMA user_version = 1")
+    before.commit()
+    with SQLiteStore(tmp_path / "new.db") as new:  # rows as they were written then, without who did it
+        engine = Engine(new)
+        engine.create("ads", "bts", budget=5.0, arms={"search": 1.0, "mail": 0.5})
+        for number in range(3):
+            made = engine.decide("ads", key=f"{number}")
+            engine.feedback(made.decision, cost=0.25, reward=1.0)
+    old = sqlite3.connect(tmp_path / "new.db")
+    for table in ("campaign_name", "campaign", "arm_name", "arm", "decision", "event"):
+        names = [row[1] for row in before.execute(f"PRAGMA table_info({table})")]
+        rows = old.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall()
+        before.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", rows)
+    before.commit()
+    before.close()
+    old.close()
+    with SQLiteStore(path) as store:
+        assert roll_up(store) == 1
+        totals = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).totals())
+        assert sum(each.spent for each in totals.values()) == 750_000
+        assert verify(store, "ads") == []
+        Engine(store).decide("ads", key="after")
+        assert verify(store, "ads") == []

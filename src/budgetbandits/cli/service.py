@@ -53,6 +53,8 @@ Address = Annotated[
 ]  # fmt: skip
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 DATABASE = "budgetbandits.db"
+HERE = "command line"
+"""Who events say has done what is done here."""
 AGAIN_AFTER = (0.5, 1.0, 2.0)
 """Seconds between tries of a change of which nobody knows whether it was made."""
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds")
@@ -118,7 +120,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, **terms))
+        _once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
         _show(engine, name, as_json)
 
 
@@ -159,14 +161,14 @@ def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = Fa
 def top_up_command(campaign: Name, amount: float, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Raise the budget."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.top_up(campaign, amount, key))
+        _once(lambda key: engine.top_up(campaign, amount, key, HERE))
         _show(engine, campaign, as_json)
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
         with _opened(store) as (engine, _):
-            _once(lambda key: engine.set_status(campaign, status, key))
+            _once(lambda key: engine.set_status(campaign, status, key, HERE))
         _say({"campaign": campaign, "status": status}, f"{campaign} is {status}", as_json)
 
     campaign_app.command(word, help=text)(command)
@@ -181,7 +183,7 @@ _status_command("close", "closed", "For good; what is open can still be told.")
 def set_back_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.set_back(campaign, key))
+        _once(lambda key: engine.set_back(campaign, key, HERE))
     _say({"campaign": campaign}, f"{campaign} goes on today", as_json)
 
 
@@ -195,7 +197,7 @@ def add_arm_command(
     """A new arm, from the next decision on."""
     name, cap = _arm(arm)
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.add_arm(campaign, name, cap, key))
+        _once(lambda key: engine.add_arm(campaign, name, cap, key, HERE))
         _show(engine, campaign, as_json)
 
 
@@ -203,7 +205,7 @@ def add_arm_command(
 def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Never choose this arm again."""
     with _opened(store) as (engine, _):
-        _once(lambda key: engine.retire_arm(campaign, arm, key))
+        _once(lambda key: engine.retire_arm(campaign, arm, key, HERE))
         _show(engine, campaign, as_json)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits import plugins
+from budgetbandits.cli.demo_service import serve_demo
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
@@ -176,8 +177,16 @@ def demo_command(
     seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
     as_json: AsJson = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Instead: the service's dashboard, with two campaigns being spent.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve; 0 for any that is free.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,
 ) -> None:
-    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem."""
+    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem; or the dashboard."""
+    if serve:
+        serve_demo(port, not no_browser)
+        return
     problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
     policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
     outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs)

@@ -19,6 +19,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.cut import Cut
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.replay import Replay
+from budgetbandits.service.rollups import Recount
 from budgetbandits.service.stores.base import ArmRow, Campaign, Store, Transaction, found
 from budgetbandits.service.stores.slices import event_slices
 
@@ -38,24 +39,30 @@ def verify(store: Store, campaign: str, progress: Progress = lambda done, last: 
         for events in event_slices(store, books.row.id, 0, cut.last):
             for event in events:
                 if cut.has(event):
+                    replay.held = None
                     differences.add(replay.apply(event))
+                    if replay.held is not None:
+                        books.recount.add(event, *replay.held)
             for _, text in _wrong_rows(store, replay.finished):
                 differences.add(text)
             replay.finished.clear()
             progress(events[-1].seq if events else cut.last, cut.last)
         _compare_books(books, replay, differences)
         _compare_open(store, books, open, differences)
+    for text in books.recount.differences():
+        differences.add(text)
     return differences.listed()
 
 
 @dataclass
 class _Books:
-    """A campaign at one moment: its rows, how many arms it began with, and its leases and events."""
+    """A campaign at one moment: its rows, how many arms it began with, its leases and events, and its rollups."""
 
     row: Campaign
     arms: list[ArmRow]
     first: int
     cut: Cut
+    recount: Recount
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> _Books:
@@ -63,7 +70,7 @@ class _Books:
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None
-        return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id))
+        return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id), Recount.of(tx, row.id))
 
     def first_learner(self) -> CampaignLearner:
         """The learner as it was in the beginning."""

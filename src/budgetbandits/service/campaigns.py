@@ -57,12 +57,14 @@ class Campaigns:
         *,
         known: Mapping[str, Any] | None = None,
         key: str | None = None,
+        by: str | None = None,
         **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
-        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign.
+        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``by`` is
+        who the event says has done it.
         """
         learner, campaign = _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
         caps = list(zip(learner.names, map(int, learner.caps), strict=True))
@@ -83,7 +85,7 @@ class Campaigns:
             now = moment(tx, self._clock)
             tx.add_campaign(replace(campaign, created_at=now))
             tx.add_arms([learner.row(campaign, arm) for arm in range(len(caps))])
-            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget))
+            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=by))
             operation.note(tx, campaign.id, now)
             return campaign.id
 
@@ -130,9 +132,9 @@ class Campaigns:
 
         return self._store.read(work)
 
-    # What follows takes a ``key``: asked again under the same one, nothing is changed again.
+    # What follows takes a ``key``: asked again under the same one, nothing is changed again. ``by`` is who does it.
 
-    def top_up(self, campaign: str, amount: float, key: str | None = None) -> None:
+    def top_up(self, campaign: str, amount: float, key: str | None = None, by: str | None = None) -> None:
         """Raise the budget."""
         micros = to_micros(amount, "amount")
 
@@ -140,28 +142,28 @@ class Campaigns:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.hear_budget(row.account.budget, row.settings)
-            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros))
+            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=by))
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
 
-    def set_status(self, campaign: str, status: Status, key: str | None = None) -> None:
+    def set_status(self, campaign: str, status: Status, key: str | None = None, by: str | None = None) -> None:
         """Pause, resume (also after a freeze), or close for good."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
-            tx.add_event(Event(row.id, status, moment(tx, self._clock)))
+            tx.add_event(Event(row.id, status, moment(tx, self._clock), actor=by))
 
         self._change(campaign, Operation(key, ("status", status)), work)
 
-    def set_back(self, campaign: str, key: str | None = None) -> None:
+    def set_back(self, campaign: str, key: str | None = None, by: str | None = None) -> None:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
 
         def work(tx: Transaction, row: Campaign) -> None:
-            set_back(tx, row, moment(tx, self._clock))
+            set_back(tx, row, moment(tx, self._clock), by)
 
         self._change(campaign, Operation(key, ("set back",)), work)
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None) -> None:
+    def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None, by: str | None = None) -> None:
         """A new arm, from the next decision on."""
         name = checked_name("an arm's name", name)
         cap = _cap(name, cost_cap)
@@ -178,11 +180,11 @@ class Campaigns:
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
                 change.added = [arm]
-            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap))
+            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap, actor=by))
 
         self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
-    def retire_arm(self, campaign: str, name: str, key: str | None = None) -> None:
+    def retire_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
         """Never choose this arm again; its open decisions can still be told."""
         name = normal(name)
 
@@ -196,7 +198,7 @@ class Campaigns:
             with self._learners.changing(tx, row) as change:
                 change.learner.retire(arm)
                 change.arms = [arm]
-            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm))
+            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm, actor=by))
 
         self._change(campaign, Operation(key, ("retire arm", name)), work)
 
@@ -213,6 +215,18 @@ class Campaigns:
             operation.note(tx, row.id, moment(tx, self._clock))
 
         self._store.write(once, About(campaign))
+
+
+def check(
+    name: str,
+    policy: str,
+    budget: float,
+    arms: Mapping[str, float],
+    known: Mapping[str, Any] | None = None,
+    **terms: Any,
+) -> None:
+    """Refuse what `Campaigns.create` would refuse, but for a name that is taken."""
+    _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
 
 
 def _new(

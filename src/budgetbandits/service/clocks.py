@@ -38,7 +38,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     return max(now, begun)
 
 
-def set_back(tx: Transaction, campaign: Campaign, now: float) -> None:
+def set_back(tx: Transaction, campaign: Campaign, now: float, by: str | None = None) -> None:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
@@ -56,7 +56,7 @@ def set_back(tx: Transaction, campaign: Campaign, now: float) -> None:
         tx.save_money(campaign.with_money(ledger.set_back(campaign.account, day, booked)))
     for id in late:
         tx.set_expiry(id, latest)
-    tx.add_event(Event(campaign.id, "set back", now))
+    tx.add_event(Event(campaign.id, "set back", now, actor=by))
 
 
 def _date(at: float) -> str:

@@ -35,7 +35,7 @@ COLUMNS: dict[Table, dict[str, type]] = {
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
-        "lease": TEXT,
+        "lease": TEXT, "actor": TEXT,
     },
 }  # fmt: skip
 
@@ -169,7 +169,7 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
 
 def _event(e: Event, names: list[str]) -> Row:
     arm = None if e.arm is None else names[e.arm]
-    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease
+    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor
 
 
 def _decision(d: Decision, names: list[str]) -> Row:

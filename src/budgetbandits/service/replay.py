@@ -16,7 +16,7 @@ from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.leases import learn_all
-from budgetbandits.service.ledger import Account
+from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
 from budgetbandits.service.settings import limits_of, terms_of
@@ -48,6 +48,8 @@ class Replay:
     """What the decisions of each day hold and were charged."""
     lent: dict[str, _Lent] = field(default_factory=dict)
     """By lease."""
+    held: tuple[Hold | None, Hold] | None = None
+    """The hold that an event was about, before it and after it, since somebody cleared this."""
 
     def __post_init__(self) -> None:
         self._handlers: dict[str, Callable[[Event], None]] = {
@@ -117,6 +119,7 @@ class Replay:
         self._book(event, account)
         self.booked[hold.day] += hold.booked
         self.open.put(id, Known(hold))
+        self.held = None, hold
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
@@ -168,6 +171,7 @@ class Replay:
         try:
             after = change(before)
         finally:
+            self.held = before.hold, after.hold
             self.booked[before.hold.day] += after.hold.booked - before.hold.booked
             if after.final:
                 self.finished[id] = after

@@ -14,6 +14,9 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Mount, Router
 
+from budgetbandits.service.dashboard.action_routes import Actions
+from budgetbandits.service.dashboard.routes import Dashboard
+from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http import operator_routes, worker_routes
 from budgetbandits.service.http.auth import KeyRing
@@ -38,8 +41,9 @@ def create_app(engine: Engine, store: Store, metrics: Metrics | None = None, rea
     worker_routes.document(operators)
     # no redirects: they would lead wherever the header Host says
     # what workers' routes do not answer, a method that is not POST for example, is FastAPI's as well
+    dashboard = Dashboard(service, Sessions(store, service.keys))
     return Router(
-        [*worker_routes.routes(service), Mount("/", operators)],
+        [*worker_routes.routes(service), *dashboard.routes(), *Actions(dashboard).routes(), Mount("/", operators)],
         redirect_slashes=False,
         middleware=[Middleware(CountRequests, metrics=service.metrics), Middleware(LimitBodies)],
     )

@@ -57,6 +57,11 @@ def make_first_key(store: Store, now: float) -> str | None:
     return text if store.write(work) else None
 
 
+def actor(key: Key) -> str:
+    """Who has done what was done with this key, as events name it."""
+    return f"bb_{key.prefix}"
+
+
 def prefix_of(text: str) -> str:
     """The public part of a key."""
     return _parts(text)[0]
@@ -102,14 +107,19 @@ class KeyRing:
         known = self._known.get(text)
         return known is not None and self._clock() < known.until
 
-    def check(self, text: str, scope: str, campaign: str | None = None) -> Key:
-        """The key behind a text, if it may do what ``scope`` names to this campaign (its id or its name)."""
+    def check(self, text: str, scope: str, campaign: str | None = None, anywhere: bool = False) -> Key:
+        """The key behind a text, if it may do what ``scope`` names to this campaign (its id or its name).
+
+        With ``anywhere``, to any campaign.
+        """
         known = self._known.get(text)
         if known is None or self._clock() >= known.until:
             known = self._look_up(text)
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
             raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
+        if anywhere:
+            return key
         if known.campaign and campaign is None:
             raise NotAllowed("this key is for one campaign only; use one that is for all", known=True)
         if known.campaign and normal(campaign or "") not in known.campaign:
@@ -137,19 +147,23 @@ class KeyRing:
 
 
 async def check_header(
-    keys: KeyRing, header: str, scope: str, campaign: str | None, client: tuple[str, int] | None
-) -> None:
+    keys: KeyRing,
+    header: str,
+    scope: str,
+    campaign: str | None,
+    client: tuple[str, int] | None,
+    anywhere: bool = False,
+) -> Key:
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read. Wrong keys are counted."""
     kind, _, text = header.partition(" ")
     text = text.strip() if kind.lower() == "bearer" else ""
     if keys.knows(text) or not all(_parts(text)):
-        keys.check(text, scope, campaign)
-        return
+        return keys.check(text, scope, campaign, anywhere)
     address = network(client[0]) if client else ""
     many = keys.guesses.many(address)
     try:
         async with many.turn if many is not None else contextlib.nullcontext():
-            await asyncio.to_thread(keys.check, text, scope, campaign)
+            return await asyncio.to_thread(keys.check, text, scope, campaign, anywhere)
     except NotAllowed as error:
         if not error.known:
             keys.guesses.count(address)

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.auth import KeyRing, actor, check_header
 from budgetbandits.service.http.bodies import check_mistakes, check_size
 from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
@@ -43,6 +43,15 @@ def service_of(request: Request) -> Service:
 ThisService = Annotated[Service, Depends(service_of)]
 
 
+def _actor_of(request: Request) -> str:
+    name: str = request.state.actor
+    return name
+
+
+Actor = Annotated[str, Depends(_actor_of)]
+"""Who asks, as events name it."""
+
+
 def guarded(scope: str) -> type[APIRoute]:
     """Routes that may be called with a key of this scope, for the campaign in their path if there is one.
 
@@ -58,7 +67,8 @@ def guarded(scope: str) -> type[APIRoute]:
             async def check_first(request: Request) -> Response:
                 header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
                 client = request.scope.get("client")
-                await check_header(service_of(request).keys, header, scope, campaign, client)
+                key = await check_header(service_of(request).keys, header, scope, campaign, client)
+                request.state.actor = actor(key)
                 content = await request.body()
                 check_size(len(content), LARGEST_WITHOUT if body is None else body.most_bytes)
                 if body is not None:

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.ledger import Status
+from budgetbandits.service.rollups import Refusals
 from budgetbandits.terms import MONEY
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -25,6 +26,8 @@ class Metrics(Collector):
     def __init__(self, campaigns: Campaigns) -> None:
         self.decisions = self.feedback = self.overruns = self.expired = 0
         self.refusals: Counter[str] = Counter()
+        self.refused = Refusals()
+        """The same by campaign, for the store."""
         self._requests: Counter[tuple[str, int]] = Counter()
         self._delays: dict[str, _Delays] = {}
         self._registry = CollectorRegistry()

@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.export import Format, Table
-from budgetbandits.service.http.dependencies import Service, ThisService, guarded
+from budgetbandits.service.http.dependencies import Actor, Service, ThisService, guarded
 from budgetbandits.service.http.long_reads import Passing, Reading
 from budgetbandits.service.http.schemas import (
     Amount,
@@ -67,10 +67,10 @@ def read_metrics(service: ThisService) -> Response:
 
 
 @admin.post("/v1/campaigns", status_code=201)
-def create(body: NewCampaign, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.campaigns.create(**given, known=known, key=key)
+    service.campaigns.create(**given, known=known, key=key, by=by)
     return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
 
 
@@ -85,46 +85,50 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 
 @admin.post("/v1/campaigns/{campaign}/pause")
-def pause(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
-    return _set_status(service, campaign, "paused", key)
+def pause(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+    return _set_status(service, campaign, "paused", key, by)
 
 
 @admin.post("/v1/campaigns/{campaign}/resume")
-def resume(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+def resume(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
     """Decide again, after a pause or a freeze."""
-    return _set_status(service, campaign, "active", key)
+    return _set_status(service, campaign, "active", key, by)
 
 
 @admin.post("/v1/campaigns/{campaign}/close")
-def close(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+def close(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
     """For good; what is open can still be told."""
-    return _set_status(service, campaign, "closed", key)
+    return _set_status(service, campaign, "closed", key, by)
 
 
 @admin.post("/v1/campaigns/{campaign}/set-back")
-def set_back(campaign: CampaignPath, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
+def set_back(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
-    service.campaigns.set_back(campaign, key)
+    service.campaigns.set_back(campaign, key, by)
     return _changed(service, "set back", campaign)
 
 
 @admin.post("/v1/campaigns/{campaign}/top-up")
-def top_up(campaign: CampaignPath, body: Amount, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
-    service.campaigns.top_up(campaign, body.amount, key)
+def top_up(
+    campaign: CampaignPath, body: Amount, service: ThisService, by: Actor, key: IdempotencyKey = None
+) -> CampaignDetail:
+    service.campaigns.top_up(campaign, body.amount, key, by)
     return _changed(service, "topped up", campaign, amount=body.amount)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms", status_code=201)
-def add_arm(campaign: CampaignPath, body: NewArm, service: ThisService, key: IdempotencyKey = None) -> CampaignDetail:
-    service.campaigns.add_arm(campaign, body.name, body.cost_cap, key)
+def add_arm(
+    campaign: CampaignPath, body: NewArm, service: ThisService, by: Actor, key: IdempotencyKey = None
+) -> CampaignDetail:
+    service.campaigns.add_arm(campaign, body.name, body.cost_cap, key, by)
     return _changed(service, "arm added", campaign, arm=body.name)
 
 
 @admin.post("/v1/campaigns/{campaign}/arms/{arm}/retire")
 def retire_arm(
-    campaign: CampaignPath, arm: CampaignPath, service: ThisService, key: IdempotencyKey = None
+    campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> CampaignDetail:
-    service.campaigns.retire_arm(campaign, arm, key)
+    service.campaigns.retire_arm(campaign, arm, key, by)
     return _changed(service, "arm retired", campaign, arm=arm)
 
 
@@ -154,8 +158,8 @@ async def _long_read(request: Request, service: Service, job: Job) -> Reading:
     return await service.reads.open(request, job)
 
 
-def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None) -> CampaignDetail:
-    service.campaigns.set_status(campaign, status, key)
+def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None, by: str) -> CampaignDetail:
+    service.campaigns.set_status(campaign, status, key, by)
     return _changed(service, "status set", campaign, status=status)
 
 

@@ -6,9 +6,11 @@ import gc
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
@@ -22,9 +24,12 @@ from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores import open_store
+from budgetbandits.service.stores.base import Store
 
 EXPIRE_EVERY = 1.0
+ROLL_UP_EVERY = 5.0
 FINISH_WITHIN = 10
 """Seconds that requests have to end when the server is told to stop."""
 
@@ -43,8 +48,12 @@ def serve(
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = Engine(store), threading.Event()
         metrics, reads = Metrics(engine), LongReads(store)
-        sweeper = threading.Thread(target=_sweep, args=(engine, metrics, stop), name="expire", daemon=True)
-        sweeper.start()
+        sweepers = [
+            threading.Thread(target=_every, args=(EXPIRE_EVERY, partial(_expire, engine, metrics), stop), daemon=True),
+            threading.Thread(target=_every, args=(ROLL_UP_EVERY, partial(_roll_up, store, metrics), stop), daemon=True),
+        ]
+        for each in sweepers:
+            each.start()
         app = create_app(engine, store, metrics, reads)
         gc.collect()
         gc.freeze()  # all this stays until the end: the collector need not look through it again
@@ -53,7 +62,8 @@ def serve(
             _Server(_config(app, per_address), reads).run(sockets=[listener])
         finally:
             stop.set()
-            sweeper.join()
+            for each in sweepers:
+                each.join()
             log.info("stopped")
 
 
@@ -84,14 +94,27 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _sweep(engine: Engine, metrics: Metrics, stop: threading.Event) -> None:
-    while not stop.wait(EXPIRE_EVERY):
+def _every(seconds: float, work: Callable[[], None], stop: threading.Event) -> None:
+    while not stop.wait(seconds):
         try:
-            while expired := engine.expire_due():
-                for campaign, count in expired.items():
-                    metrics.expired += count
-                    log.warning("holds expired", campaign=campaign, count=count)
+            work()
         except BudgetBanditsError as error:  # the store may be back in a second
-            log.warning("overdue holds not resolved", error=str(error))
+            log.warning("not done", what=_name(work), error=str(error))
         except Exception:  # a damaged campaign must not keep the others' money
-            log.exception("overdue holds not resolved")
+            log.exception("not done", what=_name(work))
+
+
+def _name(work: Any) -> str:
+    return str(work.func.__name__).strip("_").replace("_", " ")
+
+
+def _expire(engine: Engine, metrics: Metrics) -> None:
+    while expired := engine.expire_due():
+        for campaign, count in expired.items():
+            metrics.expired += count
+            log.warning("holds expired", campaign=campaign, count=count)
+
+
+def _roll_up(store: Store, metrics: Metrics) -> None:
+    metrics.refused.flush(store)
+    roll_up(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -50,7 +51,9 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(service, service.store.perform(*service.decisions.deciding(campaign, key, body.context)))
+    made = await _decided(
+        service, campaign, service.store.perform(*service.decisions.deciding(campaign, key, body.context))
+    )
     return _Json(made[0], 201)
 
 
@@ -59,7 +62,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
     many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context)
-    made = await _decided(service, many)
+    made = await _decided(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
 
@@ -180,11 +183,12 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _decided(service: Service, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
+async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
     try:
         answers = await deciding
     except HoldRefused as error:
         service.metrics.refusals[error.reason] += 1
+        service.metrics.refused.count(campaign, error.reason, time.time())
         raise
     service.metrics.decisions += len(answers)
     return [vars(answer) for answer in answers]

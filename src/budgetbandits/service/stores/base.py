@@ -17,11 +17,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from budgetbandits.errors import NotFound
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.names import normal
+
+if TYPE_CHECKING:
+    from budgetbandits.service.stores.page_sql import Pages
+    from budgetbandits.service.stores.rollup_sql import Rollups
 
 T = TypeVar("T")
 
@@ -123,6 +127,8 @@ class Event:
     """The lease that it happened to; a campaign's own events have none ..."""
     turn: int | None = None
     """... and its number among the events of that lease."""
+    actor: str | None = None
+    """Who did it, if an operator did."""
     seq: int = 0
     """Given by the store; events of the campaign's own, and those of one lease, are in the order of commits."""
 
@@ -185,6 +191,14 @@ class Transaction(ABC):
     def now(self) -> float:
         """What time it is for all who share the store, in seconds since 1970."""
         return time.time()
+
+    def rollups(self) -> Rollups:
+        """The campaigns' rollups, in this transaction."""
+        raise Unforeseen
+
+    def pages(self) -> Pages:
+        """What pages show of campaigns, in this transaction."""
+        raise Unforeseen
 
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...

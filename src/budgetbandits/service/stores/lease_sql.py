@@ -10,7 +10,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.base import Event, Lease, LeaseEvent, Transaction
 
 LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
-EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn"
+EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor"
 LEASE_EVENTS = (
     "SELECT "
     + ", ".join(f"event.{name}" for name in [*EVENT.split(", "), "seq"])

@@ -207,6 +207,9 @@ class _Transaction(SqlTransaction):
         """The database's time: servers' clocks may differ."""
         return float(self._do("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
 
+    def whole(self, number: str) -> str:
+        return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
+
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 

@@ -11,7 +11,7 @@ from budgetbandits.service.stores.base import About, LeaseEvent
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.lease_sql import lease_event_of, lease_of
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
-from budgetbandits.service.stores.sql import decision_of
+from budgetbandits.service.stores.rows import decision_of
 
 
 def needs_no_campaign(about: About) -> bool:

@@ -28,7 +28,7 @@ from budgetbandits.service.stores.postgres_leases import as_json, lease_events, 
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
-from budgetbandits.service.stores.sql import arm_of, campaign_of, decision_of, json_text, money_of
+from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, json_text, money_of
 
 CONNECTIONS = 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from budgetbandits.service.stores.lease_sql import EVENT, LEASE, LEASE_EVENTS
-from budgetbandits.service.stores.sql import ARM, CAMPAIGN, DECISION
+from budgetbandits.service.stores.rows import ARM, CAMPAIGN, DECISION
 
 _NAMED = "(SELECT id FROM campaign_name WHERE name = $1)"
 _NOW = "extract(epoch FROM clock_timestamp())::double precision"

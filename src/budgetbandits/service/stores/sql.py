@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from pydantic_core import to_json
-
-from budgetbandits.service.lease_ledger import NO_DAY
-from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
+from budgetbandits.service.stores.page_sql import Pages
+from budgetbandits.service.stores.rollup_sql import Rollups
+from budgetbandits.service.stores.rows import (
+    ARM,
+    CAMPAIGN,
+    DECISION,
+    OF_DECISION,
+    arm_of,
+    campaign_of,
+    decision_of,
+    json_text,
+    money_of,
+)
 
-CAMPAIGN = (
-    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
-)
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
-ARM = "campaign, number, name, cost_cap, learned, active"
-DECISION = (
-    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
-    "lease"
-)
-_OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 _KEY = "prefix, digest, scopes, created_at, campaign"
 
 # what is run all the time, put together once
@@ -36,7 +34,7 @@ _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LAST_OWN_EVENT = (
     "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
     "ORDER BY seq DESC LIMIT 1"
@@ -55,6 +53,26 @@ class SqlTransaction(LeaseTransaction):
     def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.wrote = True
         self._do_many(statement, rows)
+
+    def whole(self, number: str) -> str:
+        """An expression for the whole part of a number that is not negative."""
+        return f"CAST({number} AS BIGINT)"
+
+    def rollups(self) -> Rollups:
+        return Rollups(self)
+
+    def pages(self) -> Pages:
+        return Pages(self)
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """For `rollups` and `pages`, as are the next two: run a statement that changes nothing."""
+        return self._do(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._change(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._change_many(statement, rows)
 
     def campaign(self, id: str) -> Campaign | None:
         row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = ?{self.LOCK}", (id,)).fetchone()
@@ -150,7 +168,7 @@ class SqlTransaction(LeaseTransaction):
 
     def due(self, now: float, limit: int) -> list[Decision]:
         rows = self._do(
-            f"SELECT {_OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
+            f"SELECT {OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
             "WHERE pending.expires_at <= ? ORDER BY pending.expires_at LIMIT ?",
             (now, limit),
         )
@@ -195,7 +213,7 @@ class SqlTransaction(LeaseTransaction):
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
         rows = self._do(
-            f"SELECT event.seq, {_OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
+            f"SELECT event.seq, {OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
             "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
             (campaign, after, limit),
         )
@@ -211,7 +229,10 @@ class SqlTransaction(LeaseTransaction):
 
     def add_event(self, event: Event) -> None:
         e = event
-        self._change(_ADD_EVENT, (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn))
+        self._change(
+            _ADD_EVENT,
+            (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor),
+        )
 
     def operation(self, campaign: str, key: str) -> str | None:
         row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
@@ -258,38 +279,6 @@ class SqlTransaction(LeaseTransaction):
         return 0 if row is None else int(row[0])
 
 
-def json_text(values: dict[str, Any]) -> str:
-    """JSON, a good deal faster than the standard library's; what cannot be written as JSON is, as it does."""
-    return to_json(values, inf_nan_mode="constants").decode()
-
-
-def money_of(a: Account) -> tuple[Any, ...]:
-    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
-
-
 def _key(row: Sequence[Any]) -> Key:
     prefix, digest, scopes, created_at, campaign = row
     return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)
-
-
-def campaign_of(row: Sequence[Any]) -> Campaign:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
-    account = Account(budget, spent, held, overrun, status, day, today, leased)
-    return Campaign(id, name, policy, account, at, _settings(settings), json.loads(learned), version)
-
-
-def arm_of(row: Sequence[Any]) -> ArmRow:
-    campaign, number, name, cost_cap, learned, active = row
-    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
-
-
-@lru_cache(maxsize=4096)
-def _settings(text: str) -> dict[str, Any]:
-    """Read at every decision and never changed, by the database or by us."""
-    return dict(json.loads(text))
-
-
-def decision_of(row: Sequence[Any]) -> Decision:
-    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease = row
-    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(made) if lease is None else NO_DAY)
-    return Decision(id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease)

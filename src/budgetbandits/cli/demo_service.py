@@ -1,0 +1,135 @@
+"""``demo --serve``: a service on a temporary store, and a program that spends two campaigns at human speed.
+
+One campaign has ten days behind it, the other is new and gone in a few minutes. Nothing is kept when the command ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+
+if TYPE_CHECKING:
+    from budgetbandits.service.engine import Engine
+    from budgetbandits.service.stores.base import Store, Transaction
+
+CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
+LAWS = {"cedar-70b": (0.78, 0.41), "atlas-mini": (0.735, 0.41), "cedar-8b": (0.45, 0.30), "atlas-large": (0.95, 1.3)}
+"""Of each arm the chance of a good answer, and the mean price."""
+DAYS = 10.0
+PAST = 1500
+"""Decisions of those days."""
+AT_ONCE = 250
+"""Of them in one transaction."""
+EVERY = 0.7
+"""Seconds between two decisions now."""
+
+
+def serve_demo(port: int, open_page: bool) -> None:
+    """Serve until Ctrl-C; with port 0 on any that is free."""
+    from budgetbandits.service.http.listening import listening
+
+    with listening("127.0.0.1", port) as listener:
+        try:
+            from budgetbandits.service.engine import Engine
+            from budgetbandits.service.http.auth import make_first_key
+            from budgetbandits.service.http.server import serve
+            from budgetbandits.service.rollups import roll_up
+            from budgetbandits.service.stores import open_store
+        except ImportError as error:
+            raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
+        with tempfile.TemporaryDirectory(prefix="budgetbandits-demo-") as folder:
+            address, rng = str(Path(folder) / "demo.db"), random.Random(7)
+            with open_store(address) as store:
+                key = make_first_key(store, time.time())
+                live_through(Engine, store, rng)
+                roll_up(store)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            page = f"{url}/sign-in#key={key}"
+            print(f"Open {page}\nSpends two campaigns until you press Ctrl-C; nothing is kept.", flush=True)
+            logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log every request of the worker
+            stop = threading.Event()
+            worker = threading.Thread(target=_spend, args=(url, str(key), rng, stop), daemon=True)
+            worker.start()
+            if open_page:
+                threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+            try:
+                serve(listener, address, "a demo that is not kept")
+            finally:
+                stop.set()
+                worker.join(5.0)
+
+
+def live_through(engine_class: type[Engine], store: Store, rng: random.Random) -> None:
+    """Ten days of a campaign, by a clock of its own; many decisions in one transaction, so that it takes a second."""
+    from budgetbandits.service.decisions import Outcome
+
+    now = time.time()
+    moments = iter(_moments(now, rng))
+    at = [now - DAYS * 86_400]
+    engine = engine_class(store, lambda: at[0])
+    engine.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, by="demo")
+
+    def one(tx: Transaction, number: int) -> None:
+        at[0] = next(moments)
+        with contextlib.suppress(HoldRefused):  # ahead of the plan
+            [made] = engine.deciding("models", f"past {number}").work(tx)
+            at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
+            reward, cost = _outcome(made.arm, rng)
+            engine.telling(Outcome(made.decision, reward, cost), "models").work(tx)
+
+    def many(tx: Transaction, first: int) -> None:
+        for more in range(AT_ONCE):
+            one(tx, first + more)
+
+    for first in range(0, PAST, AT_ONCE):
+        store.write(partial(many, first=first))
+        if first == 3 * AT_ONCE:
+            engine.top_up("models", 300.0, by="demo")
+
+
+def _moments(now: float, rng: random.Random) -> Iterator[float]:
+    """Sorted; more of them by day than by night."""
+    made: list[float] = []
+    while len(made) < PAST:
+        at = now - 120.0 - rng.random() * (DAYS * 86_400 - 600)
+        if rng.random() < (1.0 if 7 <= at % 86_400 / 3600 <= 19 else 0.35):
+            made.append(at)
+    return iter(sorted(made))
+
+
+def _outcome(arm: str, rng: random.Random) -> tuple[float, float]:
+    chance, price = LAWS[arm]
+    return float(rng.random() < chance), round(min(max(rng.gauss(price, price / 4), 0.01), CAPS[arm]), 6)
+
+
+def _spend(url: str, key: str, rng: random.Random, stop: threading.Event) -> None:
+    """Decide and tell over HTTP, as any program would, until told to stop."""
+    from budgetbandits.client import Client
+
+    with Client(url, key) as client:
+        client.create("launch", budget=60.0, arms=CAPS, hold_seconds=120.0)
+        open_decisions: list[tuple[float, str, str, str]] = []
+        number = 0
+        while not stop.wait(EVERY):
+            number += 1
+            for campaign in ("launch", "models") if number % 5 == 0 else ("launch",):
+                with contextlib.suppress(BudgetBanditsError):  # exhausted, paused, ahead of its plan: asked again later
+                    made = client.decide(campaign)
+                    open_decisions.append((time.monotonic() + rng.uniform(0.5, 6.0), campaign, made.id, made.arm))
+            due = [each for each in open_decisions if each[0] <= time.monotonic()]
+            for each in due:
+                open_decisions.remove(each)
+                reward, cost = _outcome(each[3], rng)
+                with contextlib.suppress(BudgetBanditsError):
+                    client.feedback(each[1], each[2], reward=reward, cost=cost)

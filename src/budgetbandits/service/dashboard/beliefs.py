@@ -1,0 +1,142 @@
+"""What the feedback says of each arm: its mean reward, its mean price, and their ratio.
+
+Each value is taken as a share of the largest there can be. With n values told of mean m, Thompson sampling's posterior
+of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in between vary
+less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance mixed in once.
+For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is computed from
+what was told, so it is there for every policy, whatever the policy itself believes.
+
+Nothing is drawn at random: a distribution is its values at equally likely points, and a ratio all pairs of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+POINTS = 32
+_MIDDLES = (np.arange(POINTS) + 0.5) / POINTS
+GRID = 1024
+MOST_ARMS = 60
+"""Arms that are compared with each other."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values that were told, as shares of the largest: how many, their sum and the sum of their squares."""
+
+    count: int = 0
+    sum: float = 0.0
+    squares: float = 0.0
+
+    def beta(self) -> tuple[float, float]:
+        """The parameters of the mean's distribution."""
+        if not self.count:
+            return 1.0, 1.0
+        mean = min(max(self.sum / self.count, 0.0), 1.0)
+        trial = mean * (1.0 - mean)
+        variance = (max(self.squares - self.count * mean**2, 0.0) + trial) / (self.count + 1)
+        weight = self.count * (max(trial / variance, 1.0) if trial > 1e-12 else 1.0)
+        return 1.0 + weight * mean, 1.0 + weight * (1.0 - mean)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was told of an arm."""
+
+    reward: Values = Values()
+    cost: Values = Values()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A median and the middle 95 %."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Of one arm; ``ratios`` are equally likely values of its ratio, in order."""
+
+    reward: Estimate
+    price: Estimate
+    ratio: Estimate
+    ratios: Array
+
+
+@lru_cache(maxsize=4096)
+def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
+    """In the user's units."""
+    from scipy.special import betaincinv  # a server that shows no page need not wait for it
+
+    shapes = np.array([told.reward.beta(), told.cost.beta()])
+    where = np.concatenate([_MIDDLES, [0.5, 0.025, 0.975]])
+    values = betaincinv(shapes[:, :1], shapes[:, 1:], where) * np.array([[reward_max], [cost_max]])
+    rewards, prices = values[:, :POINTS]
+    ratios = np.sort((rewards[:, None] / np.maximum(prices, 1e-300)).ravel())
+    reward, price = (Estimate(*map(float, row[POINTS:])) for row in values)
+    return Belief(reward, price, estimate(ratios), ratios)
+
+
+def estimate(values: Array) -> Estimate:
+    median, low, high = np.quantile(values, [0.5, 0.025, 0.975])
+    return Estimate(float(median), float(low), float(high))
+
+
+def chances_of_best(ratios: Sequence[Array]) -> list[float]:
+    """For each arm the probability that its ratio is the largest."""
+    if not ratios:
+        return []
+    grid = np.unique(np.concatenate([each[:: max(1, len(each) // 128)] for each in ratios]))
+    if len(grid) > GRID:
+        grid = grid[np.linspace(0, len(grid) - 1, GRID).astype(int)]
+    below = np.array([np.searchsorted(each, grid, side="right") / len(each) for each in ratios])
+    edges = np.concatenate([np.zeros((len(ratios), 1)), below], axis=1)
+    middle = np.log(np.maximum((edges[:, 1:] + edges[:, :-1]) / 2, 1e-12))
+    chances = (np.diff(edges, axis=1) * np.exp(middle.sum(axis=0) - middle)).sum(axis=1)
+    return [float(each) for each in chances / max(chances.sum(), 1e-300)]
+
+
+def density(values: Array, points: int = 49) -> tuple[Array, Array]:
+    """Where, and how dense between 0 and 1; smoothed, from the first to the last thousandth."""
+    low, high = np.quantile(values, [0.001, 0.999])
+    if not high > low:
+        return np.array([low, low, low]), np.array([0.0, 1.0, 0.0])
+    heights, edges = np.histogram(values, points, (low, high))
+    kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.2) ** 2)
+    smooth = np.convolve(heights, kernel / kernel.sum(), "same")
+    return (edges[1:] + edges[:-1]) / 2, smooth / smooth.max()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the money that was spent has brought, and what it would have brought otherwise."""
+
+    reward: float
+    even: Estimate
+    """Split evenly among the arms that can be chosen now."""
+    best: Estimate
+    """All on the arm that is most likely the best."""
+    best_arm: int
+    """Its place among the arms that were compared."""
+    saved: Estimate
+    """The money that an even split would have needed besides for the same reward."""
+
+
+def compare(spent: float, reward: float, ratios: Sequence[Array], chances: Sequence[float]) -> Comparison:
+    """From the ratios of the arms that can be chosen."""
+    rng = np.random.default_rng(2015)  # the same numbers each time: a page should not flicker
+    mean = np.mean([each[rng.integers(0, len(each), 2000)] for each in ratios], axis=0)
+    best = int(np.argmax(chances))
+    with np.errstate(divide="ignore", over="ignore"):
+        saved = np.where(mean > 0, reward / np.maximum(mean, 1e-300) - spent, 0.0)
+    return Comparison(reward, estimate(spent * mean), estimate(spent * ratios[best]), best, estimate(saved))

@@ -1,0 +1,263 @@
+"""All that the page of a campaign shows, as plain data: the page is drawn from it, and it is the page's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.campaigns import summary
+from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
+from budgetbandits.service.dashboard.numbers import DAY, HOUR, MINUTE, digits_for
+from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
+from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
+from budgetbandits.service.stores.rollup_sql import Counts
+
+Range = Literal["day", "week", "all"]
+SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
+SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+MOST_SLOTS = 170
+DECISIONS, EVENTS = 12, 8
+AGES = (60.0, 300.0, 900.0)
+"""Of open holds, in seconds."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody wants to see."""
+
+    range: Range = "all"
+    kind: Kind = "all"
+
+    @classmethod
+    def of(cls, range: str, kind: str) -> Wanted:
+        if range not in get_args(Range) or kind not in KINDS:
+            raise BadParameter(f"range is {range!r:.20} and show {kind!r:.20}; use the links of the page")
+        return cls(range, kind)  # type: ignore[arg-type]
+
+
+@dataclass
+class Arm:
+    """One arm: what it cost and brought, and what that says of it."""
+
+    number: int
+    name: str
+    cap: float
+    active: bool
+    decided: int
+    spent: float
+    cost: float
+    reward: float
+    pulls: int
+    told: int
+    """Costs and rewards that are known."""
+    belief: Belief
+    hour_ago: Belief | None
+    """None if nothing had been told of it by then."""
+    chance: float | None
+    """Of being the best; None if it is retired."""
+
+    @property
+    def chance_order(self) -> tuple[bool, float, float]:
+        """The likely best first, retired arms last."""
+        return not self.active, -(self.chance or 0.0), -self.belief.ratio.median
+
+
+@dataclass
+class Slot:
+    """What happened in a slot of time, by arm: decisions, and money spent."""
+
+    begins: float
+    decided: dict[int, int]
+    spent: dict[int, float]
+
+
+@dataclass
+class CampaignView:
+    """A campaign at one moment; money in the user's unit, times in seconds since 1970."""
+
+    now: float
+    wanted: Wanted
+    row: Campaign
+    glance: Glance
+    standing: Standing
+    pace: Pace | None
+    runs_out: RunsOut | None
+    spent: float
+    """Also what leases have spent that is not merged yet."""
+    begins: float
+    slot: int
+    slots: list[Slot]
+    before: float
+    """Spent before the first slot."""
+    budgets: list[tuple[float, float]]
+    """The budget from each moment on, the first at the beginning."""
+    arms: list[Arm]
+    not_compared: int
+    saved: dict[str, Any] | None
+    refusals: dict[str, int]
+    holds: Holds
+    delays: list[int]
+    latest: list[Decision]
+    events: list[Event]
+    overran: Event | None
+    """The latest overrun, if the campaign is frozen."""
+
+    @property
+    def digits(self) -> int:
+        return digits_for(to_units(self.row.account.budget))
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        names = [arm.name for arm in self.arms]
+        return summary(self.row) | {
+            "at": self.now, "standing": {"word": self.standing.word, "cause": self.standing.cause},
+            "spent_with_leases": self.spent,
+            "pace": None if self.pace is None else {"plan": self.pace.plan / 1e6, "behind": self.pace.behind},
+            "runs_out": None if self.runs_out is None else asdict(self.runs_out),
+            "slot_seconds": self.slot,
+            "slots": [
+                {"begins": s.begins, "decided": {names[a]: n for a, n in s.decided.items()},
+                 "spent": {names[a]: n for a, n in s.spent.items()}} for s in self.slots
+            ],
+            "arms": [
+                {"name": a.name, "cost_cap": a.cap, "active": a.active, "decided": a.decided, "spent": a.spent,
+                 "cost": a.cost, "reward": a.reward, "pulls": a.pulls, "chance_of_best": a.chance,
+                 **{what: asdict(getattr(a.belief, what)) for what in ("reward", "price", "ratio") if what != "reward"},
+                 "mean_reward": asdict(a.belief.reward)} for a in self.arms
+            ],
+            "saved": self.saved, "refusals_7_days": self.refusals,
+            "open_holds": {"younger_than": dict(zip(map(str, AGES), self.holds.counts, strict=False)),
+                           "count": self.holds.counts[-1], "first_expires_at": self.holds.expires_at},
+            "delays_24_hours": dict(zip(("10", "60", "300", "more"), self.delays, strict=True)),
+            "events": [
+                {"at": e.at, "kind": e.kind, "by": e.actor, "arm": None if e.arm is None else names[e.arm],
+                 "amount": None if e.amount is None else to_units(e.amount)} for e in self.events
+            ],
+        }  # fmt: skip
+
+
+def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
+    """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
+    now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
+    glance = pages.glances(row.id)[0]
+    glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
+    totals, rows = history.totals(), tx.arms(row.id)
+    spent = sum(each.spent for each in totals.values())
+    begins, slot = _slotting(row, wanted.range, now)
+    slots = _slots(history, begins, slot)
+    in_slots = sum(sum(each.spent.values()) for each in slots)
+    pace_seconds = row.settings.get("pace_seconds")
+    ends = 0.0 if pace_seconds is None else row.created_at + pace_seconds
+    state = standing(glance, now)
+    arms, not_compared = _arms(rows, totals, history, row, now)
+    day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
+    delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
+    operators = pages.operators_events(row.id, 100)
+    return CampaignView(
+        now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
+        runs_out=_runs_out(history, row, spent, now, ends) if state.runs else None,
+        spent=to_units(spent), begins=begins, slot=slot, slots=slots, before=to_units(spent) - in_slots,
+        budgets=_budgets(row, operators), arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
+        refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
+        delays=[*delays, sum(each.told for each in day) - sum(delays)],
+        latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],
+        overran=pages.event(history.mark.overran) if state.word == "Frozen" and history.mark.overran else None,
+    )  # fmt: skip
+
+
+def _slotting(row: Campaign, range: Range, now: float) -> tuple[float, int]:
+    """Where the picture begins, and how long its slots are."""
+    begins = max(row.created_at, now - SECONDS[range])
+    slot = next((each for each in SLOTS if (now - begins) / each <= MOST_SLOTS), SLOTS[-1])
+    if slot < HOUR and now - begins > MINUTES_KEPT - HOUR:
+        slot = int(HOUR)
+    return begins, slot
+
+
+def _slots(history: History, begins: float, slot: int) -> list[Slot]:
+    made: dict[int, Slot] = {}
+    for at, arm, decided, spent in history.slots(slot, begins):
+        of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
+        of.decided[arm] = of.decided.get(arm, 0) + decided
+        of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
+    return [made[at] for at in sorted(made)]
+
+
+def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: float) -> RunsOut | None:
+    """From the last day by the hour, or for a young campaign by the minute; the slot that goes on is left out."""
+    seconds = HOUR if now - row.created_at >= 6 * HOUR else MINUTE
+    last = now - now % seconds
+    first = max(row.created_at + seconds, last - DAY if seconds == HOUR else row.created_at)
+    by_slot = {begin * seconds: 0.0 for begin in range(-int(-first // seconds), int(last // seconds))}
+    for each in history.by(int(seconds), first):
+        if each.begins in by_slot:
+            by_slot[each.begins] += to_units(each.spent)
+    left = to_units(row.account.budget - spent)
+    return runs_out(list(by_slot.values()), seconds, left, now, ends)
+
+
+def _budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float]]:
+    """From the latest hundred changes backwards."""
+    budget, made = row.account.budget, []
+    for event in operators:
+        if event.kind == "topped up":
+            made.append((event.at, to_units(budget)))
+            budget -= event.amount or 0
+    return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:
+    """What was told of an arm, less what was told in the last hour."""
+    if counts is None:
+        return Told()
+    less = less or Counts(0, 0)
+    most, price = row.settings["reward_max"], row.settings["cost_max"]
+    return Told(
+        Values(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
+               max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
+        Values(counts.told - less.told, (counts.cost - less.cost) / price,
+               max(counts.cost_squared - less.cost_squared, 0.0) / float(price) ** 2),
+    )  # fmt: skip
+
+
+def _arms(
+    rows: Sequence[ArmRow], totals: dict[int, Counts], history: History, row: Campaign, now: float
+) -> tuple[list[Arm], int]:
+    """All arms in their order, and how many that could be chosen are not among those compared."""
+    last_hour = by_arm(history.by(60, now - HOUR))
+    scale = row.settings["reward_max"], to_units(row.settings["cost_max"])
+    active = sorted((each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).told)
+    shown = {each.number for each in active[:MOST_ARMS]}
+    shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
+    arms = []
+    for each in rows:
+        if each.number in shown:
+            counts = totals.get(each.number) or Counts(0, each.number)
+            now_told, then_told = _told(counts, None, row), _told(counts, last_hour.get(each.number), row)
+            arms.append(Arm(
+                each.number, each.name, to_units(each.cost_cap), each.active, counts.decided, to_units(counts.spent),
+                to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
+                counts.told + counts.rewarded, belief(now_told, *scale),
+                belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
+            ))  # fmt: skip
+    choosable = [arm for arm in arms if arm.active]
+    for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
+        arm.chance = chance
+    return arms, len(active) - len(choosable)
+
+
+def _saved(arms: Sequence[Arm], totals: dict[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:
+    """None until every arm that can be chosen has been told of."""
+    choosable = [arm for arm in arms if arm.active]
+    told = [totals.get(arm.number) for arm in choosable]
+    if len(choosable) < 2 or not all(each is not None and each.told and each.rewarded for each in told):
+        return None
+    reward = sum(each.reward for each in totals.values())
+    made = compare(to_units(spent), reward, [a.belief.ratios for a in choosable], [a.chance or 0.0 for a in choosable])
+    return asdict(made) | {"best_arm": choosable[made.best_arm].name, "spent": to_units(spent)}

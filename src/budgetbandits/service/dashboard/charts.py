@@ -1,0 +1,271 @@
+"""The charts of a campaign's page as SVG: money against time, and shares of the arms. Drawn for a width in pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from budgetbandits.service.dashboard.campaign_view import CampaignView, Slot
+from budgetbandits.service.dashboard.numbers import DAY, HOUR, Times, money, share
+from budgetbandits.service.dashboard.svg import ARM_COLOURS, arm_class, ticks
+from budgetbandits.service.ledger import to_units
+
+LEFT, TOP, BOTTOM = 52, 14, 26
+GROUPS = 48
+"""Slots that shares are drawn in, at most."""
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where time and money are in a drawing."""
+
+    begin: float
+    end: float
+    most: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def x(self, at: float) -> float:
+        part = (at - self.begin) / max(self.end - self.begin, 1e-9)
+        return self.left + min(max(part, 0.0), 1.0) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        return self.bottom - min(max(value / self.most, 0.0), 1.0) * (self.bottom - self.top)
+
+    def line(self, points: Sequence[tuple[float, float]]) -> str:
+        return "M" + " L".join(f"{self.x(at):.1f} {self.y(value):.1f}" for at, value in points)
+
+
+def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
+    """What was spent, what is planned, what is left to spend, and when it runs out."""
+    out, budget = view.runs_out, to_units(view.row.account.budget)
+    age = view.now - view.begins
+    # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
+    projected = out is not None and view.wanted.range == "all" and out.median - view.now < 4 * age
+    label = 132 if width > 600 and projected else 16
+    ends = view.now
+    if out is not None and projected:
+        ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
+    most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
+    frame = _Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
+    spent = _cumulated(view)
+    parts = [_money_grid(frame, view, most, budget), _time_axis(frame, times, height)]
+    base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
+    parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
+    seconds = view.row.settings.get("pace_seconds")
+    if seconds is not None:
+        parts.append(f'<path class="plan" d="{frame.line(_plan(view, seconds, frame.end))}"/>')
+    steps: list[tuple[float, float]] = []
+    for place, (at, value) in enumerate(view.budgets):
+        until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else frame.end
+        if until >= view.begins:
+            steps += [(max(at, view.begins), value), (until, value)]
+    parts.append(f'<path class="budget" d="{frame.line(steps)}"/>')
+    if projected:
+        parts.append(_projection(frame, view, budget))
+    parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
+    x, y = frame.x(view.now), frame.y(view.spent)
+    parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+    anchor, shift = ("end", -8) if x > frame.right - 70 else ("start", 8)
+    below = min(y + 18, frame.bottom - 6)
+    text = escape(money(view.spent, view.digits))
+    parts.append(f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{text}</text>')
+    if projected and width > 600:
+        parts.append(_out_label(frame, view, times, budget))
+    words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
+    return _drawing("".join(parts), width, height, words)
+
+
+def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
+    """What was spent by the end of each slot."""
+    points, total = [(view.begins, view.before)], view.before
+    for slot in view.slots:
+        points.append((max(slot.begins, view.begins), total))
+        total += sum(slot.spent.values())
+        points.append((min(slot.begins + view.slot - slot.begins % view.slot, view.now), total))
+    points.append((view.now, total))
+    return points
+
+
+def _plan(view: CampaignView, seconds: float, end: float) -> list[tuple[float, float]]:
+    """The share of each budget that the time is of the whole; a top-up raises it at once."""
+    begun, points = view.row.created_at, []
+    for place, (at, value) in enumerate(view.budgets):
+        until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else max(end, view.now)
+        first = max(at, view.begins)
+        if until >= first:
+            for when in (first, min(max(begun + seconds, first), until), until):
+                points.append((when, value * min(max((when - begun) / seconds, 0.0), 1.0)))
+    return points or [(view.now, 0.0)]
+
+
+def _projection(frame: _Frame, view: CampaignView, budget: float) -> str:
+    out = view.runs_out
+    assert out is not None
+    late = frame.end if out.high is None else out.high
+    start = (view.now, view.spent)
+    band = frame.line([start, (out.low, budget), (late, budget)])
+    stroke = (
+        f'x1="{frame.x(out.low):.1f}" x2="{frame.x(late):.1f}" y1="{frame.y(budget):.1f}" y2="{frame.y(budget):.1f}"'
+    )
+    return (
+        f'<path class="band" d="{band}Z"/><path class="projected" d="{frame.line([start, (out.median, budget)])}"/>'
+        f'<line class="out" {stroke}/>'
+        f'<circle class="spent-dot" cx="{frame.x(out.median):.1f}" cy="{frame.y(budget):.1f}" r="4"/>'
+    )
+
+
+def _out_label(frame: _Frame, view: CampaignView, times: Times, budget: float) -> str:
+    out = view.runs_out
+    assert out is not None
+    x, y = frame.right + 8, frame.y(budget) + 4
+    high = "later" if out.high is None else times.moment(out.high)
+    texts = [("strong accent", times.moment(out.median)), ("", "95 % between"), ("", times.moment(out.low)), ("", high)]
+    return "".join(
+        f'<text class="{kind}" x="{x:.1f}" y="{y + 15 * place:.1f}">{escape(text)}</text>'
+        for place, (kind, text) in enumerate(texts)
+    )
+
+
+def _money_grid(frame: _Frame, view: CampaignView, most: float, budget: float) -> str:
+    digits, made = 0 if budget >= 20 else view.digits, []
+    for value in ticks(most):
+        y, text = frame.y(value), escape(money(value, digits))
+        made.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        made.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    return "".join(made)
+
+
+def _time_axis(frame: _Frame, times: Times, height: int) -> str:
+    """Local midnights, or round hours and minutes where a day is too long."""
+    length = frame.end - frame.begin
+    name: Callable[[float], str]
+    if length >= 2 * DAY:
+        places, name = times.midnights(frame.begin, frame.end), times.day
+    else:
+        step = next((each for each in (60, 300, 900, 3600, 3 * 3600, 6 * 3600) if length / each <= 8), 6 * 3600)
+        offset = (times.local(frame.begin).utcoffset() or times.local(0) - times.local(0)).total_seconds() % HOUR
+        first = frame.begin - (frame.begin + offset) % step + step
+        places = [first + step * place for place in range(10) if first + step * place <= frame.end]
+
+        def name(at: float) -> str:
+            return f"{times.local(at):%H:%M}"
+
+    room = max(2, int((frame.right - frame.left) / 74))
+    every = -(-len(places) // room) or 1
+    return "".join(
+        f'<text x="{frame.x(at):.1f}" y="{height - 6}" text-anchor="middle">{escape(name(at))}</text>'
+        for at in places[::every]
+        if frame.x(at) > frame.left + 12
+    )
+
+
+def share_chart(view: CampaignView, times: Times, what: str, width: int, height: int) -> Markup:
+    """Shares of decisions or of spend, stacked by arm over time; the seventh arm and later ones together."""
+    groups = _grouped(view)
+    label = 148 if width > 400 else 8
+    frame = _Frame(view.begins, max(view.now, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
+    parts = ["".join(
+        f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{frame.y(v):.1f}" y2="{frame.y(v):.1f}"/>'
+        f'<text x="{frame.left - 8}" y="{frame.y(v) + 4:.1f}" text-anchor="end">{v:.0%}</text>' for v in (0.0, 0.5, 1.0)
+    ), _time_axis(frame, times, height)]  # fmt: skip
+    layers = _layers(groups, what)
+    below = [0.0] * len(groups)
+    ends: list[tuple[int, float, float]] = []
+    for number, shares in layers:
+        above = [low + part for low, part in zip(below, shares, strict=True)]
+        at = [min(max(begin, view.begins), view.now) for begin, _ in groups]
+        at = [*at[:-1], view.now] if at else at
+        top = frame.line(list(zip(at, above, strict=True)))
+        bottom = frame.line(list(zip(reversed(at), reversed(below), strict=True))).replace("M", "L", 1)
+        colour = arm_class(number)
+        parts.append(f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>')
+        ends.append((number, shares[-1], (above[-1] + below[-1]) / 2))
+        below = above
+    if width > 400:
+        parts.append(_share_labels(frame, view, ends))
+    words = ", ".join(f"{_arm_name(view, number)} {share(part)}" for number, part, _ in ends)
+    return _drawing("".join(parts), width, height, f"Shares of {what} by arm, at the end: {words or 'nothing yet'}.")
+
+
+def latest_shares(view: CampaignView, what: str) -> list[tuple[int, str, float]]:
+    """(number, name, share) of each layer in the latest group, for a legend."""
+    return [(number, _arm_name(view, number), shares[-1]) for number, shares in _layers(_grouped(view), what)]
+
+
+def _layers(groups: Sequence[tuple[float, Slot]], what: str) -> list[tuple[int, list[float]]]:
+    """The share of each arm in each group, the first arm first; later arms than have colours are one."""
+    made: dict[int, list[float]] = {}
+    for place, (_, slot) in enumerate(groups):
+        values = slot.decided if what == "decisions" else slot.spent
+        total = sum(max(value, 0) for value in values.values()) or 1.0
+        for arm, value in values.items():
+            layer = made.setdefault(min(arm, ARM_COLOURS), [0.0] * len(groups))
+            layer[place] += max(value, 0) / total
+    return sorted(made.items())
+
+
+def group_seconds(view: CampaignView) -> int:
+    """How long the slots are that shares are drawn in."""
+    return view.slot * -(-max(1, round((view.now - view.begins) / view.slot)) // GROUPS)
+
+
+def _grouped(view: CampaignView) -> list[tuple[float, Slot]]:
+    """Slots put together until they are few, each with where it is drawn; those without decisions are left out."""
+    length = group_seconds(view)
+    made: dict[float, Slot] = {}
+    for slot in view.slots:
+        begins = slot.begins - slot.begins % length
+        group = made.setdefault(begins, Slot(begins, {}, {}))
+        for arm, number in slot.decided.items():
+            group.decided[arm] = group.decided.get(arm, 0) + number
+        for arm, amount in slot.spent.items():
+            group.spent[arm] = group.spent.get(arm, 0.0) + amount
+    groups = [(begins + length / 2, made[begins]) for begins in sorted(made) if any(made[begins].decided.values())]
+    if groups:  # drawn from edge to edge
+        groups = [(view.begins, groups[0][1]), *groups[1:-1], (view.now, groups[-1][1])]
+    return groups
+
+
+def _share_labels(frame: _Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
+    """Names beside the right end, moved apart where they would cover each other."""
+    heights, last = [], frame.bottom + 15.0
+    for _, _, middle in ends:
+        last = min(frame.y(middle) + 4, last - 15)
+        heights.append(last)
+    least = frame.top - 2.0
+    for place in reversed(range(len(heights))):  # from the top down, so that none leaves the picture
+        heights[place] = max(heights[place], least)
+        least = heights[place] + 15
+    placed: list[str] = []
+    for (number, part, _), y in zip(ends, heights, strict=True):
+        name = _arm_name(view, number)
+        short = name if len(name) <= 13 else f"{name[:12]}…"
+        x, colour = frame.right, arm_class(number)
+        placed.append(
+            f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
+            f'<text x="{x + 25}" y="{y:.1f}">{escape(short)}</text>'
+            f'<text class="strong" x="{x + 146}" y="{y:.1f}" text-anchor="end">{escape(_whole(part))}</text>'
+        )
+    return "".join(placed)
+
+
+def _whole(part: float) -> str:
+    return "< 1 %" if 0 < part < 0.01 else f"{100 * part:.0f} %"
+
+
+def _arm_name(view: CampaignView, number: int) -> str:
+    if number >= ARM_COLOURS:
+        return "others"
+    return next((arm.name for arm in view.arms if arm.number == number), f"arm {number + 1}")
+
+
+def _drawing(content: str, width: int, height: int, words: str) -> Markup:
+    return Markup(
+        f'<svg class="chart" role="img" aria-label="{escape(words)}" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}">{content}</svg>'
+    )

@@ -1,0 +1,44 @@
+"""What comes in by a form and what goes out with every page: no other site can send the one or frame the other."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from budgetbandits.errors import BadParameter, NotAllowed
+from budgetbandits.service.http.bodies import read_body
+
+LARGEST_FORM = 200_000
+"""Bytes."""
+
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def secured(response: Response) -> Response:
+    for name, value in SECURITY.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def check_origin(request: Request) -> None:
+    """Refuse what another site makes a browser send; browsers say where a request comes from."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise NotAllowed("another site has sent this; open the page itself", known=True)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form; the last of those with one name."""
+    content = await read_body(request, LARGEST_FORM)
+    try:
+        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
+    except ValueError:
+        raise BadParameter("this is no form; use the page") from None

@@ -1,0 +1,131 @@
+"""All campaigns at a glance, as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal, get_args
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.dashboard.numbers import DAY, HOUR
+from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.status import Group, Pace, Standing, pace, standing
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.page_sql import Glance
+
+PAGE = 100
+"""Campaigns on a page."""
+
+Order = Literal["alarm", "name", "left", "newest"]
+HOURS = 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which campaigns somebody wants to see, and in which order."""
+
+    text: str = ""
+    group: Group | Literal["all"] = "all"
+    order: Order = "alarm"
+    page: int = 1
+
+    @classmethod
+    def of(cls, text: str, group: str, order: str, page: str) -> Asked:
+        if group not in ("all", *get_args(Group)) or order not in get_args(Order) or not page.isdigit():
+            raise BadParameter("there is no such list; use the links of the page")
+        return cls(text[:200], group, order, min(max(int(page[:9]), 1), 10**6))  # type: ignore[arg-type]
+
+
+@dataclass
+class Line:
+    """One campaign of the list."""
+
+    glance: Glance
+    standing: Standing
+    pace: Pace | None
+    hours: list[float]
+    """Spent in each of the last 24 hours, the latest last; as of a few seconds ago."""
+    runs_out: RunsOut | None
+
+
+@dataclass
+class Overview:
+    """A page of the list, and sums over all campaigns that the key may see."""
+
+    now: float
+    asked: Asked
+    lines: list[Line]
+    found: int
+    """Campaigns in all that were asked for."""
+    counts: Counter[str]
+    """By group, and "all", of those whose name fits."""
+    sums: dict[str, float]
+    campaigns: int
+
+    @property
+    def pages(self) -> int:
+        return max(1, -(-self.found // PAGE))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "at": self.now, "found": self.found, "page": self.asked.page, "pages": self.pages,
+            "groups": dict(self.counts), "sums": self.sums,
+            "campaigns": [
+                {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
+                 "status": line.glance.account.status,
+                 "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
+                 **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
+                 "pace_behind": None if line.pace is None else line.pace.behind,
+                 "runs_out": None if line.runs_out is None else line.runs_out.median, "spent_by_hour": line.hours}
+                for line in self.lines
+            ],
+        }  # fmt: skip
+
+
+MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
+
+
+def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
+    """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
+    now, pages = tx.now(), tx.pages()
+    glances = pages.glances(only)
+    fold = asked.text.casefold()
+    named = [(glance, standing(glance, now)) for glance in glances if fold in glance.name.casefold()]
+    counts = Counter(state.group for _, state in named)
+    counts["all"] = len(named)  # type: ignore[index]
+    wanted = [pair for pair in named if asked.group in ("all", pair[1].group)]
+    wanted.sort(key=lambda pair: _key(asked.order, *pair))
+    first = (asked.page - 1) * PAGE
+    shown = wanted[first : first + PAGE]
+    pages.add_arms([glance for glance, _ in shown if not glance.arms])
+    hour = now - now % HOUR
+    hourly = pages.hourly([glance.id for glance, _ in shown], hour - DAY)
+    lines = [_line(glance, state, hourly[glance.id], hour, now) for glance, state in shown]
+    sums = {name: to_units(sum(map(attrgetter(f"account.{name}"), glances))) for name in MONEY}
+    return Overview(now, asked, lines, len(wanted), counts, sums, len(glances))  # type: ignore[arg-type]
+
+
+def _key(order: Order, glance: Glance, state: Standing) -> tuple[Any, ...]:
+    groups: list[Group] = ["attention", "running", "stopped"]
+    group = groups.index(state.group)
+    if order == "alarm":
+        return group, state.rank, -(glance.decided_at or 0.0), glance.name
+    if order == "name":
+        return group, glance.name.casefold()
+    if order == "left":
+        return group, glance.account.left / max(glance.account.budget, 1), glance.name
+    return group, -glance.created_at, glance.name
+
+
+def _line(glance: Glance, state: Standing, spent: dict[int, int], hour: float, now: float) -> Line:
+    hours = [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(HOURS))]
+    # the hour that goes on is left out, and so are those before the campaign's first whole one
+    whole = [amount for back, amount in zip(reversed(range(HOURS)), hours, strict=True)
+             if back and hour - HOUR * back >= glance.created_at]  # fmt: skip
+    seconds = glance.settings.get("pace_seconds")
+    ends = 0.0 if seconds is None else glance.created_at + seconds
+    left = to_units(glance.account.budget - glance.account.spent)
+    out = runs_out(whole, HOUR, left, now, ends) if state.runs else None
+    return Line(glance, state, pace(glance, now), hours, out)

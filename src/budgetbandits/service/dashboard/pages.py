@@ -1,0 +1,62 @@
+"""Templates and assets: what a page is put together from."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from budgetbandits.look import style_sheet
+from budgetbandits.service.dashboard import charts, numbers, svg
+from budgetbandits.service.ledger import to_units
+
+if TYPE_CHECKING:
+    import jinja2
+
+FOLDER = resources.files("budgetbandits.service.dashboard")
+TYPES = {"style.css": "text/css; charset=utf-8", "dashboard.js": "text/javascript; charset=utf-8",
+         "icon.svg": "image/svg+xml"}  # fmt: skip
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages refer to."""
+    text = (FOLDER / "assets" / name).read_text(encoding="utf-8")
+    return (style_sheet() + text if name == "style.css" else text).encode()
+
+
+@cache
+def asset_path(name: str) -> str:
+    """With a digest of what it holds, so that browsers may keep it."""
+    return f"/assets/{hashlib.sha256(asset(name)).hexdigest()[:12]}/{name}"
+
+
+@cache
+def environment() -> jinja2.Environment:
+    import jinja2  # a server that shows no page need not wait for it
+
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("budgetbandits.service.dashboard"), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    made.globals.update(asset_path=asset_path, svg=svg, charts=charts, asset=lambda name: asset(name).decode())
+    made.filters.update(
+        money=numbers.money, count=numbers.count, share=numbers.share, duration=numbers.duration, units=to_units,
+        significant=numbers.significant, plain=numbers.plain, path=lambda name: quote(name, safe=""),
+    )  # fmt: skip
+    return made
+
+
+def render(template: str, **values: Any) -> str:
+    return environment().get_template(template).render(**values)
+
+
+@cache
+def warm() -> None:
+    """Have ready what the first page needs and what takes long to import."""
+    import scipy.special  # noqa: F401
+
+    for name in ("_overview.html", "_campaign.html", "campaign.html", "overview.html"):
+        environment().get_template(name)

@@ -1,0 +1,272 @@
+"""The pages: who may see them, what they are made of, and how they stay up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
+from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
+from budgetbandits.service.dashboard.fresh import Fresh
+from budgetbandits.service.dashboard.numbers import Times
+from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
+from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
+from budgetbandits.service.http.dependencies import Service
+from budgetbandits.service.http.middleware import log_failure
+from budgetbandits.service.http.problem_json import EXPECTED, describe
+from budgetbandits.service.stores.base import Campaign, T, Transaction, found
+
+FRESH = {"campaign": 1.0, "overview": 3.0}
+"""Seconds that a drawn page is good for everybody who looks at the same."""
+LOOK_EVERY = {"campaign": 1.0, "overview": 3.0}
+"""Seconds between two looks whether anything has happened."""
+MOST_LIVE = 500
+"""Pages of one server that are told what happens as it happens; others are as they were loaded."""
+
+Part = tuple[str, int]
+"""What is drawn of a page, and the number of the latest event that it knows of."""
+Handler = Callable[[Request, Session], Awaitable[Response]]
+
+
+class Dashboard:
+    """The pages of one server."""
+
+    def __init__(self, service: Service, sessions: Sessions) -> None:
+        self.service, self.sessions = service, sessions
+        self._campaigns, self._overviews = Fresh(FRESH["campaign"]), Fresh(FRESH["overview"])
+        self._pulses = Fresh(0.9)
+        self._live = 0
+
+    def forget(self) -> None:
+        """Draw everything anew: somebody has changed something here."""
+        self._campaigns.forget()
+        self._overviews.forget()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.page(self._overview)),
+            Route("/live", self.page(self._overview_live)),
+            Route("/campaigns/{campaign}", self.page(self._campaign)),
+            Route("/campaigns/{campaign}/live", self.page(self._campaign_live)),
+            Route("/campaigns/{campaign}/file", self.page(self._file)),
+            Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
+            Route("/sign-out", self.page(self._sign_out), methods=["POST"]),
+            Route("/assets/{digest}/{name}", self._asset),
+        ]
+
+    # --- what every page passes ----------------------------------------------------------------------------------
+
+    def page(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """A route for whoever has signed in; errors are pages as well."""
+
+        async def answer(request: Request) -> Response:
+            session = None
+            try:
+                session = await self.sessions.of(request.cookies.get(COOKIE, ""))
+                if session is None:
+                    return self._to_sign_in(request)
+                response = await handler(request, session)
+            except Exception as error:
+                response = self._problem(request, session, error)
+            return secured(response)
+
+        return answer
+
+    def _to_sign_in(self, request: Request) -> Response:
+        if request.method != "GET" or "x-part" in request.headers or wants_json(request):
+            error = NotAllowed("your session is over; sign in again", known=False)
+            return secured(self._problem(request, None, error))
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return secured(RedirectResponse(f"/sign-in?next={quote(here)}", 303))
+
+    def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
+        if not isinstance(error, EXPECTED):
+            log_failure(request.scope, error)
+        fields: dict[str, Any] = {"status": 500, "title": "internal", "detail": "a mistake of ours; the log says more"}
+        if isinstance(error, BudgetBanditsError):
+            fields = describe(error)
+        if wants_json(request):
+            return Response(json.dumps(fields), fields["status"], media_type="application/problem+json")
+        page = render("problem.html", **self.shared(request, session), problem=fields)
+        return Response(page, fields["status"], media_type="text/html")
+
+    def shared(self, request: Request, session: Session | None, now: float | None = None) -> dict[str, Any]:
+        """What every template is given."""
+        times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
+        return {"session": session, "times": times, "live": "", "path": request.url.path, "inline": False}
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.to_thread(self.service.store.read, work)
+
+    async def campaign(self, request: Request, session: Session) -> Campaign:
+        """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
+        name = request.path_params["campaign"]
+        try:
+            row = await self.read(lambda tx: found(tx, name))
+        except BudgetBanditsError:
+            session.check(name, "")
+            raise
+        session.check(name, row.id)
+        return row
+
+    # --- pages ---------------------------------------------------------------------------------------------------
+
+    async def _overview(self, request: Request, session: Session) -> Response:
+        query = request.query_params
+        asked = Asked.of(
+            query.get("q", ""), query.get("group", "all"), query.get("order", "alarm"), query.get("page", "1")
+        )
+        only = session.key.campaign
+        if wants_json(request):
+            view = await self.read(lambda tx: overview(tx, asked, only))
+            return Response(json.dumps(view.as_json()), media_type="application/json")
+        shared, key = (
+            self.shared(request, session),
+            ("overview", asked, only, request.cookies.get("zone"), session.admin),
+        )
+
+        def draw() -> Part:
+            last, view = self.service.store.read(lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
+            return render("_overview.html", **shared | {"view": view, "admin": session.admin}), last
+
+        part, last = await self._overviews.get(key, draw)
+        if "x-part" in request.headers:
+            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
+        shared |= {"live": "/live", "part": part, "asked": asked, "all_campaigns": only is None}
+        return Response(render("overview.html", **shared), media_type="text/html")
+
+    async def _campaign(self, request: Request, session: Session) -> Response:
+        row = await self.campaign(request, session)
+        wanted = Wanted.of(request.query_params.get("range", "all"), request.query_params.get("show", "all"))
+        if wants_json(request):
+            view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+            return Response(json.dumps(view.as_json()), media_type="application/json")
+        part, last = await self._campaign_part(request, session, row, wanted)
+        if "x-part" in request.headers:
+            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
+        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(row.name, safe='')}/live"}
+        return Response(render("campaign.html", **shared, part=part, name=row.name), media_type="text/html")
+
+    async def _campaign_part(self, request: Request, session: Session, row: Campaign, wanted: Wanted) -> Part:
+        """Drawn once for all who look at it, so it names nobody."""
+        shared, store = self.shared(request, None), self.service.store
+        key = ("campaign", row.id, wanted, request.cookies.get("zone"), session.admin)
+
+        def draw() -> Part:
+            last, view = store.read(lambda tx: (tx.last_event(row.id), campaign_view(tx, found(tx, row.id), wanted)))
+            return render("_campaign.html", **shared | {"view": view, "admin": session.admin}), last
+
+        return await self._campaigns.get(key, draw)
+
+    async def _file(self, request: Request, session: Session) -> Response:
+        """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
+        row = await self.campaign(request, session)
+        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), Wanted()))
+        shared = self.shared(request, None) | {"inline": True, "view": view, "admin": False, "name": row.name}
+        page = render("campaign.html", **shared, part=render("_campaign.html", **shared))
+        response = Response(page, media_type="text/html")
+        response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
+        return response
+
+    async def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in TYPES:
+            return secured(self._problem(request, None, BadParameter("there is no such file; reload the page")))
+        response = secured(Response(asset(name), media_type=TYPES[name]))
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+    # --- live ----------------------------------------------------------------------------------------------------
+
+    async def _overview_live(self, request: Request, session: Session) -> Response:
+        only = session.key.campaign
+        return self._stream(("overview", only), partial(_last_event, only=only), LOOK_EVERY["overview"])
+
+    async def _campaign_live(self, request: Request, session: Session) -> Response:
+        row = await self.campaign(request, session)
+        return self._stream(("campaign", row.id), lambda tx: tx.last_event(row.id), LOOK_EVERY["campaign"])
+
+    def _stream(self, key: tuple[Any, ...], look: Callable[[Transaction], int], every: float) -> Response:
+        """Server-sent events: that something has happened. What, the page asks for itself."""
+        if self._live >= MOST_LIVE:
+            return Response(status_code=204)  # which tells a browser not to ask again
+        pulse = partial(self.service.store.read, look)
+
+        async def events() -> AsyncIterator[bytes]:
+            self._live += 1
+            try:
+                seen, quiet = -1, 0.0
+                while not self.service.reads.stopping:
+                    try:
+                        last = await self._pulses.get(key, pulse)
+                    except BudgetBanditsError:
+                        yield b"event: store\ndata: cannot be read\n\n"
+                    else:
+                        if last != seen:
+                            yield b"event: changed\ndata: %d\n\n" % last
+                        elif quiet >= 10.0:
+                            yield b"event: quiet\ndata: %d\n\n" % last
+                        quiet = 0.0 if last != seen or quiet >= 10.0 else quiet + every
+                        seen = last
+                    await asyncio.sleep(every)
+            finally:
+                self._live -= 1
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    # --- sign in and out -----------------------------------------------------------------------------------------
+
+    async def _sign_in(self, request: Request) -> Response:
+        target = request.query_params.get("next", "/")
+        if not target.startswith("/") or target.startswith(("//", "/\\")):
+            target = "/"
+        values = self.shared(request, None) | {"target": target, "error": ""}
+        if request.method == "GET":
+            await asyncio.to_thread(warm)
+            return secured(Response(render("sign_in.html", **values), media_type="text/html"))
+        try:
+            check_origin(request)
+            form = await read_form(request)
+            token = await self.sessions.sign_in(form.get("key", ""), request.scope.get("client"))
+        except BudgetBanditsError as error:
+            fields = describe(error)
+            page = render("sign_in.html", **values | {"error": _sign_in_words(error)})
+            return secured(Response(page, fields["status"], media_type="text/html"))
+        response = RedirectResponse(target, 303)
+        secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+        response.set_cookie(COOKIE, token, max_age=LASTS, httponly=True, samesite="strict", secure=secure, path="/")
+        return secured(response)
+
+    async def _sign_out(self, request: Request, session: Session) -> Response:
+        session.check_form((await read_form(request)).get("code", ""))
+        response = RedirectResponse("/sign-in", 303)
+        response.delete_cookie(COOKIE, path="/")
+        return response
+
+
+def _last_event(tx: Transaction, only: str | None) -> int:
+    """The number of the latest event, of one campaign or of all."""
+    return tx.pages().last_event() if only is None else tx.last_event(only)
+
+
+def _sign_in_words(error: BudgetBanditsError) -> str:
+    if isinstance(error, NotAllowed) and not error.known:
+        return "No such key. Paste the whole of it, from bb_ on."
+    if isinstance(error, NotAllowed):
+        return "This key may not look at pages. Use one of scope read or admin."
+    return str(error)
+
+
+def wants_json(request: Request) -> bool:
+    return request.query_params.get("format") == "json"

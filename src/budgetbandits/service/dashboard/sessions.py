@@ -1,0 +1,112 @@
+"""Sessions of people who have signed in with a key of scope read or admin.
+
+A session is a cookie that says which key and until when, with a code made from what the store keeps of the key. So
+servers keep nothing of it: it holds on any server and after a restart, and ends with its time or its key. The key
+itself is in no cookie. Forms carry a code made from the session (`Session.form_code`), which no other site can know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from budgetbandits.errors import NotAllowed
+from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
+from budgetbandits.service.stores.base import Key, Store, Transaction, found
+
+COOKIE = "budgetbandits_session"
+LASTS = 12 * 3600
+"""Seconds."""
+
+MOST_REMEMBERED = 1000
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who has signed in, and what for."""
+
+    token: str = field(repr=False)
+    key: Key = field(repr=False)
+    campaign: str | None
+    """The name of the only campaign that the key is for."""
+    expires_at: float
+
+    @property
+    def admin(self) -> bool:
+        return "admin" in self.key.scopes
+
+    @property
+    def name(self) -> str:
+        return actor(self.key)
+
+    @property
+    def form_code(self) -> str:
+        return _code(self.key, f"form {self.token}")
+
+    def check_form(self, code: str) -> None:
+        """Refuse what was not sent by a form of this session."""
+        if not hmac.compare_digest(code.encode(), self.form_code.encode()):
+            raise NotAllowed("this form is not of your session; go back, reload the page and send it again", known=True)
+
+    def check(self, campaign: str, id: str) -> None:
+        """Refuse a campaign, by its name and id, that is not the key's."""
+        if self.key.campaign is not None and self.key.campaign != id:
+            raise NotAllowed(f"this key is for {self.campaign!r} only; sign in with one for {campaign!r}", known=True)
+
+    def check_admin(self) -> None:
+        if not self.admin:
+            raise NotAllowed("this key may look, not change anything; sign in with one of scope admin", known=True)
+
+
+class Sessions:
+    """The sessions of a store's keys, each remembered for a few seconds."""
+
+    def __init__(self, store: Store, keys: KeyRing, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._keys, self._clock = store, keys, clock
+        self._known: dict[str, tuple[float, Session]] = {}
+
+    async def sign_in(self, text: str, client: tuple[str, int] | None) -> str:
+        """A new session's token, for a key that may read; wrong keys are counted like those of any request."""
+        key = await check_header(self._keys, f"Bearer {text.strip()}", "read", None, client, anywhere=True)
+        expires = int(self._clock()) + LASTS
+        return f"{key.prefix}.{expires}.{_code(key, f'session {expires}')}"
+
+    async def of(self, token: str) -> Session | None:
+        """The session of a cookie; None if there is none, or no more."""
+        known = self._known.get(token)
+        if known is not None and self._clock() < min(known[0], known[1].expires_at):
+            return known[1]
+        prefix, _, rest = token.partition(".")
+        expires, _, code = rest.partition(".")
+        if not (prefix and expires.isdigit() and len(expires) < 12 and self._clock() < int(expires)):
+            return None
+        session = await asyncio.to_thread(self._look_up, token, prefix, int(expires), code)
+        if session is None:
+            self._known.pop(token, None)
+        else:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[token] = self._clock() + REMEMBERED, session
+        return session
+
+    def _look_up(self, token: str, prefix: str, expires: int, code: str) -> Session | None:
+        def work(tx: Transaction) -> tuple[Key | None, str | None]:
+            key, name = tx.key(prefix), None
+            if key is not None and key.campaign is not None:
+                with contextlib.suppress(Exception):
+                    name = found(tx, key.campaign).name
+            return key, name
+
+        key, campaign = self._store.read(work, urgent=True)
+        if key is None or not hmac.compare_digest(code.encode(), _code(key, f"session {expires}").encode()):
+            return None
+        return Session(token, key, campaign, expires) if {"read", "admin"} & set(key.scopes) else None
+
+
+def _code(key: Key, text: str) -> str:
+    return hmac.new(key.digest.encode(), f"{key.prefix} {text}".encode(), hashlib.sha256).hexdigest()

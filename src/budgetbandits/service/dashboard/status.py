@@ -1,0 +1,87 @@
+"""How a campaign is, in a word and a sentence: what needs somebody comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from budgetbandits.service.dashboard.numbers import HOUR, digits_for, duration, money
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.page_sql import Glance
+
+SILENT = HOUR
+"""Seconds without feedback after which that is an alarm."""
+
+Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
+Group = Literal["attention", "running", "stopped"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The word, its sign, the group it is listed in, and the cause in numbers."""
+
+    word: str
+    sign: Sign
+    group: Group
+    cause: str = ""
+    rank: int = 9
+    """The most urgent have the lowest."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether decisions are made, or will be when holds end."""
+        return self.group != "stopped" and self.word != "Frozen"
+
+
+def standing(glance: Glance, now: float) -> Standing:
+    """What a campaign is doing, or what keeps it from it."""
+    account, digits = glance.account, digits_for(to_units(glance.account.budget))
+
+    def words(micros: int) -> str:
+        return money(to_units(micros), digits)
+
+    if account.status == "frozen":
+        cause = f"{words(account.overrun)} booked above caps"
+        return Standing("Frozen", "diamond", "attention", cause, 0)
+    if account.status == "paused":
+        return Standing("Paused", "bars", "stopped", "until somebody resumes it", 5)
+    if account.status == "closed":
+        return Standing("Closed", "ring", "stopped", "for good", 7)
+    if account.left < glance.least:
+        least = words(glance.least)
+        if account.held or account.leased:
+            cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
+            return Standing("Blocked by holds", "triangle", "attention", cause, 1)
+        cause = f"{words(account.left)} left, the smallest cap is {least}"
+        return Standing("Exhausted", "ring", "stopped", cause, 6)
+    heard = max(glance.told_at or 0.0, glance.created_at)
+    if account.held and now - heard > SILENT and (glance.decided_at or 0.0) > heard:
+        cause = f"for {duration(now - heard)}, {words(account.held)} held"
+        return Standing("No feedback", "triangle", "attention", cause, 2)
+    if account.left < glance.most:
+        cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
+        return Standing("Nearly exhausted", "triangle", "attention", cause, 3)
+    return Standing("Running", "dot", "running", "", 4)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the plan says by now, in micros, and how far the campaign is behind it as a share of the plan."""
+
+    plan: float
+    behind: float
+
+    @property
+    def words(self) -> str:
+        if abs(self.behind) < 0.02:
+            return "On plan"
+        return f"{abs(100 * self.behind):.1f} % {'behind' if self.behind > 0 else 'ahead'}"
+
+
+def pace(glance: Glance, now: float) -> Pace | None:
+    """None if the campaign has no plan."""
+    seconds = glance.settings.get("pace_seconds")
+    if seconds is None:
+        return None
+    plan = glance.account.budget * min(max((now - glance.created_at) / seconds, 0.0), 1.0)
+    return Pace(plan, (plan - glance.account.spent) / plan if plan else 0.0)

@@ -1,0 +1,133 @@
+"""Small drawings as SVG: bars, spark lines and densities. Colours are classes of the style sheet.
+
+A drawing without a viewBox is as wide as its place: positions are shares of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from budgetbandits.service.dashboard.beliefs import Array, Belief, density
+
+ARM_COLOURS = 6
+
+
+def arm_class(number: int) -> str:
+    """The class that colours an arm, by its place in the order of creation."""
+    return f"arm{number + 1}" if number < ARM_COLOURS else "others"
+
+
+def budget_bar(spent: float, held: float, budget: float, plan: float | None = None, quiet: bool = False) -> Markup:
+    """Spent, held and left of a budget, and a tick where the plan is."""
+    total = max(budget, 1e-300)
+    one, two = _percent(spent / total), _percent(held / total)
+    tick = ""
+    if plan is not None:
+        at = _percent(plan / total)
+        tick = f'<rect class="plan-tick" x="{at}" y="0" width="2" height="14" transform="translate(-1)"/>'
+    kind = "quiet" if quiet else "spent"
+    return Markup(
+        '<svg class="bar14" aria-hidden="true" width="100%" height="14">'
+        '<rect class="track" x="0" y="3" width="100%" height="8" rx="2"/>'
+        f'<rect class="{kind}" x="0" y="3" width="{one}" height="8" rx="2"/>'
+        f'<rect class="held" x="{one}" y="3" width="{two}" height="8"/>{tick}</svg>'
+    )
+
+
+def share_bar(share: float, colour: str, whiskers: tuple[float, float] | None = None) -> Markup:
+    """A bar of this share of its place, which may have whiskers."""
+    drawn = ""
+    if whiskers is not None:
+        low, high = (_percent(each) for each in whiskers)
+        drawn = (
+            f'<line class="whisker" x1="{low}" x2="{high}" y1="7" y2="7"/>'
+            f'<line class="whisker" x1="{low}" x2="{low}" y1="2" y2="12"/>'
+            f'<line class="whisker" x1="{high}" x2="{high}" y1="2" y2="12"/>'
+        )
+    return Markup(
+        '<svg aria-hidden="true" width="100%" height="14"><rect class="track" x="0" y="4" width="100%" height="6" '
+        f'rx="2"/><rect class="{escape(colour)}" x="0" y="4" width="{_percent(share)}" height="6" rx="2"/>{drawn}</svg>'
+    )
+
+
+def spark_line(values: Sequence[float]) -> Markup:
+    """Bars without an axis; nothing keeps a floor."""
+    most = max(values, default=0.0)
+    step = 120 / max(len(values), 1)
+    bars = []
+    for place, value in enumerate(values):
+        height = max(1.0, 24.0 * value / most) if most > 0 else 1.0
+        kind = "spark" if value > 0 else "floor"
+        bars.append(
+            f'<rect class="{kind}" x="{place * step:.1f}" y="{24 - height:.1f}" width="{step - 1:.1f}" '
+            f'height="{height:.1f}"/>'
+        )
+    return Markup(f'<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24">{"".join(bars)}</svg>')
+
+
+def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
+    """Where the common axis of ratios ends: arms that are hardly known do not stretch it. (belief, pulls)"""
+    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= 10]
+    return 1.15 * max(known) if known else 3.0 * max([belief.ratio.median for belief, _ in beliefs] or [1.0])
+
+
+def ticks(end: float, most: int = 4) -> list[float]:
+    """Round values from 0 to this."""
+    if not end > 0:
+        return [0.0]
+    step = 10.0 ** _exponent(end)
+    for factor in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0):
+        if end / (step * factor) <= most:
+            step *= factor
+            break
+    return [step * place for place in range(int(end / step + 1e-9) + 1)]
+
+
+def density_row(now: Belief, before: Belief | None, end: float, best: float | None, width: int, colour: str) -> Markup:
+    """An arm's ratio: density, middle 95 % and median; dashed what it was before; dotted the best median."""
+    height, base = 40, 34
+
+    def x(value: float) -> float:
+        return min(max(value / end, 0.0), 1.0) * width
+
+    def outline(values: Array) -> str:
+        where, high = density(values)
+        points = [(x(float(at)), base - 28 * float(up)) for at, up in zip(where, high, strict=True) if at <= end]
+        if not points:
+            return ""
+        line = " L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+        return f"M{points[0][0]:.1f} {base} L{line} L{points[-1][0]:.1f} {base}"
+
+    dotted = (
+        "" if best is None else f'<line class="best-line" x1="{x(best):.1f}" x2="{x(best):.1f}" y1="0" y2="{height}"/>'
+    )
+    dashed = "" if before is None else f'<path class="before" d="{outline(before.ratios)}"/>'
+    return Markup(
+        f'<svg class="density {escape(colour)}" aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}"><line class="grid" x1="0" x2="{width}" y1="{base}" y2="{base}"/>{dotted}'
+        f'<path class="area" d="{outline(now.ratios)}"/>{dashed}'
+        f'<line class="interval" x1="{x(now.ratio.low):.1f}" x2="{x(now.ratio.high):.1f}" y1="{base}" y2="{base}"/>'
+        f'<circle class="median" cx="{x(now.ratio.median):.1f}" cy="{base}" r="3.5"/></svg>'
+    )
+
+
+def density_axis(end: float, width: int) -> Markup:
+    """The numbers above a column of densities."""
+    texts = "".join(
+        f'<text x="{value / end * width:.1f}" y="11" text-anchor="middle">{value:g}</text>'
+        for value in ticks(end)[1:]
+        if value / end < 0.97
+    )
+    return Markup(
+        f'<svg class="axis" aria-hidden="true" viewBox="0 0 {width} 14" width="{width}" height="14">{texts}</svg>'
+    )
+
+
+def _exponent(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.2f}%"

@@ -1,0 +1,196 @@
+"""Rollups: a campaign's events added up by minute, hour and day, so that a page need not read them.
+
+They are not written with each decision. A row for an arm's minute would be one more row to lock and write at every
+decision and every feedback, and servers that decide under leases of their own would wait for each other at it. Instead
+a server adds up new events every few seconds (`roll_up`), some at a time, and moves the campaign's mark in the same
+transaction; whoever reads (`History`) adds the events after the mark in the transaction of its reading. So what is read
+is exact at every moment, and decisions pay nothing.
+
+The mark stops where nothing can be committed any more with a lower number, which leases make possible (`Cut.first`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from budgetbandits.service.cut import Cut
+from budgetbandits.service.ledger import Hold
+from budgetbandits.service.settings import terms_of
+from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
+
+SLICE = 1000
+"""Events that are added up in one transaction, which others wait for."""
+
+MINUTES_KEPT = 2 * DAY
+"""Seconds."""
+
+CHECKED = tuple(name for name in NUMBERS if name not in SUMS and not name.startswith("delay"))
+"""What an audit counts again, besides the sums."""
+
+
+def roll_up(store: Store) -> int:
+    """Add up what has happened since the last time; how many campaigns had anything new."""
+    campaigns = store.read(lambda tx: tx.rollups().behind())
+    for campaign in campaigns:
+        row, upto, now = store.read(partial(_until, campaign=campaign))
+        while store.write(partial(_add_slice, row=row, upto=upto, now=now)):
+            pass
+    return len(campaigns)
+
+
+def _until(tx: Transaction, campaign: str) -> tuple[Campaign, int, float]:
+    return found(tx, campaign), Cut.of(tx, campaign).first, tx.now()
+
+
+def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:
+    """Whether there is more."""
+    rollups = tx.rollups()
+    mark = rollups.mark(row.id)
+    if mark.seq >= upto:
+        return False
+    end = rollups.slice_end(row.id, mark.seq, upto, SLICE)
+    tail = rollups.tail(row.id, mark, end, charges(row))
+    tail.mark.seq = end
+    rollups.add(row.id, tail.counts, tail.mark, now - MINUTES_KEPT)
+    return end < upto
+
+
+def charges(row: Campaign) -> bool:
+    """Whether the campaign's holds are charged when they expire."""
+    return terms_of(row).on_expire == "charge"
+
+
+@dataclass
+class History:
+    """What has happened to a campaign up to this moment: its rollups, and the events after them."""
+
+    row: Campaign
+    tail: list[Counts]
+    mark: Mark
+    """After the tail."""
+    _tx: Transaction
+
+    @classmethod
+    def of(cls, tx: Transaction, row: Campaign) -> History:
+        rollups = tx.rollups()
+        tail = rollups.tail(row.id, rollups.mark(row.id), tx.last_event(row.id), charges(row))
+        return cls(row, tail.counts, tail.mark, tx)
+
+    def by(self, span: int, since: float = 0.0) -> list[Counts]:
+        """By arm and minute, hour or day, from the one that this moment is in."""
+        first = int(since) - int(since) % span
+        rows = self._tx.rollups().rows(self.row.id, span, first)
+        tail = [each for each in self.tail if each.begins >= first]
+        return by_span([*rows, *tail], span) if tail else rows
+
+    def slots(self, slot: int, since: float) -> list[tuple[int, int, int, int]]:
+        """(begins, arm, decided, spent), some of them twice; ``slot`` is a multiple of a minute, an hour or a day."""
+        first = int(since) - int(since) % slot
+        span = max(each for each in SPANS if slot % each == 0)
+        rows = self._tx.rollups().slots(self.row.id, span, slot, first)
+        tail = [each for each in self.tail if each.begins >= first]
+        return rows + [(each.begins - each.begins % slot, each.arm, each.decided, each.spent) for each in tail]
+
+    def totals(self) -> dict[int, Counts]:
+        """By arm, of all time."""
+        return by_arm([*self._tx.rollups().totals(self.row.id), *self.tail])
+
+
+def by_arm(counts: Iterable[Counts]) -> dict[int, Counts]:
+    """Added up, whenever it was."""
+    made: dict[int, Counts] = {}
+    for each in counts:
+        made[each.arm] = made.get(each.arm, Counts(0, each.arm)).plus(each)
+    return made
+
+
+class Refusals:
+    """Refusals as a server counts them, by campaign (as it was named), hour and reason, until they are written.
+
+    Counted by the event loop, taken by the thread that writes them: each dictionary belongs to one of them at a time.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, int, str]] = Counter()
+
+    def count(self, campaign: str, reason: str, now: float) -> None:
+        self._counts[campaign, int(now) - int(now) % HOUR, reason] += 1
+
+    def flush(self, store: Store) -> None:
+        """Write what has been counted; if that fails it is counted on."""
+        counts, self._counts = self._counts, Counter()
+        if not counts:
+            return
+
+        def work(tx: Transaction) -> None:
+            rows: Counter[tuple[str, int, str]] = Counter()
+            for (campaign, begins, reason), count in counts.items():
+                rows[found(tx, campaign).id, begins, reason] += count
+            tx.rollups().add_refusals([(*key, count) for key, count in sorted(rows.items())])
+
+        try:
+            store.write(work)
+        except BaseException:
+            self._counts.update(counts)
+            raise
+
+
+@dataclass
+class Recount:
+    """An audit's own rollups by day, from a replay, to compare the store's with."""
+
+    mark: int
+    days: list[Counts]
+    """As the store has them, with all events up to the mark."""
+    mismatches: list[str] = field(default_factory=list)
+    _made: dict[tuple[int, int], Counts] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tx: Transaction, campaign: str) -> Recount:
+        rollups, mismatches = tx.rollups(), []
+        for span, name in ((MINUTE, "minutes"), (HOUR, "hours")):
+            wrong = rollups.mismatch(campaign, span)
+            if wrong is not None:
+                mismatches.append(f"rollups: the {name} from {wrong[0]} of arm {wrong[1]} do not make the longer row")
+        return cls(rollups.mark(campaign).seq, rollups.rows(campaign, DAY), mismatches)
+
+    def add(self, event: Event, before: Hold | None, after: Hold) -> None:
+        """An event of a decision, and its hold before and after."""
+        if event.seq > self.mark or event.arm is None:
+            return
+        begins = int(event.at) - int(event.at) % DAY
+        counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
+        charged, overrun = (0, 0) if before is None else (before.charged, before.overrun)
+        counts.spent += after.charged - charged
+        counts.overrun += after.overrun - overrun
+        counts.overran += after.overrun > overrun
+        if event.reward is not None:
+            counts.rewarded += 1
+            counts.reward += event.reward
+            counts.reward_squared += event.reward**2
+        if event.kind == "settled":
+            counts.told += 1
+            counts.cost += event.amount or 0
+            counts.cost_squared += float(event.amount or 0) ** 2
+        elif event.kind in ("decided", "voided", "expired"):
+            setattr(counts, event.kind, getattr(counts, event.kind) + 1)
+
+    def differences(self) -> Iterable[str]:
+        """What the store's rollups and the events do not agree about."""
+        yield from self.mismatches
+        there = {(each.begins, each.arm): each for each in self.days}
+        for key in sorted(there.keys() | self._made.keys()):
+            kept, made = (each.get(key, Counts(*key)) for each in (there, self._made))
+            if not _same(kept, made):
+                yield f"rollups of the day from {key[0]}: arm {key[1]} has {kept}, its events {made}"
+
+
+def _same(one: Counts, other: Counts) -> bool:
+    whole = all(getattr(one, name) == getattr(other, name) for name in CHECKED)
+    pairs = [(getattr(one, name), getattr(other, name)) for name in SUMS]
+    # added up in another order
+    return whole and all(abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1.0) for a, b in pairs)

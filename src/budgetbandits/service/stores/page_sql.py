@@ -1,0 +1,163 @@
+"""What pages show, in SQL. Each question costs as much as its answer is long, however long a campaign is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.stores.base import Decision, Event
+from budgetbandits.service.stores.lease_sql import EVENT
+from budgetbandits.service.stores.rollup_sql import HOUR
+from budgetbandits.service.stores.rows import OF_DECISION, decision_of, settings_of
+
+if TYPE_CHECKING:
+    from budgetbandits.service.stores.sql import SqlTransaction
+
+LOOKED_AT = 2000
+"""Latest decisions among which those of a kind are looked for."""
+
+AT_ONCE = 500
+"""Campaigns that one statement asks about."""
+
+Kind = Literal["all", "held", "settled", "expired", "voided", "overrun"]
+KINDS: dict[Kind, str] = {
+    "all": "1 = 1",
+    "held": "decision.state = 'pending'",
+    "settled": "decision.state = 'settled'",
+    "expired": "decision.state = 'expired'",
+    "voided": "decision.state = 'voided'",
+    "overrun": "decision.overrun > 0",
+}
+
+
+@dataclass(slots=True)
+class Glance:
+    """A campaign as a list shows it."""
+
+    id: str
+    name: str
+    policy: str
+    account: Account
+    settings: dict[str, Any]
+    created_at: float
+    decided_at: float | None
+    """When the latest decision was made ..."""
+    told_at: float | None
+    """... and the latest cost told; both as of a few seconds ago."""
+    arms: int = 0
+    """Those that can be chosen ..."""
+    least: int = 0
+    """... and the smallest and the largest of their caps; all 0 if nobody has asked for the arms."""
+    most: int = 0
+
+
+@dataclass(slots=True)
+class Holds:
+    """Open holds: for each age in seconds that was asked for, how many are younger, and when the first one expires."""
+
+    counts: list[int]
+    expires_at: float | None
+    amount: int
+    """What the hold is that expires first."""
+
+
+class Pages:
+    """What pages ask a transaction."""
+
+    def __init__(self, tx: SqlTransaction) -> None:
+        self._tx = tx
+
+    def glances(self, only: str | None = None) -> list[Glance]:
+        """All campaigns, or one; of those that have nearly spent their money, and of one, with their arms."""
+        which, values = ("", ()) if only is None else (" WHERE c.id = ?", (only,))
+        rows = self._tx.ask(
+            "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
+            "c.settings, c.created_at, m.decided_at, m.told_at FROM campaign c "
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{which} ORDER BY c.created_at, c.id",
+            values,
+        )
+        glances = [_glance(row) for row in rows]
+        self.add_arms([each for each in glances if only or each.account.left < each.settings["cost_max"]])
+        return glances
+
+    def add_arms(self, glances: Sequence[Glance]) -> None:
+        """Say how many arms these campaigns have, and their caps."""
+        by_id = {each.id: each for each in glances}
+        ids = list(by_id)
+        for first in range(0, len(ids), AT_ONCE):
+            some = ids[first : first + AT_ONCE]
+            rows = self._tx.ask(
+                "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
+                f"WHERE campaign IN ({', '.join('?' * len(some))}) AND active GROUP BY campaign",
+                some,
+            )
+            for id, arms, least, most in rows:
+                glance = by_id[id]
+                glance.arms, glance.least, glance.most = arms, least, most
+
+    def hourly(self, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
+        """What each of these campaigns has spent, by the hour it began in; as of a few seconds ago."""
+        spent: dict[str, dict[int, int]] = {id: {} for id in campaigns}
+        marks = ", ".join("?" * len(campaigns))
+        rows = self._tx.ask(
+            "SELECT campaign, begins, CAST(SUM(spent) AS BIGINT) FROM rollup "
+            f"WHERE campaign IN ({marks}) AND span = {HOUR} AND begins >= ? GROUP BY campaign, begins",
+            (*campaigns, int(since)),
+        )
+        for id, begins, amount in rows if campaigns else ():
+            spent[id][begins] = amount
+        return spent
+
+    def decisions(self, campaign: str, limit: int, kind: Kind = "all", arm: int | None = None) -> list[Decision]:
+        """The latest decisions, the newest first; those of a kind or an arm among the latest thousands."""
+        looked = limit if kind == "all" and arm is None else LOOKED_AT
+        of_arm, values = ("", ()) if arm is None else (" AND decision.arm = ?", (arm,))
+        rows = self._tx.ask(
+            f"SELECT {OF_DECISION} FROM (SELECT decision, seq FROM event WHERE campaign = ? AND kind = 'decided' "
+            f"ORDER BY seq DESC LIMIT {looked}) e JOIN decision ON decision.id = e.decision "
+            f"WHERE {KINDS[kind]}{of_arm} ORDER BY e.seq DESC LIMIT ?",
+            (campaign, *values, limit),
+        )
+        return [decision_of(row) for row in rows]
+
+    def operators_events(self, campaign: str, limit: int) -> list[Event]:
+        """What operators have done, the latest first."""
+        rows = self._tx.ask(
+            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND decision IS NULL AND lease IS NULL "
+            "ORDER BY seq DESC LIMIT ?",
+            (campaign, limit),
+        )
+        return [Event(*row) for row in rows]
+
+    def last_event(self) -> int:
+        """The number of the latest event of any campaign."""
+        row = self._tx.ask("SELECT MAX(seq) FROM event").fetchone()
+        return int(row[0] or 0)
+
+    def event(self, seq: int) -> Event | None:
+        row = self._tx.ask(f"SELECT {EVENT}, seq FROM event WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else Event(*row)
+
+    def holds(self, campaign: str, now: float, ages: Sequence[float]) -> Holds:
+        """The open holds by age. Costs as much as there are open holds."""
+        counts = ", ".join(["SUM(CASE WHEN decision.created_at > ? THEN 1 ELSE 0 END)"] * len(ages))
+        # crossed, and with a bound that all are above, so that SQLite begins with what is pending; it would begin with
+        # all decisions of the campaign
+        join = (
+            "FROM pending CROSS JOIN decision WHERE pending.expires_at > 0 AND decision.id = pending.decision "
+            "AND decision.campaign = ?"
+        )
+        row = self._tx.ask(f"SELECT {counts}, COUNT(*) {join}", (*(now - age for age in ages), campaign)).fetchone()
+        first = self._tx.ask(
+            f"SELECT pending.expires_at, decision.hold {join} ORDER BY pending.expires_at LIMIT 1", (campaign,)
+        ).fetchone()
+        expires_at, amount = (None, 0) if first is None else first
+        return Holds([int(each or 0) for each in row], expires_at, amount)
+
+
+def _glance(row: Sequence[Any]) -> Glance:
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, *rest = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    return Glance(id, name, policy, account, settings_of(settings), *rest)

@@ -1,0 +1,56 @@
+"""The rows of the tables: their columns, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import to_json
+
+from budgetbandits.service.lease_ledger import NO_DAY
+from budgetbandits.service.ledger import Account, Hold, day_of
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+
+CAMPAIGN = (
+    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
+)
+ARM = "campaign, number, name, cost_cap, learned, active"
+DECISION = (
+    "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
+    "lease"
+)
+OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """JSON, a good deal faster than the standard library's; what cannot be written as JSON is, as it does."""
+    return to_json(values, inf_nan_mode="constants").decode()
+
+
+def money_of(a: Account) -> tuple[Any, ...]:
+    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
+
+
+def campaign_of(row: Sequence[Any]) -> Campaign:
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned), version)
+
+
+def arm_of(row: Sequence[Any]) -> ArmRow:
+    campaign, number, name, cost_cap, learned, active = row
+    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
+
+
+@lru_cache(maxsize=4096)
+def settings_of(text: str) -> dict[str, Any]:
+    """Read at every decision and never changed, by the database or by us."""
+    return dict(json.loads(text))
+
+
+def decision_of(row: Sequence[Any]) -> Decision:
+    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease = row
+    hold = Hold(amount, state, charged, overrun, bool(reported), day_of(made) if lease is None else NO_DAY)
+    return Decision(id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease)

@@ -1,0 +1,63 @@
+"""A real Chromium, Debian's, driven by Playwright; without either these tests are skipped with a reason."""
+
+import shutil
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright: run 'make browser'")
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no Chromium: install Debian's package chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page, with whatever its console complained about and whichever other hosts it has asked."""
+
+    def __init__(self, browser, base, width=1280, scheme="light"):
+        self.base = base
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="Europe/Berlin"
+        )  # fmt: skip
+        self.page = self.context.new_page()
+        self.complaints, self.elsewhere = [], []
+        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda asked: None if asked.url.startswith(base) else self.elsewhere.append(asked.url))
+
+    def sign_in(self, key):
+        self.page.goto(self.base + "/")
+        self.page.get_by_label("Key").fill(key)
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_selector("h1:has-text('Campaigns')")
+
+    def until(self, true, seconds=10.0):
+        """Wait until this is so; the page's policy lets nobody wait in the page itself by an expression."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, "this did not come true in time"
+            self.page.wait_for_timeout(50)
+
+    def sound(self):
+        assert self.complaints == []
+        assert self.elsewhere == []
+
+
+@pytest.fixture
+def watched(chromium):
+    made = []
+
+    def make(*given, **more):
+        made.append(Watched(chromium, *given, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.context.close()

@@ -1,0 +1,160 @@
+"""Every state of every page, wide and narrow, light and dark: accessible, nothing from elsewhere, nothing cut off.
+
+With BUDGETBANDITS_SCREENS=FOLDER each is kept as a picture.
+"""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from budgetbandits.errors import HoldRefused
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from servers import free_port, serving
+
+pytestmark = pytest.mark.browser
+CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "a model with a rather long name": 0.6}
+
+PAGES = {
+    "overview": "/", "filtered": "/?q=nothing", "running": "/campaigns/running", "day": "/campaigns/running?range=day",
+    "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
+    "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
+    "top-up": "/campaigns/running/top-up?amount=40", "retire": "/campaigns/running/retire-arm?arm=atlas-mini",
+    "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
+}  # fmt: skip
+
+IN_DARK = ("overview", "running", "frozen", "exhausted", "top-up", "new", "keys")
+"""The others have the colours of these."""
+
+
+def spend(store, engine, clock, name, count, rng, hours):
+    """So many decisions in the hours before now, told a little later, in one transaction."""
+    from budgetbandits.service.decisions import Outcome
+
+    end = clock.now
+
+    def work(tx):
+        for number in range(count):
+            clock.now = end - hours * 3600 * (1 - number / count)
+            try:
+                [made] = engine.deciding(name, f"{name} {number}").work(tx)
+            except HoldRefused:  # ahead of its pace, or exhausted
+                continue
+            clock.now += rng.choice([2.0, 30.0])
+            outcome = Outcome(made.decision, float(rng.random() < 0.6), round(rng.uniform(0.2, 0.6) * made.hold, 6))
+            engine.telling(outcome, name).work(tx)
+
+    store.write(work)
+    clock.now = end
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("states")
+    clock, rng = Clock(time.time()), random.Random(1)
+    now = clock.now
+    with SQLiteStore(folder / "budgetbandits.db") as store:
+        engine, key = Engine(store, clock), make_key(store, ["admin"], now)
+        for name, hours, count, budget in [
+            ("running", 100, 300, 200.0), ("frozen", 20, 60, 60.0), ("exhausted", 30, 400, 40.0),
+            ("paused", 10, 40, 50.0), ("silent", 5, 30, 50.0), ("fresh", 0, 0, 20.0), ("closed", 9, 20, 20.0),
+        ]:  # fmt: skip
+            clock.now = now - hours * 3600 - 10
+            engine.create(
+                name,
+                "bts",
+                budget,
+                CAPS,
+                hold_seconds=1e6,
+                by="bb_tester",
+                pace_seconds=4.5e5 if name == "running" else None,
+            )
+            clock.now = now - 3 * 3600 if name == "silent" else now
+            spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
+        clock.now = now - 600
+        made = engine.decide("frozen", key="too dear")
+        engine.feedback(made.decision, cost=made.hold + 0.8, reward=1.0)
+        engine.decide("silent", key="open")
+        engine.decide("running", key="open")
+        clock.now = now
+        for name, status in (("paused", "paused"), ("closed", "closed")):
+            engine.set_status(name, status, by="bb_tester")
+    port = free_port()
+    server = serving(folder, port)
+    yield f"http://127.0.0.1:{port}", key
+    server.terminate()
+    server.wait(20)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 412])
+def test_every_page_is_sound(served, watched, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    base, key = served
+    browser = watched(base, width=width, scheme=scheme)
+    browser.page.goto(base)
+    check(browser, axe, "sign-in", width, scheme)
+    browser.sign_in(key)
+    for name, path in PAGES.items():
+        if scheme == "dark" and name not in IN_DARK:
+            continue
+        browser.page.goto(base + path)
+        check(browser, axe, name, width, scheme)
+        if name == "not-found":
+            browser.complaints = [each for each in browser.complaints if "404" not in each]
+    browser.sound()
+
+
+def check(browser, axe, name, width, scheme):
+    page = browser.page
+    page.wait_for_load_state("load")
+    page.wait_for_timeout(150)
+    found = [each for each in axe.run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+    assert not found, [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found]
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is cut off"
+    if "BUDGETBANDITS_SCREENS" in os.environ:
+        folder = Path(os.environ["BUDGETBANDITS_SCREENS"])
+        folder.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def test_a_list_can_be_filtered_by_keyboard_alone(served, watched):
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.keyboard.press("/")
+    page.keyboard.type("froz")
+    browser.until(lambda: page.locator("a.name").count() == 1)
+    assert page.evaluate("document.activeElement.id") == "q"
+    assert "q=froz" in page.url
+    page.get_by_role("link", name="frozen").press("Enter")
+    page.wait_for_selector("text=Frozen by an overrun")
+    assert "CET" in page.inner_text("footer")
+    browser.sound()
+
+
+def test_forms_say_what_will_happen_while_they_are_filled_in(served, watched):
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/running/top-up")
+    page.get_by_label("Amount").fill("1000")
+    page.wait_for_selector("text=200.00 → 1,200.00")
+    assert page.get_by_role("button", name="Top up 1,000.00").is_visible()
+    page.goto(base + "/new")
+    page.get_by_label("Name").fill("made here")
+    page.get_by_label("Budget").fill("90")
+    page.get_by_label("Arms and their caps").fill("a = 2")
+    page.wait_for_selector("text=there is nothing to choose with fewer than two")
+    page.get_by_label("Arms and their caps").fill("a = 2\nb = 3")
+    page.wait_for_selector("text=30 at least")
+    page.get_by_role("button", name="Create the campaign").click()
+    page.wait_for_selector("h1:has-text('made here')")
+    browser.sound()

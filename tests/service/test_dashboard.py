@@ -1,0 +1,445 @@
+"""The pages over HTTP: who sees what, sessions, forms of the session alone, and numbers that agree with the API."""
+
+import asyncio
+import re
+import time
+
+import httpx
+import pytest
+
+from budgetbandits.errors import StoreError
+from budgetbandits.service.dashboard import sessions
+from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.fresh import Fresh
+from budgetbandits.service.decisions import Outcome
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.auth import drop_key, make_key
+from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from reads_here import ReadsHere
+
+NAME = "ads <b>&"
+"""A name that would break a page that forgot to escape it."""
+
+
+class Browser:
+    """A person at a browser, without one: keeps cookies, follows redirects if told to."""
+
+    def __init__(self, app, key=None):
+        self.app, self.cookies = app, httpx.Cookies()
+        if key is not None:
+            answer = self("POST", "/sign-in", {"key": key})
+            assert answer.status_code == 303, answer.text
+
+    def __call__(self, method, path, form=None, **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+        async def send():
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://service", cookies=self.cookies
+            ) as client:
+                answer = await client.request(method, path, data=form, headers=headers)
+                self.cookies = client.cookies
+                return answer
+
+        return asyncio.run(send())
+
+    def code(self, page="/campaigns/plain/pause"):
+        return re.search(r'name="code" value="(\w+)"', self("GET", page).text)[1]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A store with three campaigns, two of them decided on; each test leaves the first two as they are."""
+    with SQLiteStore(tmp_path_factory.mktemp("pages") / "money.db") as store:
+        engine = Engine(store)
+        for name in (NAME, "other", "plain"):
+            engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, by="bb_maker")
+        for number in range(12):
+            made = engine.decide(NAME, key=f"{number}")
+            if number % 4:
+                engine.feedback(made.decision, cost=0.25, reward=float(number % 2))
+        roll_up(store)
+        engine.decide(NAME, key="after the rollup")
+        store.app = create_app(engine, store, reads=ReadsHere(store))
+        store.engine = engine
+        yield store
+
+
+@pytest.fixture(scope="module")
+def admin(service):
+    return Browser(service.app, make_key(service, ["admin"], 0.0))
+
+
+@pytest.fixture(scope="module")
+def reader(service):
+    return Browser(service.app, make_key(service, ["read"], 0.0))
+
+
+PATH = "/campaigns/ads%20%3Cb%3E%26"
+
+
+def test_who_has_not_signed_in_sees_nothing(service):
+    stranger = Browser(service.app)
+    for path in ("/", PATH, f"{PATH}/file", f"{PATH}/live", "/live", "/new", "/keys", f"{PATH}/top-up"):
+        answer = stranger("GET", path)
+        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/sign-in"), path
+        assert NAME not in answer.text
+    assert stranger("GET", "/?format=json").status_code == 401
+    assert stranger("GET", "/", X_Part="live").status_code == 401
+    assert stranger("POST", f"{PATH}/pause", {}).status_code == 401
+
+
+def test_after_signing_in_one_is_where_one_wanted_to_be(service):
+    browser = Browser(service.app)
+    key = make_key(service, ["read"], 0.0)
+    for wanted, got in [("/keys", "/keys"), ("//evil.example", "/"), ("https://evil.example", "/"), ("/\\evil", "/")]:
+        answer = browser("POST", f"/sign-in?next={wanted}", {"key": key})
+        assert (answer.status_code, answer.headers["location"]) == (303, got)
+
+
+def test_the_cookie_is_for_this_site_alone_and_has_no_key_in_it(service):
+    key = make_key(service, ["read"], 0.0)
+    answer = Browser(service.app)("POST", "/sign-in", {"key": key})
+    cookie = answer.headers["set-cookie"]
+    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Max-Age=43200", "Path=/"))
+    assert "Secure" not in cookie  # the server speaks plain HTTP unless a proxy says that it does not
+    assert key.split("_", 2)[2] not in cookie
+    behind = Browser(service.app)("POST", "/sign-in", {"key": key}, X_Forwarded_Proto="https")
+    assert "Secure" in behind.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("scopes", [["decide"], ["feedback", "decide"]])
+def test_a_key_that_may_not_read_cannot_sign_in(service, scopes):
+    answer = Browser(service.app)("POST", "/sign-in", {"key": make_key(service, scopes, 0.0)})
+    assert answer.status_code == 403
+    assert "scope read or admin" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_guesses_at_the_sign_in_are_counted(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        app = create_app(Engine(store), store)
+        browser = Browser(app)
+        answers = [browser("POST", "/sign-in", {"key": f"bb_12345678_{number}"}).status_code for number in range(21)]
+        assert answers == [401] * 20 + [429]
+        assert browser("POST", "/sign-in", {"key": make_key(store, ["read"], 0.0)}).status_code == 303
+
+
+def test_a_session_ends_with_its_time_its_key_and_when_it_is_forged(service, monkeypatch):
+    key = make_key(service, ["read"], 0.0)
+    browser = Browser(service.app, key)
+    token = browser.cookies[sessions.COOKIE]
+    assert browser("GET", "/").status_code == 200
+    prefix, expires, code = token.split(".")
+    for forged in (
+        f"{prefix}.{int(expires) + 1}.{code}",
+        f"{prefix}.{expires}.{code[:-1]}0x",
+        f"{prefix}.9{expires}.{code}",
+        "x",
+        "a.b.c",
+    ):
+        browser.cookies = {sessions.COOKIE: forged}
+        assert browser("GET", "/").status_code == 303, forged
+    of = sessions.Sessions(service, None, clock=lambda: int(expires) - 1.0)
+    assert asyncio.run(of.of(token)).key.prefix == prefix
+    assert asyncio.run(sessions.Sessions(service, None, clock=lambda: float(expires)).of(token)) is None
+    drop_key(service, prefix)
+    assert asyncio.run(sessions.Sessions(service, None).of(token)) is None
+
+
+def test_a_key_for_one_campaign_sees_that_one_alone(service):
+    browser = Browser(service.app, make_key(service, ["admin"], 0.0, "other"))
+    page = browser("GET", "/").text
+    assert "/campaigns/other" in page
+    assert PATH not in page
+    listed = browser("GET", "/?format=json").json()
+    assert [row["name"] for row in listed["campaigns"]] == ["other"]
+    assert listed["sums"]["budget"] == 20.0
+    assert browser("GET", "/campaigns/other").status_code == 200
+    id = service.engine.describe(NAME)["id"]
+    for path in (PATH, f"/campaigns/{id}", "/campaigns/no such", f"{PATH}?format=json", f"{PATH}/file", f"{PATH}/live",
+                 f"{PATH}/pause", "/new", "/keys"):  # fmt: skip
+        answer = browser("GET", path)
+        assert answer.status_code == 403, path
+        assert "search" not in answer.text
+    code = browser.code("/campaigns/other/pause")
+    assert browser("POST", f"{PATH}/pause", {"code": code}).status_code == 403
+    assert browser("POST", "/keys", {"code": code, "admin": "1"}).status_code == 403
+    assert service.engine.account(NAME).status == "active"
+
+
+def test_pages_may_load_nothing_from_elsewhere_and_run_no_inline_script(admin):
+    for path in ("/", PATH, "/new", "/keys", f"{PATH}/top-up"):
+        answer = admin("GET", path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert not re.search(r"<script(?! src=\"/assets/)|\sstyle=|\son\w+=|https?://(?!localhost)", answer.text), path
+    assert admin("GET", re.search(r'href="(/assets/\w+/style.css)"', admin("GET", "/").text)[1]).status_code == 200
+    assert admin("GET", "/assets/x/routes.py").status_code == 422
+
+
+def test_names_are_escaped(admin):
+    for path in ("/", PATH, f"{PATH}/retire-arm?arm=%3Ci%3Email", f"{PATH}/file"):
+        text = admin("GET", path).text
+        assert "<b>&" not in text
+        assert "<i>mail" not in text
+    assert "&lt;i&gt;mail" in admin("GET", PATH).text
+
+
+def test_the_numbers_are_those_of_the_api(service, reader):
+    view, row = reader("GET", f"{PATH}?format=json").json(), service.engine.describe(NAME)
+    assert {name: view[name] for name in row if name != "arms"} == {name: row[name] for name in row if name != "arms"}
+    totals = service.engine.totals(NAME)
+    for arm in view["arms"]:
+        total = totals[arm["name"]]
+        assert (arm["cost"], arm["reward"]) == (pytest.approx(total.cost), pytest.approx(total.reward))
+    assert sum(arm["decided"] for arm in view["arms"]) == 13  # one of them after the rollup
+    assert sum(sum(slot["decided"].values()) for slot in view["slots"]) == 13
+    assert view["open_holds"]["count"] == 4
+    assert view["events"][0] == {
+        "at": view["created_at"],
+        "kind": "created",
+        "by": "bb_maker",
+        "arm": None,
+        "amount": 20.0,
+    }
+    page = reader("GET", PATH).text
+    spent = sum(total.cost for total in totals.values())
+    assert f"<dd>{spent:.2f} <span" in page
+
+
+@pytest.mark.parametrize("path", ["?range=day", "?range=week&show=held", "?show=overrun", "?show=expired"])
+def test_every_view_is_a_url(reader, path):
+    assert reader("GET", PATH + path).status_code == 200
+    assert reader("GET", f"{PATH}?range=never").status_code == 422
+
+
+def test_the_list_is_filtered_and_sorted(reader):
+    names = [row["name"] for row in reader("GET", "/?format=json&q=O&order=name").json()["campaigns"]]
+    assert names == ["other"]
+    answer = reader("GET", "/?format=json&order=newest").json()
+    assert answer["groups"]["all"] == 3
+    assert answer["campaigns"][-1]["name"] == NAME
+    assert "No campaign has" in reader("GET", "/?q=nothing like it").text
+    assert reader("GET", "/?order=no").status_code == 422
+
+
+def test_who_may_read_changes_nothing(service, reader):
+    for path in (f"{PATH}/pause", f"{PATH}/top-up", "/new", "/keys"):
+        assert reader("GET", path).status_code == 403, path
+        assert reader("POST", path, {"code": "0" * 64, "amount": "5"}).status_code == 403, path
+    assert "Top up" not in reader("GET", PATH).text
+    assert service.engine.account(NAME).budget == 20_000_000
+
+
+def test_only_forms_of_the_session_change_anything(service, admin):
+    code = admin.code()
+    another = Browser(service.app, make_key(service, ["admin"], 0.0))
+    for sent, headers in [
+        ({}, {}),
+        ({"code": another.code()}, {}),
+        ({"code": code[:-1] + ("0" if code[-1] != "0" else "1")}, {}),
+        ({"code": code}, {"Sec_Fetch_Site": "cross-site"}),
+        ({"code": code}, {"Sec_Fetch_Site": "same-site"}),
+    ]:
+        assert admin("POST", "/campaigns/plain/pause", sent, **headers).status_code == 403
+        assert service.engine.account("plain").status == "active"
+    assert admin("POST", "/campaigns/plain/pause", {"code": code}, Sec_Fetch_Site="same-origin").status_code == 303
+    assert service.engine.account("plain").status == "paused"
+    assert admin("POST", "/campaigns/plain/resume", {"code": code}).status_code == 303
+
+
+def test_actions_are_shown_before_and_recorded_after(service, admin):
+    page = admin("GET", "/campaigns/plain/top-up?amount=5").text
+    assert "20.00 → <strong>25.00</strong>" in page
+    assert "Top up 5.00" in page
+    code, once = admin.code(), re.search(r'name="once" value="([^"]+)"', page)[1]
+    for _ in range(2):  # sent twice, done once
+        assert admin("POST", "/campaigns/plain/top-up", {"code": code, "once": once, "amount": "5"}).status_code == 303
+    assert service.engine.account("plain").budget == 25_000_000
+    admin("POST", "/campaigns/plain/add-arm", {"code": code, "name": "radio", "cap": "0.75"})
+    admin("POST", "/campaigns/plain/retire-arm", {"code": code, "arm": "search"})
+    arms = {arm["name"]: arm["active"] for arm in service.engine.describe("plain")["arms"]}
+    assert arms == {"search": False, "<i>mail": True, "radio": True}
+    events = admin("GET", "/campaigns/plain?format=json").json()["events"]
+    who = re.search(r"(bb_\w{8}) · admin", admin("GET", "/").text)[1]
+    assert [(event["kind"], event["by"]) for event in events[:3]] == [
+        ("arm retired", who), ("arm added", who), ("topped up", who)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("action", "form", "words"),
+    [
+        ("top-up", {"amount": "much"}, "type a number"),
+        ("top-up", {"amount": "0"}, "amount is 0"),
+        ("add-arm", {"name": "tv", "cap": "9"}, "no arm of this campaign may cost more than 1"),
+        ("retire-arm", {"arm": "nobody"}, "no arm"),
+    ],
+)
+def test_a_mistake_is_said_and_changes_nothing(service, admin, action, form, words):
+    before = service.engine.describe(NAME)
+    answer = admin("POST", f"{PATH}/{action}", {"code": admin.code(), **form})
+    assert 400 <= answer.status_code < 500
+    assert words.lower() in answer.text.lower()
+    assert service.engine.describe(NAME) == before
+    assert admin("GET", f"{PATH}/dance").status_code == 404
+
+
+def test_a_campaign_is_created_by_the_form_and_checked_while_it_is_filled_in(service, admin):
+    form = {"name": "new one", "budget": "1,000", "arms": "a = 2\nb= 1.5\n", "policy": "bts", "pace_seconds": "10"}
+    said = admin("GET", str(httpx.URL("/new", params=form)), X_Part="check").text
+    assert "500 at least" in said
+    assert "100.00 a day" in said
+    wrong = admin("GET", str(httpx.URL("/new", params=form | {"arms": "a = 2\nb"})), X_Part="check").text
+    assert "is no arm; write NAME = CAP" in wrong
+    assert admin("GET", "/new", X_Part="check").text.strip() == ""
+    one = admin("POST", "/new", {"code": admin.code(), **form | {"arms": "a = 2"}})
+    assert one.status_code == 422
+    assert "fewer than two" in one.text
+    made = admin("POST", "/new", {"code": admin.code(), **form})
+    assert (made.status_code, made.headers["location"]) == (303, "/campaigns/new%20one")
+    row = service.engine.describe("new one")
+    assert (row["budget"], row["pace_seconds"]) == (1000.0, 864_000.0)
+
+
+def test_keys_are_made_once_seen_and_dropped(service, admin):
+    code = admin.code()
+    page = admin("POST", "/keys", {"code": code, "decide": "1", "campaign": "other"}).text
+    text = re.search(r"bb_\w{8}_[\w-]{20,}", page)[0]
+    [key] = [each for each in service.read(lambda tx: tx.keys()) if each.prefix == text.split("_")[1]]
+    assert (key.scopes, key.campaign) == (("decide",), service.engine.describe("other")["id"])
+    assert text not in admin("GET", "/keys").text
+    assert admin("POST", "/keys", {"code": code, "drop": key.prefix}).status_code == 200
+    assert all(each.prefix != key.prefix for each in service.read(lambda tx: tx.keys()))
+    assert "choose from" in admin("POST", "/keys", {"code": code}).text
+
+
+def test_the_file_stands_alone(reader):
+    answer = reader("GET", f"{PATH}/file")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert not re.search(r'<script|<link|(?:href|src|action)="/(?!campaigns)', answer.text)
+    assert "--accent" in answer.text
+    assert "Money against time" in answer.text
+
+
+def test_signing_out_takes_a_form_of_the_session(service):
+    browser = Browser(service.app, make_key(service, ["read"], 0.0))
+    assert browser("POST", "/sign-out", {}).status_code == 403
+    code = re.search(r'name="code" value="(\w+)"', browser("GET", "/").text)[1]
+    assert browser("POST", "/sign-out", {"code": code}).status_code == 303
+    assert browser("GET", "/").status_code == 303
+
+
+def test_a_store_that_cannot_be_read_is_a_page(service, reader, monkeypatch):
+    def broken(work, urgent=False):
+        raise StoreError("cannot read: the disk is gone")
+
+    reader("GET", "/")  # the session is remembered
+    monkeypatch.setattr(service, "read", broken)
+    answer = reader("GET", "/campaigns/other?range=week")
+    assert answer.status_code == 503
+    assert "Nobody gets a decision" in answer.text
+
+
+def test_states_are_said(service, reader):
+    engine = service.engine
+    engine.create("states", "bts", 2.0, {"a": 1.0, "b": 1.0})
+    page = reader("GET", "/campaigns/states").text
+    assert "No decision yet" in page
+    assert "Not known yet" in page
+    made = engine.decide("states", key="1")
+    other = engine.decide("states", key="2")
+    assert "Blocked by holds" in reader("GET", "/campaigns/states?range=week").text
+    engine.feedback(other.decision, cost=1.0)
+    engine.feedback(made.decision, cost=1.5, reward=1.0)
+    frozen = reader("GET", "/campaigns/states?range=day").text
+    assert "Frozen by an overrun at" in frozen
+    assert "cost 1.5000, more than was held" in frozen
+    engine.set_status("states", "active")
+    assert "so no arm can be paid" in reader("GET", "/campaigns/states?show=held").text
+    engine.set_status("states", "closed")
+    assert "Closed for good" in reader("GET", "/campaigns/states?show=expired").text
+
+
+def steps(store, name):
+    """What the database does for the page of a campaign, in its own steps."""
+    count = 0
+
+    def one():
+        nonlocal count
+        count += 1
+
+    def work(tx):
+        tx._connection.set_progress_handler(one, 50)
+        try:
+            return campaign_view(tx, tx.campaign_named(name), Wanted())
+        finally:
+            tx._connection.set_progress_handler(None, 0)
+
+    store.read(work)
+    return count
+
+
+def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path):
+    now = time.time()
+    with SQLiteStore(tmp_path / "money.db") as store:
+        clock = Clock(now)
+        engine = Engine(store, clock)
+        for name, decisions in (("short", 200), ("long", 2000)):
+            clock.now = now - 7200.0
+            engine.create(name, "ucb1", 1e4, {"search": 1.0, "mail": 0.5})
+
+            def work(tx, name=name, decisions=decisions):
+                for number in range(decisions):
+                    clock.now = now - 7000.0 + 6900.0 * number / decisions
+                    [made] = engine.deciding(name, f"{number}").work(tx)
+                    engine.telling(Outcome(made.decision, 1.0, 0.5), name).work(tx)
+
+            store.write(work)
+        roll_up(store)
+        assert steps(store, "long") < 1.3 * steps(store, "short")
+
+
+def test_a_part_says_which_events_it_knows_of(service, reader):
+    engine = service.engine
+    engine.create("watched", "bts", 5.0, {"a": 1.0, "b": 1.0})
+    id = engine.describe("watched")["id"]
+    answer = reader("GET", "/campaigns/watched", X_Part="live")
+    assert int(answer.headers["x-event"]) == service.read(lambda tx: tx.last_event(id)) > 0
+    assert int(reader("GET", "/?q=watched", X_Part="live").headers["x-event"]) >= int(answer.headers["x-event"])
+
+
+def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
+    made, clock = [], Clock(100.0)
+
+    def slow():
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        made.append(clock.now)
+        return len(made)
+
+    async def run():
+        fresh = Fresh(1.0, clock)
+        assert await asyncio.gather(*(fresh.get("a", slow) for _ in range(5))) == [1] * 5
+        clock.now += 1.9  # a fortieth of a processor: 2 seconds
+        assert await fresh.get("a", slow) == 1
+        clock.now += 10.0
+        assert await fresh.get("a", slow) == 2
+        fresh.forget()
+        assert await fresh.get("a", slow) == 3
+        with pytest.raises(StoreError):
+            await fresh.get("b", broken)
+        assert await fresh.get("b", slow) == 4  # what failed is tried again at once
+
+    def broken():
+        raise StoreError("gone")
+
+    asyncio.run(run())
