@@ -104,6 +104,22 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
     assert sum(each.expired for each in totals.values()) > 0
 
 
+def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch):
+    monkeypatch.setattr(rollups, "SLICE", 5)
+    clock = Clock(BEGIN)
+    engine = Engine(store, clock)
+    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})
+    play(engine, clock, random.Random(5), 40)
+    before = read(store, "ads", HOUR)
+    roll_up(store, stopping=lambda: True)
+    mark = store.read(lambda tx: tx.rollups().mark(id).seq)
+    assert 0 < mark < store.read(lambda tx: tx.last_event(id))
+    assert read(store, "ads", HOUR) == before
+    roll_up(store)
+    assert store.read(lambda tx: tx.rollups().mark(id).seq == tx.last_event(id))
+    assert read(store, "ads", HOUR) == before
+
+
 def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
     clock = Clock(BEGIN)
     engine = Engine(store, clock)

@@ -392,13 +392,13 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
     with SQLiteStore(tmp_path / "money.db") as store:
         clock = Clock(now)
         engine = Engine(store, clock)
-        for name, decisions in (("short", 200), ("long", 2000)):
-            clock.now = now - 7200.0
+        for name, decisions in (("short", 100), ("long", 1000)):
+            clock.now = now - 1200.0
             engine.create(name, "ucb1", 1e4, {"search": 1.0, "mail": 0.5})
 
             def work(tx, name=name, decisions=decisions):
                 for number in range(decisions):
-                    clock.now = now - 7000.0 + 6900.0 * number / decisions
+                    clock.now = now - 1000.0 + 900.0 * number / decisions
                     [made] = engine.deciding(name, f"{number}").work(tx)
                     engine.telling(Outcome(made.decision, 1.0, 0.5), name).work(tx)
 

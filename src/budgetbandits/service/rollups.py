@@ -12,7 +12,7 @@ The mark stops where nothing can be committed any more with a lower number, whic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -32,13 +32,18 @@ CHECKED = tuple(name for name in NUMBERS if name not in SUMS and not name.starts
 """What an audit counts again, besides the sums."""
 
 
-def roll_up(store: Store) -> int:
-    """Add up what has happened since the last time; how many campaigns had anything new."""
+def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
+    """Add up what has happened since the last time; how many campaigns had anything new.
+
+    ``stopping`` is asked after each slice: there may be very many, of a store from before there were rollups.
+    """
     campaigns = store.read(lambda tx: tx.rollups().behind())
     for campaign in campaigns:
         row, upto, now = store.read(partial(_until, campaign=campaign))
-        while store.write(partial(_add_slice, row=row, upto=upto, now=now)):
+        while store.write(partial(_add_slice, row=row, upto=upto, now=now)) and not stopping():
             pass
+        if stopping():
+            break
     return len(campaigns)
 
 

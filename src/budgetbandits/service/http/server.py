@@ -50,7 +50,9 @@ def serve(
         metrics, reads = Metrics(engine), LongReads(store)
         sweepers = [
             threading.Thread(target=_every, args=(EXPIRE_EVERY, partial(_expire, engine, metrics), stop), daemon=True),
-            threading.Thread(target=_every, args=(ROLL_UP_EVERY, partial(_roll_up, store, metrics), stop), daemon=True),
+            threading.Thread(
+                target=_every, args=(ROLL_UP_EVERY, partial(_roll_up, store, metrics, stop), stop), daemon=True
+            ),
         ]
         for each in sweepers:
             each.start()
@@ -115,6 +117,6 @@ def _expire(engine: Engine, metrics: Metrics) -> None:
             log.warning("holds expired", campaign=campaign, count=count)
 
 
-def _roll_up(store: Store, metrics: Metrics) -> None:
+def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
     metrics.refused.flush(store)
-    roll_up(store)
+    roll_up(store, stop.is_set)
