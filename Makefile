@@ -52,7 +52,7 @@ clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray
 	$(BIN)/python -m pytest tests/clusters
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
-	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract/test_stores.py tests/service -m "not attack" -k postgres
+	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract tests/service -m "not attack" -k postgres
 
 examples: .venv/ready  ## the manual's commands; the three example programs, each against a service of its own
 	$(BIN)/python -m pytest -m examples tests
