@@ -11,6 +11,7 @@ from typing import Any
 import joblib
 import polars as pl
 from markupsafe import Markup
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from budgetbandits.drawing import picture, svg
@@ -233,8 +234,9 @@ def _as_drawing(about: Drawn, figure: Figure, width: str, scale: str = "") -> Dr
 
 
 def _laid_out(figure: Figure) -> Figure:
-    """A figure that keeps its layout: to find it anew for each file takes as long as to draw it."""
-    figure.set_layout_engine("none")
+    """A figure that keeps its layout: with an engine of layout, even an idle one, it is drawn twice for each file."""
+    with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
     return figure
 
 
