@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,13 @@ def frozen_values(function: FunctionType, name: str) -> tuple[tuple[str, Any], .
         names = ", ".join(key for key, _ in reads)
         raise Unsuited(f"its {name} reads {names}, which compiled code would take for constant") from None
     return reads
+
+
+def can_be_kept(function: FunctionType, reads: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether the compiled function may be kept on disk: it reads nothing that may change, and another process finds
+    the module it is from by name. The module of a policy's file has no name that others know."""
+    module = sys.modules.get(function.__module__)
+    return not reads and module is not None and vars(module) is function.__globals__
 
 
 def _lasting(value: Any) -> bool:

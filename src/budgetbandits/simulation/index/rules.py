@@ -25,7 +25,7 @@ from budgetbandits import divergence
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
-from budgetbandits.simulation.compiled.frozen import frozen_values
+from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS, MOMENTS
 from budgetbandits.simulation.known import Unsuited
 
@@ -123,7 +123,7 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
 @cache
 def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> CompiledIndex | str:
     try:
-        return CompiledIndex(index, cached=not reads)
+        return CompiledIndex(index, cached=can_be_kept(index, reads))
     except NumbaError as error:
         return " ".join(str(error).split())[:200]
 

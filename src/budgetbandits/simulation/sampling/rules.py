@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, trial
-from budgetbandits.simulation.compiled.frozen import frozen_values
+from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.compiled.pointers import float_pointer
 from budgetbandits.simulation.known import Unsuited
 from budgetbandits.simulation.sampling.memory import EXTRAS
@@ -86,10 +86,15 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
 def _compiled(
     score: FunctionType, learn: FunctionType, rows: int, count: int, score_reads: Any, learn_reads: Any
 ) -> SamplingRule | str:
-    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count), not score_reads)
+    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count), can_be_kept(score, score_reads))
     if isinstance(draw, str):
         return draw
-    add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count), not learn_reads)
+    add = _scalar(
+        "learn",
+        learn,
+        types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count),
+        can_be_kept(learn, learn_reads),
+    )
     if isinstance(add, str):
         return add
     # the adapters take a moment to compile and are not worth a cache, which would not notice a changed formula
