@@ -38,6 +38,10 @@ def fresh(policy="bts", **settings):
     return Allocation(parse_policy(policy), ARMS, **settings)
 
 
+def test_a_policy_goes_by_its_name_too():
+    assert "kappa=1.5" in Allocation("bts:kappa=1.5", ["a", "b"], budget=1.0).to_json()
+
+
 def test_the_readme_example():
     spend = Allocation(BudgetedThompson(), ARMS, budget=500.0, cost_max=2.0, seed=7)
     rng = np.random.default_rng(0)

@@ -217,8 +217,10 @@ def test_the_command_line(folder):
 
     game = ["problem.toml", "--budget", "20", "--runs", "2", "--json"]
     for _ in range(2):  # the second process finds what the first has left on disk
-        played = say("simulate", *game, "--policy", "mine.py:OmegaUCB:rho=1", "--policy", "bts")
-        assert [each["policy"] for each in json.loads(played.stdout)["results"]] == ["my-omega:rho=1.0", "bts"]
+        played = say("simulate", *game, "--policy", "mine.py:OmegaUCB:rho=[1, 2]", "--policy", "bts")
+        assert [each["policy"] for each in json.loads(played.stdout)["results"]] == [
+            "my-omega:rho=1.0", "my-omega:rho=2.0", "bts",
+        ]  # fmt: skip
     assert "my-omega" in say("--plugin", "mine.py", "policies").stdout
     unknown = say("simulate", *game, "--policy", "mine.py:Omega")
     assert unknown.returncode == 2

@@ -58,7 +58,7 @@ class Allocation:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | str,
         arms: Sequence[str],
         budget: float,
         *,
@@ -69,6 +69,7 @@ class Allocation:
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
     ) -> None:
+        policy = parse_policy(policy) if isinstance(policy, str) else policy
         self._lock = threading.RLock()
         self._budget = positive("budget", budget)
         self._units = Units(cost_max, reward_max)

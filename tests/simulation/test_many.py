@@ -147,3 +147,23 @@ def test_jobs_mean_the_same_everywhere(jobs):
     ):
         with pytest.raises(BadParameter, match="use the number of workers, or -1 for one per core"):
             take()
+
+
+def test_the_same_problem_twice_is_refused():
+    problem = PROBLEMS["seed 5"]
+    with pytest.raises(BadParameter, match="'problem 1' and 'problem 2' are the same problem; give it once"):
+        simulate_many([problem, problem], "bts", [10.0], runs=2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"runs": 2.5}, "runs is 2.5; use a whole number"),
+        ({"max_rounds": "x"}, "max_rounds is 'x'; use a whole number"),
+        ({"budgets": "100"}, "give a list"),
+        ({"budgets": ["x"]}, "a budget is not a number"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_name(wrong, words):
+    with pytest.raises(BadParameter, match=words):
+        simulate(PROBLEMS["seed 5"], "bts", **({"budgets": [10.0], "runs": 2} | wrong))

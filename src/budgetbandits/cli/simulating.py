@@ -28,7 +28,10 @@ def simulate_command(
     problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
     policy: Annotated[
         list[str],
-        typer.Option(help="A policy, with parameters as epsilon-first:epsilon=0.1, or FILE.py:CLASS. May be repeated."),
+        typer.Option(
+            help="A policy, with parameters as epsilon-first:epsilon=0.1 or epsilon=[0.1,0.2], or FILE.py:CLASS. May "
+            "be repeated."
+        ),
     ],
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
@@ -40,7 +43,7 @@ def simulate_command(
 ) -> None:
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = Problem.load(problem)
-    policies = [plugins.find_policy(text) for text in policy]
+    policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds)
     if as_json:
         print_json(_record(arms, outcomes))

@@ -145,6 +145,10 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
     for name, problem in named.items():
         if not isinstance(name, str) or not isinstance(problem, Problem):
             raise BadParameter(f"{name!r:.40} is mapped to {problem!r:.60}; map names to problems")
+    first: dict[int, str] = {}
+    for name, problem in named.items():
+        if (twin := first.setdefault(problem.identity, name)) != name:  # they would have the very same games
+            raise BadParameter(f"{twin!r} and {name!r} are the same problem; give it once, with more runs")
     return named
 
 

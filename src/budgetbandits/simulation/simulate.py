@@ -168,6 +168,9 @@ def seed_of(seed: int | None) -> int:
 
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
+    for name, number in (("runs", runs), ("first_run", first_run), ("max_rounds", max_rounds)):
+        if number is not None and not isinstance(number, int | np.integer):
+            raise BadParameter(f"{name} is {number!r:.40}; use a whole number")
     if runs < 1:
         raise BadParameter(f"runs is {runs}; play at least one")
     if first_run < 0:
@@ -179,9 +182,12 @@ def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str
 
 
 def checked_budgets(budgets: Iterable[float]) -> list[float]:
-    if not isinstance(budgets, Iterable):
+    if isinstance(budgets, str) or not isinstance(budgets, Iterable):
         raise BadParameter(f"budgets is {budgets!r}; give a list, such as [1000]")
-    asked = [float(budget) for budget in budgets]
+    try:
+        asked = [float(budget) for budget in budgets]
+    except (TypeError, ValueError) as error:
+        raise BadParameter(f"a budget is not a number ({error}); give a list, such as [1000]") from None
     if not asked:
         raise BadParameter("no budget; give at least one")
     for budget in asked:

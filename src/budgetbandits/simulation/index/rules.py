@@ -182,7 +182,8 @@ def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_
             slack = known.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
             fine = low == high or (direction > 0 and high >= low - slack) or (direction < 0 and high <= low + slack)
             if not fine:
+                places = [", ".join(f"{number:g}" for number in place) for place in (point, other)]
                 raise BadParameter(
-                    f"{rule.index.__name__} does not {words}: {low} at {point} and {high} at {other}; "
-                    "leave that declaration out"
+                    f"the index {rule.index.__name__} does not {words}: {low:g} at ({places[0]}) and {high:g} at "
+                    f"({places[1]}); leave that declaration out"
                 )
