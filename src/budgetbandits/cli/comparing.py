@@ -174,7 +174,8 @@ def _show_matrix(console: Console, group: Row, better: str) -> None:
     if fits(table, console):
         what = f"on how many problems the row is surely {better} than the column"
         signs_mean = f"{LOWER} row surely lower than column, {HIGHER} higher, {UNSURE} unsure"
-        console.print(f"\nPairs, each judged alone: {what if problems > 1 else signs_mean}", highlight=False)
+        console.print(f"\nPairs: {what if problems > 1 else signs_mean}", highlight=False)
+        console.print("Each pair is judged alone.", highlight=False)
         console.print(table)
     else:
         console.print(f"The {len(group['pairs'])} pairs need a wider screen, or --json.", highlight=False)
