@@ -34,8 +34,6 @@ DARK = {
 SERIES = tuple(name for name in LIGHT if name.startswith("series-"))
 LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")
-PLACES = len(SERIES) * len(LINES)
-"""So many places differ in colour or line style."""
 
 WIDTHS = {"paper": 3.3, "page": 10.0, "phone": 380 / 96}
 """In inches: a column of a two-column paper; a page of text at 96 pixels an inch; a phone of 412 pixels without its

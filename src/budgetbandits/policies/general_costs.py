@@ -79,14 +79,25 @@ def check_alpha(policy: str, alpha: float) -> None:
         raise BadParameter(f"{policy}: alpha is {alpha}; use a number above 2")
 
 
-def check_variances(policy: str, **variances: float) -> None:
-    for what, value in variances.items():
-        if not 0.0 <= value <= 0.25:
-            raise BadParameter(f"{policy}: {what} is {value}; use a number from 0 to 0.25, the most there is in [0, 1]")
+@dataclass(frozen=True)
+class KnownVariances(IndexPolicy):
+    """A policy that is told bounds on the variances of all arms."""
+
+    reward_variance: float = 0.25
+    cost_variance: float = 0.25
+    alpha: float = 2.1
+
+    def __post_init__(self) -> None:
+        check_alpha(self.name, self.alpha)
+        for what, value in (("reward_variance", self.reward_variance), ("cost_variance", self.cost_variance)):
+            if not 0.0 <= value <= 0.25:
+                raise BadParameter(
+                    f"{self.name}: {what} is {value}; use a number from 0 to 0.25, the most there is in [0, 1]"
+                )
 
 
 @dataclass(frozen=True)
-class UCBB1(IndexPolicy):
+class UCBB1(KnownVariances):
     """Confidence bound on the ratio from known variances.
 
     >>> UCBB1(cost_variance=0.1).spec
@@ -96,13 +107,6 @@ class UCBB1(IndexPolicy):
     name: ClassVar[str] = "ucb-b1"
     index = staticmethod(ucb_b1)
     monotone = RISING
-    reward_variance: float = 0.25
-    cost_variance: float = 0.25
-    alpha: float = 2.1
-
-    def __post_init__(self) -> None:
-        check_alpha(self.name, self.alpha)
-        check_variances(self.name, reward_variance=self.reward_variance, cost_variance=self.cost_variance)
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (self.reward_variance, self.cost_variance, self.alpha)

@@ -23,8 +23,7 @@ import numpy as np
 
 from budgetbandits.arrays import Array
 from budgetbandits.policies.base import State
-from budgetbandits.policies.general_costs import GATE, check_alpha, check_variances
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.general_costs import GATE, KnownVariances
 from budgetbandits.policies.tally import Tally
 
 MOST_GROUPS = 256
@@ -46,7 +45,7 @@ def group_count(alpha: float, rounds: float) -> int:
 
 
 @dataclass(frozen=True)
-class UCBM1(IndexPolicy):
+class UCBM1(KnownVariances):
     """Confidence bound on the ratio from medians of means.
 
     >>> group_count(alpha=2.1, rounds=1000.0)  # ⌊3.5 · 2.1 · ln 1000⌋ + 1 = 51
@@ -54,13 +53,6 @@ class UCBM1(IndexPolicy):
     """
 
     name: ClassVar[str] = "ucb-m1"
-    reward_variance: float = 0.25
-    cost_variance: float = 0.25
-    alpha: float = 2.1
-
-    def __post_init__(self) -> None:
-        check_alpha(self.name, self.alpha)
-        check_variances(self.name, reward_variance=self.reward_variance, cost_variance=self.cost_variance)
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Groups:
         pulls, reward, cost = np.zeros((3, MOST_GROUPS, arms))

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.divergence import largest_ratio
-from budgetbandits.errors import BadParameter
+from budgetbandits.policies.classical import check_lower_order
 from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
 from budgetbandits.policies.tally import Tally
 
@@ -77,8 +77,7 @@ class KLUCBSC(IndexPolicy):
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.lower_order <= 1e6:
-            raise BadParameter(f"{self.name}: lower_order is {self.lower_order}; use a number from 0 to 1e6")
+        check_lower_order(self.name, self.lower_order)
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (self.lower_order,)

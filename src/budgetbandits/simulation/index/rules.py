@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
@@ -25,6 +25,7 @@ from budgetbandits import divergence
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
+from budgetbandits.simulation.compiled.addresses import Address, compiled_function
 from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS, MOMENTS
 from budgetbandits.simulation.known import Unsuited
@@ -52,32 +53,19 @@ for helper in HELPERS:
     register_jitable(helper)
 
 
-class CompiledIndex(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled index as Numba's first-class function: an address and a signature."""
+class CompiledIndex(Address):
+    """A compiled index, with all the extra arguments that the engines know."""
 
     SIGNATURE = types.float64(*[types.float64] * (4 + MOST_EXTRAS))
 
     def __init__(self, index: FunctionType, cached: bool) -> None:
         count = extras_of(index)
-        options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-        try:
-            scalar = njit(types.float64(*[types.float64] * (4 + count)), cache=cached, **options)(index)
-        except RuntimeError:  # no file to keep the cache beside: typed at a prompt
-            scalar = njit(types.float64(*[types.float64] * (4 + count)), **options)(index)
-        # the adapter takes 0.1 s to compile and is not worth a cache, which would not notice a changed formula
-        self._adapter: Dispatcher = njit(self.SIGNATURE, **options)(_with_all(scalar, count))
-        compiled = self._adapter.overloads[self.SIGNATURE.args]
-        self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+        scalar = compiled_function(index, types.float64(*[types.float64] * (4 + count)), cached)
+        super().__init__(self.SIGNATURE, _with_all(scalar, count))
 
     def __call__(self, *numbers: float) -> float:
         padded = tuple(map(float, numbers)) + (0.0,) * (4 + MOST_EXTRAS - len(numbers))
-        return float(self._adapter(*padded))
-
-    def __wrapper_address__(self) -> int:
-        return self._address
-
-    def signature(self) -> Any:
-        return self.SIGNATURE
+        return float(self.dispatcher(*padded))
 
 
 def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:

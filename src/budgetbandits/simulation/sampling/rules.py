@@ -8,20 +8,20 @@ Numba's generator methods draw what NumPy's draw.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, typeof, types
+from numba import carray, typeof, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, trial
+from budgetbandits.simulation.compiled.addresses import Address, compiled_function
 from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.compiled.pointers import float_pointer
 from budgetbandits.simulation.known import Unsuited
@@ -30,7 +30,6 @@ from budgetbandits.simulation.sampling.memory import EXTRAS
 NUMBER = types.float64
 STATISTICS = types.Array(NUMBER, 1, "C")
 GENERATOR = typeof(np.random.default_rng(0))
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 SCORE = NUMBER(types.int64, GENERATOR, *[NUMBER] * len(EXTRAS))
 LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRAS))
@@ -38,22 +37,6 @@ LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRA
 
 for helper in (trial, rounded):
     register_jitable(helper)
-
-
-class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A compiled function as Numba's first-class function: an address and a signature."""
-
-    def __init__(self, signature: Any, function: Callable[..., Any]) -> None:
-        self._signature = signature
-        self._dispatcher: Dispatcher = njit(signature, **OPTIONS)(function)
-        compiled = self._dispatcher.overloads[signature.args]
-        self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
-
-    def __wrapper_address__(self) -> int:
-        return self._address
-
-    def signature(self) -> Any:
-        return self._signature
 
 
 @dataclass(frozen=True)
@@ -97,7 +80,6 @@ def _compiled(
     )
     if isinstance(add, str):
         return add
-    # the adapters take a moment to compile and are not worth a cache, which would not notice a changed formula
     return SamplingRule(
         Address(SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, *(a, b, c)[:count])),
         Address(
@@ -116,10 +98,6 @@ def _scalar(name: str, function: FunctionType, signature: Any, cached: bool) -> 
     except TypeError as error:
         return f"its {name} does not take what the engine gives it: {error}"
     try:
-        try:
-            compiled: Dispatcher = njit(signature, cache=cached, **OPTIONS)(function)
-        except RuntimeError:  # no file to keep the cache beside: typed at a prompt
-            compiled = njit(signature, **OPTIONS)(function)
+        return compiled_function(function, signature, cached)
     except NumbaError as error:
         return f"Numba cannot compile its {name}: {' '.join(str(error).split())[:200]}"
-    return compiled

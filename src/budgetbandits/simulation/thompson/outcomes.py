@@ -12,23 +12,12 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.binomials import binomial
+from budgetbandits.simulation.compiled.budgets import close_budget
 from budgetbandits.simulation.compiled.draws import geometric, uniform
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.reference import TOLERANCE
 from budgetbandits.simulation.thompson.memory import SETTLED, steps_to_the_end
-
-
-@njit(cache=True, nogil=True)
-def close_budget(game, reward, spent):
-    """The game at the next budget has ended like this."""
-    pulls, out_pulls = whole_pointer(game.pulls_at), whole_pointer(game.out_pulls_at)
-    for arm in range(game.arms):
-        out_pulls[game.checkpoint * game.arms + arm] = pulls[arm]
-    float_pointer(game.out_reward_at)[game.checkpoint] = reward
-    float_pointer(game.out_spend_at)[game.checkpoint] = spent
-    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
-    game.checkpoint += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
