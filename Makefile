@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # uv takes a third of pip's time; where it cannot reach a registry that pip is configured for, pip does it.
 INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null || $(PIP) --no-compile $(WHAT)
+# Installed packages come without bytecode; if none may be kept, each process of a study compiles them all anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 .PHONY: help paper demo test crashes attack browser clusters postgres examples lint deep mutants benchmark clean

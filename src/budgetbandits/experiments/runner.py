@@ -11,6 +11,7 @@ import io
 import itertools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +143,9 @@ InParallel = Callable[[Iterable[Task]], Iterator[Any]]
 @contextlib.contextmanager
 def _parallel(workers: Workers) -> Iterator[InParallel]:
     with contextlib.ExitStack() as stack:
+        # a worker that has compiled an engine holds so much memory that joblib replaces it, which is all right
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         backend = "loky"
         if workers.kind == "dask":
             stack.enter_context(_dask_client(workers))
