@@ -67,7 +67,7 @@ def paper_command(
     import joblib
 
     from budgetbandits.experiments.paper import findings
-    from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.runner import command_line, replacing_workers
 
     if runs is not None and runs < 2:
         raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
@@ -81,12 +81,12 @@ def paper_command(
 
         found = findings.reproduce(out, runs, quick, _workers(jobs, cluster, ray), note, command_line())
     split.enter("judging")
-    with joblib.parallel_config(n_jobs=jobs):
+    with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         claims = found.claims
     if not as_json:
         _show_claims(claims)
     split.enter("report")
-    with joblib.parallel_config(n_jobs=jobs):
+    with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         page = _write_report(out, found)
     if as_json:
         print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": split.seconds()})

@@ -141,11 +141,17 @@ InParallel = Callable[[Iterable[Task]], Iterator[Any]]
 
 
 @contextlib.contextmanager
+def replacing_workers() -> Iterator[None]:
+    """A worker that has compiled an engine holds so much memory that joblib replaces it: nothing to warn of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
+        yield
+
+
+@contextlib.contextmanager
 def _parallel(workers: Workers) -> Iterator[InParallel]:
     with contextlib.ExitStack() as stack:
-        # a worker that has compiled an engine holds so much memory that joblib replaces it, which is all right
-        stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
+        stack.enter_context(replacing_workers())
         backend = "loky"
         if workers.kind == "dask":
             stack.enter_context(_dask_client(workers))
