@@ -459,6 +459,7 @@ def test_the_registry_has_every_policy():
         "ucb-b2c",
         "ucb-m1",
         "imed-ratio",
+        "imed-fading",
         "maillard-ratio",
         "npts-ratio",
         "empirical-imed",

@@ -11,7 +11,7 @@ from budgetbandits.policies.base import LARGEST, SMALLEST
 from budgetbandits.policies.budget_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
-from budgetbandits.policies.imed_ratio import LOWEST, imed_ratio, maillard_ratio
+from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_ratio, maillard_ratio
 from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.omega_ucb import omega_star_ucb, omega_ucb, wilson_lower, wilson_upper
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
@@ -211,6 +211,14 @@ def test_imed_ratio():
     assert imed_ratio(0.5, 0.5, 7.0, 99.0, np.inf, 1.0) == LOWEST  # another arm has cost nothing
 
 
+def test_evidence_fades_from_kappa_fold_to_itself():
+    evidence = kl(0.3, 0.4) + kl(0.5, 0.4)
+    for pulls, counted in ((1.0, 1.0 + 100 / 101), (100.0, 150.0), (9_900.0, 9_999.0)):
+        by_hand = -counted * evidence - math.log(pulls)
+        assert imed_fading(0.3, 0.5, pulls, 1e5, 1.0, 2.0, 100.0) == pytest.approx(by_hand)
+    assert imed_fading(0.5, 0.5, 7.0, 99.0, 1.0, 2.0, 100.0) == pytest.approx(-math.log(7))  # the best one
+
+
 def test_imed_ratio_pulls_what_is_least_unlikely_to_be_the_best():
     # the leader has 1000 pulls, ln 1000 = 6.9; the second has evidence 10·0.042 + ln 10 = 2.7
     assert choice("imed-ratio", [(1000, 500, 500), (10, 3, 5)]) == 1
@@ -245,7 +253,7 @@ def test_maillard_ratio_has_propensities_in_closed_form():
         f"{parameter}={value}"
         for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "i-ucb:alpha", "m-ucb:alpha", "b-greedy:alpha",
                           "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa", "maillard-ratio:kappa",
-                          "empirical-imed:kappa")
+                          "imed-fading:kappa", "imed-fading:fade", "empirical-imed:kappa")
         for value in (SMALLEST, LARGEST)
     ]
     + ["kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15", "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15",
@@ -274,6 +282,7 @@ def test_every_parameter_that_is_taken_can_be_played(policy):
         ("ucb-b1:cost_variance=0.3", "from 0 to 0.25"),
         ("ucb-b2:alpha=nan", "above 2"),
         ("imed-ratio:kappa=0", "positive"),
+        ("imed-fading:fade=0", "positive"),
         ("maillard-ratio:beta=1", "it takes kappa"),
     ],
 )
