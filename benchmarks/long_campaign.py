@@ -148,7 +148,7 @@ def measure(key: str, campaign: str, seconds: float, memory: Memory) -> None:
 
 
 def load(key: str, campaign: str, seconds: float) -> service.Load:
-    return asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, seconds))
+    return asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, seconds, [service.PORT]))
 
 
 def show(name: str, load: service.Load, alone: service.Load) -> None:
