@@ -148,7 +148,7 @@ def measure(key: str, campaign: str, seconds: float, memory: Memory) -> None:
 
 
 def load(key: str, campaign: str, seconds: float) -> service.Load:
-    return asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, seconds))
+    return asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, seconds, [service.PORT]))
 
 
 def show(name: str, load: service.Load, alone: service.Load) -> None:
@@ -164,7 +164,7 @@ def main() -> None:
     service.PORT = given.port
     with tempfile.TemporaryDirectory() as folder:
         store = os.environ.get(service.POSTGRES, str(Path(folder) / "money.db"))
-        with service.server(store) as key:
+        with service.server(store, given.port) as key:
             memory = Memory()
             campaign = service.create(key, "long", 10)
             fill(key, campaign, given.decisions, memory)

@@ -140,10 +140,22 @@ def test_version():
         ("from budgetbandits.cli import app", "scipy.special"),
         ("from budgetbandits.cli import app", "numba"),
         ("from budgetbandits.cli import app", "polars"),
+        ("import budgetbandits.service.http.server", "fastapi"),
+        ("import budgetbandits.service.http.server", "jinja2"),
     ],
 )
 def test_what_takes_long_to_import_is_imported_late(start, without):
     code = f"{start}; import sys; sys.exit({without!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_server_imports_late_is_missed_at_once():
+    code = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "try: import budgetbandits.service.http.server\n"
+        "except ImportError as error: sys.exit(error.name != 'jinja2')\n"
+        "sys.exit('not missed')"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -587,7 +587,7 @@ def test_a_decision_needs_no_body(service, campaign):
 
 
 def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.http.operator_routes.READY_WITHIN", 0.2)
+    monkeypatch.setattr("budgetbandits.service.http.probes.READY_WITHIN", 0.2)
     with SQLiteStore(tmp_path / "money.db") as store:
         other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

@@ -73,6 +73,8 @@ class CampaignLearner:
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
         self._ahead: tuple[str, str, int | None] | None = None
+        self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
+        """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
 
     @property
     def state(self) -> State:
@@ -181,11 +183,8 @@ class CampaignLearner:
         return id, self.choose(id, fitting)
 
     def think_ahead(self) -> None:
-        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt and every arm fits.
-
-        Only for a policy whose choices leave no trace in its state.
-        """
-        if self._learner.kind == "plain" and isinstance(self._learner.policy, SamplingPolicy):
+        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt and every arm fits."""
+        if self.chooses_anew:
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 

@@ -90,12 +90,13 @@ class _Choice(Change):
     """A change that a choice makes, if it makes any."""
 
     def __enter__(self) -> Self:
-        self._before: dict[str, Any] = dict(vars(self.learner.state))
+        self._before: dict[str, Any] = {} if self.learner.chooses_anew else dict(vars(self.learner.state))
         return super().__enter__()
 
     def _write(self) -> None:
-        self.arms = self.learner.changed_since(self._before)
-        if self.arms or self.learner.of_all() != self.row.learned["single"]:
-            super()._write()
-        else:
-            self._tx.save_money(self.row)
+        if not self.learner.chooses_anew:
+            self.arms = self.learner.changed_since(self._before)
+            if self.arms or self.learner.of_all() != self.row.learned["single"]:
+                super()._write()
+                return
+        self._tx.save_money(self.row)

@@ -63,10 +63,10 @@ class CampaignPurse(Purse):
         return self.row.account
 
     def choose(self, now: float) -> Chosen:
-        row, learner = self.row, self._learners.of(self._tx, self.row)
+        row, change = self.row, self._learners.choosing(self._tx, self.row)
+        learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        limits = limits_of(row)
         fitting = learner.fitting(row.account.left)
         if fitting is None:
             ledger.place(row.account, learner.least)  # always refuses, with the reason
@@ -74,7 +74,7 @@ class CampaignPurse(Purse):
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(learner.caps[fitting].max()), now, limits)
-        with self._learners.choosing(self._tx, row) as change:
+        with change:
             id, arm = learner.next_choice(fitting)
             if arm is None:
                 ledger.stop(row.policy)
@@ -87,16 +87,16 @@ class CampaignPurse(Purse):
         self._tx.add_event(event)
 
     def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
-        if told is not None:
-            self._learners.of(self._tx, self.row)  # whatever must be read for that is read before anything is written
-        self.add_event(event)
         self.row = self.row.with_money(account)
         if told is None:
+            self.add_event(event)
             self._tx.save_money(self.row)
             return
         assert told.reward is not None
         assert told.cost is not None
-        with self._learners.changing(self._tx, self.row) as change:
+        change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
+        self.add_event(event)
+        with change:
             change.learner.learn(told.id, told.arm, told.reward, told.cost, self.row.settings)
             change.arms = [told.arm]
         self.row, self.learner = change.row, change.learner

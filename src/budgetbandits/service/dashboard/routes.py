@@ -22,8 +22,8 @@ from budgetbandits.service.dashboard.numbers import Times
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
-from budgetbandits.service.http.dependencies import Service
 from budgetbandits.service.http.middleware import log_failure
+from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.stores.base import Campaign, T, Transaction, found
 

@@ -7,13 +7,11 @@ can be very many; the search ends at the first.
 
 from __future__ import annotations
 
-from typing import Any
-
-from fastapi.exceptions import RequestValidationError
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from budgetbandits.service.http.problem_json import Invalid
 from budgetbandits.service.http.schemas import Body
 
 SMALL = 2_000
@@ -45,13 +43,7 @@ def check_mistakes(content: bytes, kind: type[Body]) -> None:
     try:
         sent = from_json(content)
     except ValueError as error:  # no JSON, or nested too deeply
-        raise refused(f"{error}") from None
+        raise Invalid(["body"], f"{error}") from None
     mistake = kind.mistake(sent) if isinstance(sent, dict) else None
     if mistake is not None:
-        raise refused(mistake)
-
-
-def refused(message: str) -> RequestValidationError:
-    """What FastAPI raises for a body that is not as it should be."""
-    found: dict[str, Any] = {"loc": ("body",), "msg": message}
-    return RequestValidationError([found])
+        raise Invalid(["body"], mistake)

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Header, Path, Request, Response
 from fastapi.routing import APIRoute
 
-from budgetbandits.service.batches import Batches
-from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.http.auth import KeyRing, actor, check_header
+from budgetbandits.service.http.auth import actor, check_header
 from budgetbandits.service.http.bodies import check_mistakes, check_size
-from budgetbandits.service.http.long_reads import LongReads
-from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.schemas import Body
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.schemas import PRINTABLE, Body
 
 LARGEST_WITHOUT = 1_000
 """Bytes of a body that is sent where none is asked for."""
 
+CampaignPath = Annotated[
+    str, Path(min_length=1, max_length=200, pattern=PRINTABLE, description="A campaign's name or id.")
+]
 
-@dataclass(frozen=True)
-class Service:
-    """The parts of the service; each application has them as ``state.service``."""
-
-    campaigns: Campaigns
-    decisions: Batches
-    store: Store
-    metrics: Metrics
-    keys: KeyRing
-    reads: LongReads
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="Asked again under the same key, nothing is changed again.",
+    ),
+]  # fmt: skip
 
 
 def service_of(request: Request) -> Service:

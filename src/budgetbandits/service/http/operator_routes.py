@@ -1,63 +1,35 @@
-"""The routes of operators, and of whoever keeps the service running; they may take long and run in threads."""
+"""The routes of operators; they may take long and run in threads."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from typing import Any
 
 import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from budgetbandits.errors import StoreError
 from budgetbandits.service.export import Format, Table
-from budgetbandits.service.http.dependencies import Actor, Service, ThisService, guarded
+from budgetbandits.service.http.dependencies import Actor, CampaignPath, IdempotencyKey, ThisService, guarded
 from budgetbandits.service.http.long_reads import Passing, Reading
+from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
-    CampaignPath,
     CampaignView,
-    IdempotencyKey,
     NewArm,
     NewCampaign,
-    Status,
     Verdict,
 )
 from budgetbandits.service.ledger import Status as CampaignStatus
 from budgetbandits.service.reader import Job
 
-READY_WITHIN = 2.0
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
 
-anyone = APIRouter()
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
 log = structlog.get_logger("budgetbandits")
-
-
-@anyone.get("/healthz")
-async def healthz() -> Status:
-    """The server is up."""
-    return Status(status="ok")
-
-
-@anyone.get("/readyz")
-async def readyz(service: ThisService) -> Status:
-    """A row was written and committed just now, the way decisions are; 503 if that fails or takes more than two
-    seconds."""
-    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.beat(time.time())))
-    done, _ = await asyncio.wait([beat], timeout=READY_WITHIN)
-    problem = beat.exception() if done else f"nothing could be written for {READY_WITHIN:g} seconds"
-    if problem is not None:
-        beat.add_done_callback(lambda late: late.exception())  # nobody will ask
-        log.warning("not ready", error=str(problem))
-        # whoever asks has no key: what is wrong is not for strangers
-        raise StoreError("the store cannot write; the server's log says why")
-    return Status(status="ready")
 
 
 @read.get("/metrics", response_class=Response)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
-from fastapi import Request, Response
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
 from budgetbandits.errors import (
     AlreadyResolved,
@@ -71,6 +71,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class Invalid(Exception):
+    """What was sent is not as it should be: where, and why."""
+
+    def __init__(self, where: Iterable[object], why: str) -> None:
+        super().__init__(f"{'.'.join(map(str, where))}: {why}"[:500])
+
+
 def describe(error: BudgetBanditsError) -> dict[str, Any]:
     """An error of ours as the fields of a problem."""
     if isinstance(error, HoldRefused):
@@ -90,10 +97,8 @@ def answer(error: Exception) -> Response:
     """What is answered to a request that ended in this error."""
     if isinstance(error, BudgetBanditsError):
         return _response(describe(error), _headers(error))
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return problem(422, "invalid", f"{where}: {first['msg']}"[:500])
+    if isinstance(error, Invalid):
+        return problem(422, "invalid", str(error))
     if isinstance(error, HTTPException):  # no such path, or not with this method
         return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
@@ -101,15 +106,8 @@ def answer(error: Exception) -> Response:
     return problem(500, "internal", "internal error; see the log of the service")
 
 
-async def _handle(_: Request, error: Exception) -> Response:
-    return answer(error)
-
-
-EXPECTED = (BudgetBanditsError, RequestValidationError, HTTPException, ClientDisconnect)
+EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)
 """Errors that are the caller's; all others are mistakes of ours, and logged."""
-
-HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, Exception], _handle)
-"""For FastAPI."""
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
-from fastapi import Header, Path
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.decisions import LARGEST_BATCH
@@ -15,17 +14,6 @@ from budgetbandits.terms import LONGEST_TEXT, Terms
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTABLE)]
-CampaignPath = Annotated[
-    str, Path(min_length=1, max_length=200, pattern=PRINTABLE, description="A campaign's name or id.")
-]
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
-        description="Asked again under the same key, nothing is changed again.",
-    ),
-]  # fmt: skip
 
 
 class Body(BaseModel):

@@ -6,6 +6,7 @@ import gc
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp
 
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.app import Later, create_app
 from budgetbandits.service.http.connections import BoundedConnection, Connections, room
 from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
@@ -30,6 +31,8 @@ from budgetbandits.service.stores.base import Store
 
 EXPIRE_EVERY = 1.0
 ROLL_UP_EVERY = 5.0
+SETTLE = 0.2
+"""Seconds that a new server gives to those who have waited for it before it imports operators' routes."""
 FINISH_WITHIN = 10
 """Seconds that requests have to end when the server is told to stop."""
 
@@ -61,7 +64,7 @@ def serve(
         gc.freeze()  # all this stays until the end: the collector need not look through it again
         log.info("serving", host=host, port=port)
         try:
-            _Server(_config(app, per_address), reads).run(sockets=[listener])
+            _Server(_config(app, per_address), reads, app.operators).run(sockets=[listener])
         finally:
             stop.set()
             for each in sweepers:
@@ -81,15 +84,26 @@ def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """A server that tells long reads to end as soon as it is told to."""
+    """A server that puts operators' routes together once workers are served, and tells long reads to end in time."""
 
-    def __init__(self, config: uvicorn.Config, reads: LongReads) -> None:
+    def __init__(self, config: uvicorn.Config, reads: LongReads, operators: Later) -> None:
         super().__init__(config)
         self._reads = reads
+        self._operators = operators
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        threading.Thread(target=_make_ready, args=(self._operators,), daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._reads.stopping = True
         super().handle_exit(sig, frame)
+
+
+def _make_ready(operators: Later) -> None:
+    time.sleep(SETTLE)
+    operators.get()
+    gc.freeze()
 
 
 def _leave(_signal: int, _frame: object) -> None:

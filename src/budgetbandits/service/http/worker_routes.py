@@ -1,15 +1,13 @@
-"""The routes that workers call all the time: functions that read the request and write the answer themselves."""
+"""The routes that are called all the time: functions that read the request and write the answer themselves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -21,10 +19,11 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
 from budgetbandits.service.decisions import Answer, Booked, Outcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.bodies import SMALL, check_mistakes, read_body
-from budgetbandits.service.http.dependencies import Service
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
-from budgetbandits.service.http.problem_json import EXPECTED, answer, describe
+from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.probes import healthz, readyz
+from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe
 from budgetbandits.service.http.schemas import (
     AskDecision,
     AskDecisions,
@@ -33,9 +32,13 @@ from budgetbandits.service.http.schemas import (
     DecidedMany,
     Feedback,
     FeedbackBatch,
+    Status,
     Told,
     ToldMany,
 )
+
+if TYPE_CHECKING:  # operators' routes are imported when the server is ready
+    from fastapi import FastAPI
 
 TOLD_AT_ONCE = 100
 """Outcomes that share a transaction."""
@@ -122,6 +125,7 @@ class WorkerRoute:
     body: type[BaseModel] | None = None
     keyed: bool = False
     status: int = 200
+    method: str = "POST"
 
 
 ROUTES = (
@@ -130,6 +134,8 @@ ROUTES = (
     WorkerRoute(f"{DECISIONS}/batch", decide_many, DecidedMany, AskDecisions, keyed=True, status=201),
     WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, ToldMany, FeedbackBatch),
     WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, Told),
+    WorkerRoute("/healthz", healthz, Status, method="GET"),
+    WorkerRoute("/readyz", readyz, Status, method="GET"),
 )
 
 
@@ -152,7 +158,7 @@ class Endpoint:
 
 
 def routes(service: Service) -> list[Route]:
-    return [Route(each.path, Endpoint(service, each), methods=["POST"]) for each in ROUTES]
+    return [Route(each.path, Endpoint(service, each), methods=[each.method]) for each in ROUTES]
 
 
 def document(app: FastAPI) -> None:
@@ -163,7 +169,7 @@ def document(app: FastAPI) -> None:
 
     for each in ROUTES:
         app.add_api_route(
-            each.path, elsewhere, methods=["POST"], name=each.function.__name__, description=each.function.__doc__,
+            each.path, elsewhere, methods=[each.method], name=each.function.__name__, description=each.function.__doc__,
             status_code=each.status, response_model=each.answer,
             openapi_extra=description(each.path, each.body, each.keyed),
         )  # fmt: skip
@@ -211,7 +217,8 @@ async def _body(request: Request, kind: type[B]) -> B:
         # what model_validate_json calls, in half the time
         checked: B = kind.__pydantic_validator__.validate_json(content)
     except ValidationError as error:
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+        first = error.errors()[0]
+        raise Invalid(["body", *first["loc"]], first["msg"]) from None
     return checked
 
 

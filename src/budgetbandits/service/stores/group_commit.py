@@ -156,6 +156,13 @@ class GroupWriter(ABC):
                     self.undo()
                     # the others must not lose what they wrote
                     return answers if len(group) == 1 else None
+        try:
+            transaction.write_rest()
+        except self.broken:
+            raise
+        except self.errors as error:  # whose fault it was is seen one by one
+            self.undo()
+            return [(group[0][1], None, self._named(error))] if len(group) == 1 else None
         self.commit()
         return answers
 

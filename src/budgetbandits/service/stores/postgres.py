@@ -224,7 +224,6 @@ class _Writing(WritingTransaction, _Transaction):
     def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
         WritingTransaction.__init__(self, cache)
         _Transaction.__init__(self, connection)
-        self._cache = cache
 
     def _lock_leases(self, statement: str, value: str) -> Any:
         """The first are waited for, in the order of their ids. Whoever waited for more with these locked could wait in

@@ -1,19 +1,24 @@
 """The row cache: what a writer has read or written, for as long as nobody else can change it.
 
 A store decides how long that is: PostgreSQL for one transaction, SQLite until another connection writes to the file.
+What every request changes (a campaign, an arm) or adds (an event) waits in the cache until the end of the transaction,
+so that a row which many requests have changed is written once.
 """
 
 from __future__ import annotations
 
-from budgetbandits.service.stores.base import Campaign, Decision
-from budgetbandits.service.stores.sql import SqlTransaction
+from collections.abc import Sequence
+from typing import Any
+
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event
+from budgetbandits.service.stores.sql import OF_DECISIONS, SqlTransaction
 
 LARGEST = 10_000
 """Open decisions that are kept; the oldest leaves first."""
 
 
 class RowCache:
-    """Rows as they are in the database: campaigns by id and by name, and decisions that are still open.
+    """Rows as they are in the database, or will be: campaigns by id and by name, and decisions that are still open.
 
     A campaign's name never looks like an id. An open decision is what the next feedback asks for.
     """
@@ -21,19 +26,38 @@ class RowCache:
     def __init__(self) -> None:
         self.campaigns: dict[str, Campaign] = {}
         self.decisions: dict[str, Decision] = {}
+        self.unwritten = Unwritten()
         self.leases_read = False
         """Whether any has been: in PostgreSQL, whether this transaction may have locked one."""
 
     def clear(self) -> None:
         self.campaigns.clear()
         self.decisions.clear()
+        self.unwritten = Unwritten()
         self.leases_read = False
 
 
+class Unwritten:
+    """What waits to be written.
+
+    any                     whether anything does
+    money, learned, status  ids of campaigns of which that has changed; ``money`` has them all
+    """
+
+    def __init__(self) -> None:
+        self.any = False
+        self.money: dict[str, None] = {}
+        self.learned: set[str] = set()
+        self.status: set[str] = set()
+        self.arms: dict[tuple[str, int], ArmRow] = {}
+        self.events: list[Event] = []
+
+
 class WritingTransaction(SqlTransaction):
-    """A transaction that reads a row once and keeps it in the cache."""
+    """A transaction that reads a row once and keeps it in the cache. Whoever commits calls `write_rest` before."""
 
     def __init__(self, cache: RowCache) -> None:
+        self._cache = cache
         self._campaigns, self._decisions = cache.campaigns, cache.decisions
 
     def campaign(self, id: str) -> Campaign | None:
@@ -43,21 +67,57 @@ class WritingTransaction(SqlTransaction):
         return self._campaigns.get(name) or self._keep(super().campaign_named(name))
 
     def save_campaign(self, campaign: Campaign) -> None:
-        before = self._drop(campaign)
-        super().save_campaign(campaign)
-        self._save_new_status(campaign, before)
-        self._keep(campaign)
+        self._put(campaign)
+        self._cache.unwritten.learned.add(campaign.id)
 
     def save_money(self, campaign: Campaign) -> None:
-        before = self._drop(campaign)
-        super().save_money(campaign)
-        self._save_new_status(campaign, before)
+        row = self.campaign(campaign.id)
+        if row is not None:
+            self._put(row.with_money(campaign.account))
+
+    def _put(self, campaign: Campaign) -> None:
+        waiting = self._waiting()
+        waiting.money[campaign.id] = None
+        before = self._campaigns.get(campaign.id)
+        # only if it changed: SQLite takes longer to check that it is one of four than to write all the money
+        if before is None or campaign.account.status != before.account.status:
+            waiting.status.add(campaign.id)
         self._keep(campaign)
 
-    def _save_new_status(self, campaign: Campaign, before: Campaign | None) -> None:
-        """Only if it changed: SQLite takes longer to check that it is one of four than to write all the money."""
-        if before is None or campaign.account.status != before.account.status:
-            self._save_status(campaign)
+    def save_arms(self, arms: Sequence[ArmRow]) -> None:
+        waiting = self._waiting().arms
+        for arm in arms:
+            waiting[arm.campaign, arm.number] = arm
+
+    def add_event(self, event: Event) -> None:
+        self._waiting().events.append(event)
+
+    def _waiting(self) -> Unwritten:
+        """Where to put what has been changed."""
+        self.wrote = self._cache.unwritten.any = True
+        return self._cache.unwritten
+
+    def write_rest(self) -> None:
+        """Write what has waited."""
+        waiting, self._cache.unwritten = self._cache.unwritten, Unwritten()
+        for id in waiting.money:
+            row = self._campaigns[id]
+            (super().save_campaign if id in waiting.learned else super().save_money)(row)
+            if id in waiting.status:
+                self._save_status(row)
+        super().save_arms(list(waiting.arms.values()))
+        self._add_events(waiting.events)
+
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        # whatever else is read or written, what has waited comes first
+        if self._cache.unwritten.any and statement not in OF_DECISIONS:
+            self.write_rest()
+        return super()._do(statement, values)  # type: ignore[safe-super] # the database's own is next in line
+
+    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        if self._cache.unwritten.any:
+            self.write_rest()
+        super()._do_many(statement, rows)  # type: ignore[safe-super]
 
     def decision(self, id: str) -> Decision | None:
         return self._decisions.get(id) or super().decision(id)
@@ -80,7 +140,3 @@ class WritingTransaction(SqlTransaction):
         if campaign is not None:
             self._campaigns[campaign.id] = self._campaigns[campaign.name] = campaign
         return campaign
-
-    def _drop(self, campaign: Campaign) -> Campaign | None:
-        self._campaigns.pop(campaign.name, None)
-        return self._campaigns.pop(campaign.id, None)

@@ -29,6 +29,13 @@ _KEY = "prefix, digest, scopes, created_at, campaign"
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
 _ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE_DECISION = (
+    "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?"
+)
+_ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
+_DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
+OF_DECISIONS = frozenset({_BY_ID, _BY_KEY, _ADD_DECISION, _SAVE_DECISION, _ADD_PENDING, _DROP_PENDING})
+"""What is run all the time and is about decisions alone."""
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
@@ -53,6 +60,12 @@ class SqlTransaction(LeaseTransaction):
     def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self.wrote = True
         self._do_many(statement, rows)
+
+    def _change_all(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:  # which is often so, and quicker
+            self._change(statement, rows[0])
+        elif rows:
+            self._change_many(statement, rows)
 
     def whole(self, number: str) -> str:
         """An expression for the whole part of a number that is not negative."""
@@ -120,11 +133,7 @@ class SqlTransaction(LeaseTransaction):
         self._change_many(f"INSERT INTO arm ({ARM}) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        rows = [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms]
-        if len(rows) == 1:  # nearly always
-            self._change(_SAVE_ARM, rows[0])
-        else:
-            self._change_many(_SAVE_ARM, rows)
+        self._change_all(_SAVE_ARM, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
 
     def decision(self, id: str) -> Decision | None:
         return self._one_decision(_BY_ID, (id,))
@@ -152,16 +161,13 @@ class SqlTransaction(LeaseTransaction):
             ),
         )  # fmt: skip
         if self.LISTS_PENDING and h.state == "pending":
-            self._change("INSERT INTO pending (expires_at, decision) VALUES (?, ?)", (d.expires_at, d.id))
+            self._change(_ADD_PENDING, (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._change(
-            "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?",
-            (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id),
-        )
+        self._change(_SAVE_DECISION, (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id))
         if self.LISTS_PENDING and h.state != "pending":
-            self._change("DELETE FROM pending WHERE expires_at = ? AND decision = ?", (d.expires_at, d.id))
+            self._change(_DROP_PENDING, (d.expires_at, d.id))
 
     def forget_key(self, decision: Decision) -> None:
         self._change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
@@ -228,11 +234,14 @@ class SqlTransaction(LeaseTransaction):
         return [(arm, int(open), spent, reward) for arm, open, spent, reward in rows]
 
     def add_event(self, event: Event) -> None:
-        e = event
-        self._change(
+        self._add_events([event])
+
+    def _add_events(self, events: Sequence[Event]) -> None:
+        self._change_all(
             _ADD_EVENT,
-            (e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor),
-        )
+            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor)
+             for e in events],
+        )  # fmt: skip
 
     def operation(self, campaign: str, key: str) -> str | None:
         row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()

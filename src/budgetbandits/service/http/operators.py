@@ -1,0 +1,44 @@
+"""What operators ask for, with a program or a browser: FastAPI's routes and the dashboard.
+
+Importing all that takes longer than importing the rest of the service, so a server does it when it is ready to decide.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.routing import Mount, Router
+
+from budgetbandits.service.dashboard.action_routes import Actions
+from budgetbandits.service.dashboard.routes import Dashboard
+from budgetbandits.service.dashboard.sessions import Sessions
+from budgetbandits.service.http import operator_routes, worker_routes
+from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer
+
+
+def operators(service: Service) -> Router:
+    """The application of operators."""
+    api = FastAPI(
+        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS,
+        exception_handlers=HANDLERS, redirect_slashes=False,
+    )  # fmt: skip
+    api.state.service = service
+    for routes in (operator_routes.read, operator_routes.admin):
+        api.include_router(routes)
+    worker_routes.document(api)
+    dashboard = Dashboard(service, Sessions(service.store, service.keys))
+    return Router([*dashboard.routes(), *Actions(dashboard).routes(), Mount("/", api)], redirect_slashes=False)
+
+
+async def _handle(_: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        error = Invalid(first["loc"], first["msg"])
+    return answer(error)
+
+
+HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, RequestValidationError, Exception], _handle)

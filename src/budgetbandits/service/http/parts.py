@@ -1,0 +1,24 @@
+"""What routes work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from budgetbandits.service.batches import Batches
+from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.http.auth import KeyRing
+from budgetbandits.service.http.long_reads import LongReads
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.stores.base import Store
+
+
+@dataclass(frozen=True)
+class Service:
+    """The parts of the service."""
+
+    campaigns: Campaigns
+    decisions: Batches
+    store: Store
+    metrics: Metrics
+    keys: KeyRing
+    reads: LongReads
