@@ -143,9 +143,20 @@ def test_an_allocation_shows_the_posteriors_ratio_with_its_interval():
     low, high = (float(end) / 2.0 for end in interval.split(" – "))
     prices = (np.arange(20_000) + 0.5) / 20_000
     density = stats.beta.pdf(prices, 4, 2) / 20_000
-    for end, share in ((low, 0.025), (high, 0.975)):
-        assert density @ stats.beta.cdf(end * prices, 4, 2) == pytest.approx(share, abs=0.01)
+    for end, share in ((low, 0.025), (high, 0.975)):  # as written, with three digits
+        assert density @ stats.beta.cdf(end * prices, 4, 2) == pytest.approx(share, abs=5e-4)
     assert cells[12] == "b (retired)"
+
+
+@pytest.mark.parametrize("policy", ["bts-gaussian:sigma=0.25", "bts-joint"])
+def test_an_allocation_shows_other_posteriors(policy):
+    spend = Allocation(
+        policy, ["a", "b"], 90.0, cost_max=2.0, reward_max=4.0, seed=1, history={"a": (100, 300.0, 100.0)}
+    )
+    name, _, reward, cost, ratio, interval = Cells(spend._repr_html_()).cells[6:12]
+    low, high = map(float, interval.split(" – "))
+    assert (name, float(reward), float(cost)) == ("a", pytest.approx(3.0, abs=0.03), pytest.approx(1.0, abs=0.03))
+    assert low < float(ratio) < high < low + 2.0
 
 
 def test_an_allocation_without_a_posterior_shows_what_was_seen():

@@ -27,7 +27,7 @@ from budgetbandits.learner import Learner
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.beliefs import beta_counts
+from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
 from budgetbandits.units import Units, checked_names, positive
 
@@ -261,23 +261,16 @@ class Allocation:
         """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
         mean cost and their ratio; of more than twenty arms, of those pulled most.
 
-        They are the posteriors of policies that keep Beta posteriors; for policies that keep sums, the posteriors that
-        these make of uniform priors. ``width`` is "paper", "page", "phone" or inches.
+        They are the posteriors that the policy keeps; for policies that keep sums, the posteriors that these make of
+        uniform priors. ``width`` is "paper", "page", "phone" or inches.
         """
         from budgetbandits.drawing import posteriors, style  # Matplotlib is in the extra lab
 
         with self._lock:
-            successes, failures = beta_counts(self.policy, self._learner.state)
             state = self._learner.state
             most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
-            of = [
-                posteriors.Posterior(
-                    self._names[arm],
-                    (float(successes[0, arm]), float(failures[0, arm])),
-                    (float(successes[1, arm]), float(failures[1, arm])),
-                )
-                for arm in sorted(most_pulled[state.active[most_pulled]].tolist())
-            ]
+            shown = sorted(most_pulled[state.active[most_pulled]].tolist())
+            of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
         return posteriors.densities(of, self._units.reward_max, self._units.cost_max, style.sheet(width, dark))
 
     # --- saving --------------------------------------------------------------------------------------------------

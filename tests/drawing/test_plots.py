@@ -5,11 +5,14 @@ import sys
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy import stats
 
 from budgetbandits import Allocation, Problem, parse_policy, simulate
 from budgetbandits.drawing import posteriors
 from budgetbandits.drawing.arms import SHOWN
 from budgetbandits.errors import BadParameter
+from budgetbandits.policies import SamplingPolicy
+from budgetbandits.posteriors import Beta, Ratio
 
 
 @pytest.fixture(scope="module")
@@ -61,23 +64,43 @@ def test_the_best_ratio_is_the_steepest_line():
     assert {text.get_text() for text in axes.texts} >= {"arm-1", "arm-2", "1.5"}
 
 
-def test_the_ratios_density_is_that_of_many_draws():
-    """A million draws: each quantile within five standard errors, so a false alarm is rarer than one in a million."""
-    rng = np.random.default_rng(16)
-    arm = posteriors.Posterior("a", (13.0, 29.0), (31.0, 11.0))
-    drawn = np.sort(rng.beta(*arm.reward, 1_000_000) / rng.beta(*arm.cost, 1_000_000))
-    density = posteriors.ratio_density(arm, 2.0)
-    for found, share in ((density.low, 0.025), (density.median, 0.5), (density.high, 0.975)):
-        rank = np.searchsorted(drawn, found / 2.0) / len(drawn)
-        # and a little for the 200 costs that stand for the posterior
-        assert abs(rank - share) < 5 * np.sqrt(share * (1 - share) / len(drawn)) + 2e-4
-    assert np.trapezoid(density.y, density.x) == pytest.approx(0.9945, abs=2e-3)
+def test_the_ratios_density_is_the_derivative_of_its_distribution():
+    ratio = Ratio(Beta(13.0, 29.0), Beta(31.0, 11.0))
+    density = posteriors.density(ratio, 2.0)
+    low, median, high = 2.0 * ratio.quantile(np.array([0.025, 0.5, 0.975]))
+    assert (density.low, density.median, density.high) == pytest.approx((low, median, high))
+    costs = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 31.0, 11.0)
+    exact = [np.mean(costs * stats.beta.pdf(z / 2.0 * costs, 13.0, 29.0)) / 2.0 for z in density.x]
+    assert density.y == pytest.approx(exact, abs=2e-3 * max(exact))
 
 
 def test_beta_densities_are_in_the_users_units():
-    density = posteriors.beta_density(2.0, 1.0, 4.0)  # 2x on [0, 1]
+    density = posteriors.density(Beta(2.0, 1.0), 4.0)  # 2x on [0, 1]
     assert density.y * 4.0 == pytest.approx(2.0 * density.x / 4.0)
     assert density.median == pytest.approx(4.0 * np.sqrt(0.5))
+
+
+@pytest.mark.parametrize("policy", ["bts-gaussian", "bts-joint"])
+def test_an_allocation_draws_other_posteriors(policy):
+    spend = Allocation(policy, ["a", "b"], 20.0, seed=1, history={"a": (40, 30.0, 10.0), "b": (40, 25.0, 10.0)})
+    figure = spend.plot()
+    figure.draw_without_rendering()  # a layout that collapsed would warn, and a warning is an error here
+    medians = [axes.lines[2].get_xdata()[0] for axes in figure.axes]
+    assert medians == pytest.approx([0.75, 0.25, 3.0], rel=0.05)
+
+
+def test_a_policy_with_statistics_of_its_own_is_not_drawn():
+    class Mine(SamplingPolicy):
+        name = "mine"
+
+        def prior(self):
+            return (1.0,)
+
+        def recall(self, state, arm, pulls, reward, cost):
+            pass
+
+    with pytest.raises(BadParameter, match="mine keeps statistics of its own"):
+        Allocation(Mine(), ["a", "b"], 20.0).plot()
 
 
 @pytest.mark.parametrize("policy", ["bts", "kube"])
@@ -90,10 +113,9 @@ def test_an_allocation_shows_what_it_believes(policy):
     rewards, costs, ratios = (
         [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"] for axes in figure.axes
     )
-    assert rewards == pytest.approx([posteriors.beta_density(*ab, 5.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
-    assert costs == pytest.approx([posteriors.beta_density(*ab, 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
-    arm = posteriors.Posterior("search", (5.0, 3.0), (5.0, 3.0))
-    assert ratios[0] == pytest.approx(posteriors.ratio_density(arm, 2.5).median)
+    assert rewards == pytest.approx([posteriors.density(Beta(*ab), 5.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
+    assert costs == pytest.approx([posteriors.density(Beta(*ab), 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
+    assert ratios[0] == pytest.approx(posteriors.density(Ratio(Beta(5.0, 3.0), Beta(5.0, 3.0)), 2.5).median)
 
 
 def test_of_many_arms_those_pulled_most_are_shown():

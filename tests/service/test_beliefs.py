@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from budgetbandits.posteriors import Beta
 from budgetbandits.service.dashboard.beliefs import Told, Values, belief, chances_of_best, compare, density
 from budgetbandits.service.dashboard.projection import runs_out
 
@@ -29,11 +30,17 @@ def test_an_interval_holds_the_mean_of_values_that_vary_little(count, least, wid
     rng, inside, width = np.random.default_rng(4), 0, []
     for _ in range(400):
         prices = rng.beta(8.0, 32.0, count)
-        made = belief(Told(cost=Values(count, prices.sum(), (prices**2).sum())), 1.0, 1.0).price
-        inside += made.low <= 0.2 <= made.high
-        width.append(made.high - made.low)
+        law = Beta(*Values(count, prices.sum(), (prices**2).sum()).beta())
+        low, high = law.quantile(np.array([0.025, 0.975]))
+        inside += low <= 0.2 <= high
+        width.append(high - low)
     assert inside / 400 >= least
     assert 0.95 <= np.mean(width) / (2 * 1.96 * np.sqrt(0.2 * 0.8 / 41 / count)) <= widest
+
+
+def test_prices_have_their_laws_interval_in_the_users_units():
+    made, law = belief(Told(cost=trials(7, 3)), 2.0, 5.0).price, Beta(*trials(7, 3).beta())
+    assert [made.low, made.median, made.high] == pytest.approx(5.0 * law.quantile(np.array([0.025, 0.5, 0.975])))
 
 
 def exact_ratio_cdf(x, reward, cost):
@@ -46,7 +53,7 @@ def test_the_ratio_is_that_of_two_independent_means():
     shapes = (trials(60, 40).beta(), trials(20, 80).beta())
     reward, cost = ((a - 1, b - 1) for a, b in shapes)
     for value, share in ((made.low, 0.025), (made.median, 0.5), (made.high, 0.975)):
-        assert exact_ratio_cdf(value, reward, cost) == pytest.approx(share, abs=0.006)
+        assert exact_ratio_cdf(value, reward, cost) == pytest.approx(share, abs=1e-4)
 
 
 def test_chances_of_being_best():

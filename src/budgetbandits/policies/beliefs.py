@@ -1,26 +1,49 @@
-"""What a policy's state says of the means, as Beta posteriors."""
+"""What a policy's state says of an arm, as posteriors of its means and of their ratio."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.gaussian import GaussianThompson
+from budgetbandits.policies.joint import JointThompson
+from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior
+from budgetbandits.posteriors import ArmPosterior, Beta, JointRatio, RestrictedNormal
 
 
-def beta_counts(policy: Policy, state: State) -> tuple[Array, Array]:
-    """Successes and failures of every arm: row 0 of its reward, row 1 of its cost.
-
-    Those that the policy keeps, or what sums make of uniform priors.
-    """
+def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | None:
+    """The posterior that the policy keeps of an arm; None if it keeps none that is known here."""
     if isinstance(state, BetaPosterior):
-        return state.successes, state.failures
+        reward, cost = zip(state.successes[:, arm].tolist(), state.failures[:, arm].tolist(), strict=True)
+        return ArmPosterior.independent(Beta(*reward), Beta(*cost))
+    if isinstance(policy, GaussianThompson) and isinstance(state, Posterior):
+        count, reward, cost = state.statistics[:, arm].tolist()
+        deviation = policy.sigma / math.sqrt(count)
+        return ArmPosterior.independent(
+            RestrictedNormal(reward / count, deviation), RestrictedNormal(cost / count, deviation)
+        )
+    if isinstance(policy, JointThompson) and isinstance(state, Posterior):
+        both, paid, charged, neither = state.statistics[:, arm].tolist()
+        return ArmPosterior(
+            Beta(both + paid, charged + neither),
+            Beta(both + charged, paid + neither),
+            JointRatio.of(both, paid, charged),
+        )
+    return None
+
+
+def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
+    """The posterior that the policy keeps of an arm, or the one that its sums make of uniform priors."""
+    kept = kept_posterior(policy, state, arm)
+    if kept is not None:
+        return kept
     if isinstance(state, Tally):
-        sums = np.stack([state.reward, state.cost])
-        return 1.0 + sums, 1.0 + state.pulls - sums
+        pulls, reward, cost = int(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
+        return ArmPosterior.independent(Beta(1.0 + reward, 1.0 + pulls - reward), Beta(1.0 + cost, 1.0 + pulls - cost))
     raise BadParameter(
-        f"{policy.name} keeps neither Beta posteriors nor sums of rewards and costs; draw its state yourself"
+        f"{policy.name} keeps statistics of its own, neither known posteriors nor sums of rewards and costs; "
+        "draw its state yourself"
     )

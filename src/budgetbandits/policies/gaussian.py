@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy
 
 from budgetbandits.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+from budgetbandits.posteriors import RestrictedNormal
 
 LEAST_SIGMA, MOST_SIGMA = 0.001, 1.0
 """A sane range: a law on [0, 1] has no deviation above 1/2."""
@@ -97,7 +97,5 @@ class GaussianThompson(SamplingPolicy):
 
 def _restricted(mean: Array, scale: Array, rounds: int, rng: np.random.Generator) -> Array:
     """Normal variates in (0, 1], as (round, arm): by inversion, in one go for all."""
-    ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
-    least, most = ndtr(-mean / scale), ndtr((1.0 - mean) / scale)
-    level = least + (most - least) * rng.random((rounds, len(mean)))
-    return np.asarray(np.clip(mean + scale * ndtri(level), SMALLEST_DRAW, 1.0))
+    drawn = RestrictedNormal(mean, scale).quantile(rng.random((rounds, len(mean))))
+    return np.asarray(np.maximum(drawn, SMALLEST_DRAW))

@@ -6,7 +6,7 @@ less than such trials, so n is multiplied by m(1 − m) over their variance, whi
 For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is computed from
 what was told, so it is there for every policy, whatever the policy itself believes.
 
-Nothing is drawn at random: a distribution is its values at equally likely points, and a ratio all pairs of them.
+Nothing is drawn at random: a distribution is its values at equally likely points.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from budgetbandits.arrays import Array
+from budgetbandits.posteriors import Beta, Ratio
 
-POINTS = 32
-_MIDDLES = (np.arange(POINTS) + 0.5) / POINTS
+POINTS = 512
+_LEVELS = np.array([0.5, 0.025, 0.975])
 GRID = 1024
 MOST_ARMS = 60
 """Arms that are compared with each other."""
@@ -76,15 +76,14 @@ class Belief:
 @lru_cache(maxsize=4096)
 def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     """In the user's units."""
-    from scipy.special import betaincinv  # a server that shows no page need not wait for it
-
-    shapes = np.array([told.reward.beta(), told.cost.beta()])
-    where = np.concatenate([_MIDDLES, [0.5, 0.025, 0.975]])
-    values = betaincinv(shapes[:, :1], shapes[:, 1:], where) * np.array([[reward_max], [cost_max]])
-    rewards, prices = values[:, :POINTS]
-    ratios = np.sort((rewards[:, None] / np.maximum(prices, 1e-300)).ravel())
-    reward, price = (Estimate(*map(float, row[POINTS:])) for row in values)
-    return Belief(reward, price, estimate(ratios), ratios)
+    reward, price = Beta(*told.reward.beta()), Beta(*told.cost.beta())
+    ratio, scale = Ratio(reward, price), reward_max / cost_max
+    return Belief(
+        Estimate(*(reward.quantile(_LEVELS) * reward_max).tolist()),
+        Estimate(*(price.quantile(_LEVELS) * cost_max).tolist()),
+        Estimate(*(ratio.quantile(_LEVELS) * scale).tolist()),
+        ratio.spread(POINTS) * scale,
+    )
 
 
 def estimate(values: Array) -> Estimate:

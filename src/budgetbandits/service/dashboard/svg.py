@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from budgetbandits.service.dashboard.beliefs import Array, Belief, density
+from budgetbandits.arrays import Array
+from budgetbandits.service.dashboard.beliefs import Belief, density
 
 ARM_COLOURS = 6
 
