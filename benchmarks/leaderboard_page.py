@@ -20,6 +20,8 @@ from budgetbandits.words import estimate, exact, interval, number
 
 ROOT = Path(__file__).parent.parent
 PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments" / SUMMARY
+PROBLEMS = 500
+"""Of a setting that is played in full."""
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -36,6 +38,7 @@ quantile rests on five games, and a policy that loses one game in fifty altogeth
 ```sh
 budgetbandits leaderboard --out out/leaderboard                 # all of it; stopped, it goes on
 budgetbandits leaderboard --setting near-ties --setting rare-cheap
+budgetbandits leaderboard --problems 50                         # a tenth of it, which all of it goes on from
 budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
 budgetbandits leaderboard --suite mine.toml                     # a suite of yours
 budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
@@ -87,7 +90,7 @@ def main(folder: Path) -> None:
 
 def found(summary: dict[str, Any]) -> list[str]:
     lines = ["## In short", "", *[f"- {sentence}" for sentence in sentences(summary)], ""]
-    lines += [f"{facts(summary)}. Measured by `budgetbandits leaderboard`, seed {summary['settings'][0]['seed']}.", ""]
+    lines += [f"{facts(summary)}. {mark(summary)}", ""]
     lines += ["![How far from the best](figures/leaderboard-profile.png)", ""]
     lines += [
         "## Over all settings",
@@ -107,10 +110,19 @@ def found(summary: dict[str, Any]) -> list[str]:
             f"| {label(row['policy'])}{star} | {row['times']:.2f} | {interval(row['low'], row['high'])} | "
             f"{row['settings']} | {where} |"
         )
-    lines += ["", "## Setting by setting", "", "![Tails](figures/leaderboard-quantiles.png)", ""]
+    lines += ["", mark(summary), "", "## Setting by setting", "", "![Tails](figures/leaderboard-quantiles.png)", ""]
+    lines += [mark(summary), ""]
     for setting in summary["settings"]:
-        lines += _setting(setting)
+        lines += [*_setting(setting), mark(summary), ""]
     return lines
+
+
+def mark(summary: dict[str, Any]) -> str:
+    """Where the numbers of a section come from."""
+    most = max(setting["problems"] for setting in summary["settings"])
+    some = "" if most == PROBLEMS else f" --problems {most}"
+    seed, day = summary["settings"][0]["seed"], max(setting["begun"] for setting in summary["settings"])
+    return f"Measured by `budgetbandits leaderboard{some}`, seed {seed}, {day}."
 
 
 def _setting(setting: dict[str, Any]) -> list[str]:
@@ -156,7 +168,7 @@ def time_taken(summary: dict[str, Any]) -> list[str]:
         "| setting | processor seconds | of them reference simulator |", "|---|---|---|",
     ]  # fmt: skip
     lines += [f"| {row['title']} | {row['seconds']:.0f} | {row['reference']:.0f} |" for row in taken["rows"]]
-    return [*lines, ""]
+    return [*lines, "", mark(summary), ""]
 
 
 def _rounded(value: Any) -> Any:

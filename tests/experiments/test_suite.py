@@ -88,6 +88,14 @@ def test_the_suite_that_ships_has_every_policy_and_500_problems():
         assert count == 500 or entry["runs"] == 100 or entry["name"] == "arms-1000", entry["name"]
 
 
+def test_the_first_problems_are_part_of_the_whole():
+    whole, few = Suite.from_toml(TINY), Suite.from_toml(TINY).first(5)
+    assert few.settings[0].experiment.problems == whole.settings[0].experiment.problems[:5]
+    assert [each.experiment.runs for each in few.settings] == [1, 5]
+    with pytest.raises(BadParameter, match="at least 2"):
+        whole.first(1)
+
+
 def test_a_quick_look_is_small():
     quick = Suite.from_toml(TINY.replace("count = 12", "count = 40")).quick()
     assert [len(each.experiment.problems) for each in quick.settings] == [10, 1]

@@ -26,6 +26,10 @@ def leaderboard_command(
         list[str] | None, typer.Option("--with", help="A policy of yours, mypolicies.py:Mine. May be repeated.")
     ] = None,
     suite: Annotated[Path | None, typer.Option(help="A suite of yours (TOML) instead of the one that ships.")] = None,
+    problems: Annotated[
+        int | None,
+        typer.Option(help="Only the first so many problems of each setting; all of them later go on from it."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few games, small budgets.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
@@ -41,13 +45,15 @@ def leaderboard_command(
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     asked = leaderboard.joined(Suite.load(suite, setting or ()), joining or ())
+    if problems is not None:
+        asked = asked.first(problems)
     if quick:
         asked = asked.quick()
     with bar(quiet=as_json) as tell:
         leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
     say = (lambda doing: None) if as_json else (lambda doing: print(f"summing up: {doing}", file=sys.stderr))
-    summary = leaderboard.summarise(asked, out, say)
-    page = write_page(asked, summary, out, quick, command_line())
+    summary = leaderboard.summarise(asked, out, say, command_line())
+    page = write_page(asked, summary, out, quick)
     if as_json:
         print_json({"report": str(page), "overall": summary["overall"], "settings": summary["settings"]})
         return

@@ -53,7 +53,12 @@ def play(
         run(setting.experiment, out / setting.name, workers, tell, command)
 
 
-def summarise(suite: Suite, out: Path, progress: Callable[[str], None] = lambda doing: None) -> dict[str, Any]:
+def summarise(
+    suite: Suite,
+    out: Path,
+    progress: Callable[[str], None] = lambda doing: None,
+    command: str = "budgetbandits leaderboard",
+) -> dict[str, Any]:
     """The summary of a suite that has been played; it is written to leaderboard.json, too."""
     settings, values = [], {}
     for setting in suite.settings:
@@ -66,6 +71,7 @@ def summarise(suite: Suite, out: Path, progress: Callable[[str], None] = lambda 
     summary = {
         "suite": suite.name,
         "version": budgetbandits.__version__,
+        "command": command,
         "settings": settings,
         "overall": ranked,
         "policies": {row["policy"]: about_policy(row["policy"]) for row in ranked},

@@ -51,14 +51,17 @@ class Setting:
     without: tuple[str, ...]
     experiment: Experiment
 
-    def quick(self) -> Setting:
-        """A tenth of a second of it: few problems, the smallest budget."""
+    def first(self, count: int) -> Setting:
+        """Its first problems, or of a single one its first runs; the games are those of the whole setting."""
         asked = self.experiment
         if len(asked.problems) > 1:
-            few: dict[str, Any] = {"problems": asked.problems[:QUICK], "runs": min(asked.runs, QUICK)}
-        else:
-            few = {"runs": min(asked.runs, QUICK)}
-        return replace(self, experiment=asked.changed(budgets=asked.budgets[:1], **few))
+            return replace(self, experiment=asked.changed(problems=asked.problems[:count]))
+        return replace(self, experiment=asked.changed(runs=min(asked.runs, count)))
+
+    def quick(self) -> Setting:
+        """A look at it: few problems, the smallest budget."""
+        few = self.first(QUICK)
+        return replace(few, experiment=few.experiment.changed(budgets=few.experiment.budgets[:1]))
 
     def joined_by(self, policies: Sequence[Policy]) -> Setting:
         """With policies of somebody's own."""
@@ -112,6 +115,12 @@ class Suite:
             except ExperimentError as error:
                 raise ExperimentError(f"setting {entry.get('name', place)}: {error}") from None
         return cls(document["name"], tuple(settings))
+
+    def first(self, count: int) -> Suite:
+        """The first problems of every setting."""
+        if count < 2:
+            raise BadParameter(f"problems is {count}; use at least 2, or nothing can be told apart")
+        return replace(self, settings=tuple(setting.first(count) for setting in self.settings))
 
     def quick(self) -> Suite:
         """A look at the machinery: few games of every setting."""

@@ -25,18 +25,16 @@ ALWAYS = ("bts", "omega-ucb")
 PANELS = 12
 
 
-def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False, command: str = "") -> Path:
+def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False) -> Path:
     """Write leaderboard.html, figures/ and standings.csv into the folder of a leaderboard."""
     values = {setting.name: Values.of(Results.load(out / setting.name)) for setting in suite.settings}
     write_csv(summary, out / "standings.csv")
     page = out / "leaderboard.html"
-    page.write_text(render(content(summary, values, out, quick, command), "leaderboard.html"), encoding="utf-8")
+    page.write_text(render(content(summary, values, out, quick), "leaderboard.html"), encoding="utf-8")
     return page
 
 
-def content(
-    summary: dict[str, Any], values: Mapping[str, Values], out: Path, quick: bool, command: str
-) -> dict[str, Any]:
+def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, quick: bool) -> dict[str, Any]:
     """Everything the template asks for; draws the figures."""
     drawn = figure_policies(summary)
     sections = [
@@ -60,7 +58,7 @@ def content(
         "policies": policies(summary),
         "knowledge": KNOWLEDGE,
         "efforts": efforts(summary),
-        "command": command,
+        "command": summary["command"],
     }  # fmt: skip
 
 
