@@ -75,8 +75,8 @@ def rare_expensive(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
 
 
 def _trap(rng: np.random.Generator) -> OutcomeLaw:
-    """Costs 0.02, and 1 with a chance of 5 to 10 %; pays as much per cost as a poor arm, and three times that without
-    the rare cost."""
+    """Costs 0.02, and 1 with a chance of 5 to 10 %; pays as much per cost as a poor arm, and more than three times
+    that until the rare cost has come."""
     rare = rng.uniform(0.05, 0.1)
     reward = rng.uniform(0.2, 0.5) * (0.02 * (1.0 - rare) + rare)
     rewards, costs = ((1.0, reward), (0.0, 1.0 - reward)), ((0.02, 1.0 - rare), (1.0, rare))

@@ -14,6 +14,9 @@ from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
 from budgetbandits.policies.literature import SOURCES, source_of
 
+OTHER_GAMES: set[str] = set()
+"""Policies that the suite leaves out, because they plan for more than a budget."""
+
 TINY = """
 name = "tiny"
 seed = 3
@@ -81,7 +84,7 @@ def test_every_setting_that_ships_can_be_built(entry):
 def test_the_suite_that_ships_has_every_policy_and_500_problems():
     document = tomllib.loads(shipped_text(SUITE))
     names = {text.partition(":")[0] for text in document["policies"]}
-    assert names == set(POLICIES)
+    assert names == set(POLICIES) - OTHER_GAMES
     assert "without" not in document["settings"][0]  # every policy plays in one setting at least
     for entry in document["settings"]:
         count = entry["problems"][0].get("count", 1)
