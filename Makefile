@@ -8,7 +8,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper demo test crashes attack browser clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test crashes attack browser clusters postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,10 @@ OUT ?= out/paper
 OPTIONS ?=
 paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 3 minutes)
 	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
+
+leaderboard: .venv/lab  ## every policy on every setting, docs/leaderboard.md and the data of recommend (about 20 minutes)
+	@$(BIN)/budgetbandits leaderboard --out out/leaderboard
+	@$(BIN)/python benchmarks/leaderboard_page.py out/leaderboard
 
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo

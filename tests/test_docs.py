@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits import POLICIES, __version__, cli, errors, family, theory
+from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
 
@@ -23,7 +24,7 @@ def test_every_policy_is_described(name):
     assert f"`{name}`" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, *LAWS])
+@pytest.mark.parametrize("name", [*FAMILIES, *ARMS_FAMILIES, *LAWS])
 def test_every_family_and_law_is_described(name):
     assert f"`{name}`" in (ROOT / "docs/problems.md").read_text()
 

@@ -67,7 +67,7 @@ def helper(width):
 
 
 def key(policy):
-    return Cell(NamedProblem("p", "p", PROBLEM), policy, (5.0,), 3, 0, 6, "reference", None).key
+    return Cell((NamedProblem("p", "p", PROBLEM),), policy, (5.0,), 3, 0, 6, "reference", None).key
 
 
 def test_two_classes_of_one_name_share_neither_cells_nor_seeds():

@@ -14,6 +14,8 @@ from budgetbandits import POLICIES, family
 from budgetbandits.__main__ import main
 from budgetbandits.cli import app, studies
 from budgetbandits.experiments.paper.claims import Claim, Tally
+from budgetbandits.hard_families import ARMS_FAMILIES
+from budgetbandits.problem import FAMILIES
 from budgetbandits.report import page
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from studies import SMALL
@@ -66,7 +68,7 @@ def test_laws_and_families(said):
     assert laws["lattice"]["parameters"] == ["support", "weights"]
     assert [name for name, law in laws.items() if law["joint"]] == ["table", "copula"]
     families = said("families")["families"]
-    assert [each["name"] for each in families] == ["uniform-bernoulli", "uniform-multinomial", "uniform-beta"]
+    assert [each["name"] for each in families] == [*FAMILIES, *ARMS_FAMILIES]
     assert all(each["summary"] for each in families)
 
 

@@ -150,7 +150,7 @@ def test_what_no_file_can_hold_is_not_written(law):
 
 def test_laws_of_one_name_share_neither_cells_nor_seeds():
     def key(law):
-        return Cell(NamedProblem("p", "p", problem(law)), parse_policy("bts"), (5.0,), 3, 0, 6, "auto", None).key
+        return Cell((NamedProblem("p", "p", problem(law)),), parse_policy("bts"), (5.0,), 3, 0, 6, "auto", None).key
 
     laws = [Independent(kind(0.5), Fixed(0.5)) for kind in (Bernoulli, Sure, type("Sure", (Bernoulli,), {}))]
     laws += [Spiky(), Spiky(value=1.25)]

@@ -18,6 +18,7 @@ from budgetbandits import own_laws
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.fingerprint import fingerprint
+from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import (
     JOINT_LAWS,
     LAWS,
@@ -284,17 +285,17 @@ KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.f
 
 
 def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
-    """A random problem of a named family; rewards and costs are independent, arms are alike in law.
+    """A random problem of a named family; in the first three, rewards and costs are independent and arms alike in law.
 
     ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
     0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
-    a + b from U(1, 10).
+    a + b from U(1, 10). The families of `budgetbandits.hard_families` draw all arms together and take no range.
 
     >>> len(family("uniform-bernoulli", arms=10, seed=3))
     10
     """
-    if name not in KNOWN_FAMILIES:
-        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join(KNOWN_FAMILIES)}")
+    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
     if arms < 2:
         raise BadParameter(f"arms is {arms}; a problem needs at least two")
     if seed < 0:
@@ -303,6 +304,10 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
         raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
     number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
+    if name in ARMS_FAMILIES:
+        if (low, high) != (0.0, 1.0):
+            raise BadParameter(f"family {name} says itself which means there are; leave out low and high")
+        return _numbered(ARMS_FAMILIES[name](rng, arms))
     draw = KNOWN_FAMILIES[name]
     return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
 

@@ -100,7 +100,9 @@ def test_mistakes_are_named_with_their_key(old, new, message):
 
 
 def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(ExperimentError, match=r"cannot read .*ships: growth, paper, uniform-ensemble, worst-case"):
+    with pytest.raises(
+        ExperimentError, match=r"cannot read .*ships: growth, omega-ucb, paper, uniform-ensemble, worst-case"
+    ):
         Experiment.load(tmp_path / "none.toml")
     path = tmp_path / "study.toml"
     path.write_text(OWN)

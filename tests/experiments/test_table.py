@@ -147,4 +147,4 @@ def test_where_nothing_can_be_written_the_parts_are_read(done, tmp_path, monkeyp
 
     monkeypatch.setattr(os, "fsync", full)
     assert len(Results.load(folder).table) == 12 * 6 * 2
-    assert sorted(path.name for path in folder.iterdir()) == ["parts", "study.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["efforts.jsonl", "parts", "study.json"]

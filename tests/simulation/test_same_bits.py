@@ -53,7 +53,7 @@ def test_other_budgets_change_no_law(policy):
 
 
 def cell(policy, problem=PROBLEM, engine="auto"):
-    return Cell(NamedProblem("p", "p", problem), policy, (5.0, 20.0), 3, 0, 6, engine, None)
+    return Cell((NamedProblem("p", "p", problem),), policy, (5.0, 20.0), 3, 0, 6, engine, None)
 
 
 def test_the_package_s_own_policies_keep_their_cells_and_seeds():

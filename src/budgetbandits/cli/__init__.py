@@ -13,6 +13,7 @@ from budgetbandits.cli import listing, simulating, studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.checking import check_command
 from budgetbandits.cli.comparing import compare_command
+from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.plots import plot_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
@@ -56,6 +57,8 @@ app.command("paper")(studies.paper_command)
 app.command("run")(studies.run_command)
 app.command("report")(studies.report_command)
 app.command("compare")(compare_command)
+app.command("leaderboard")(leaderboard_command)
+app.command("recommend")(recommend_command)
 app.command("plot")(plot_command)
 app.command("bounds")(bounds_command)
 app.command("serve")(serve_command)

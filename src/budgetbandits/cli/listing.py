@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, KNOWN_LAWS
 from budgetbandits.policies import KNOWN
 from budgetbandits.policies.base import KNOWLEDGE, written
-from budgetbandits.problem import FAMILIES, KNOWN_FAMILIES, family
+from budgetbandits.problem import KNOWN_FAMILIES, family
 
 
 def policies_command(as_json: AsJson = False) -> None:
@@ -75,7 +76,8 @@ def laws_command(as_json: AsJson = False) -> None:
 
 def families_command(as_json: AsJson = False) -> None:
     """List the families of random problems."""
-    families = [{"name": name, "summary": _summary(KNOWN_FAMILIES[name])} for name in KNOWN_FAMILIES]
+    known: dict[str, Callable[..., Any]] = {**KNOWN_FAMILIES, **ARMS_FAMILIES}
+    families = [{"name": name, "summary": _summary(make)} for name, make in known.items()]
     if as_json:
         print_json({"families": families})
         return
@@ -88,7 +90,7 @@ def families_command(as_json: AsJson = False) -> None:
 
 
 def problem_command(
-    family_name: Annotated[str, typer.Argument(metavar="FAMILY", help=f"One of {', '.join(FAMILIES)}.")],
+    family_name: Annotated[str, typer.Argument(metavar="FAMILY", help="One that 'budgetbandits families' lists.")],
     arms: Annotated[int, typer.Option(help="How many arms.")] = 10,
     seed: Annotated[int, typer.Option(help="The same seed gives the same problem.")] = 0,
     low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,

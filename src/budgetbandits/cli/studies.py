@@ -46,8 +46,8 @@ def run_command(
     asked = Experiment.load(experiment)
     if findings.is_paper(out):
         raise BadParameter(f"{out} holds the paper's studies; choose another --out")
-    with _bar(quiet=as_json) as tell:
-        run(asked, out, _workers(jobs, cluster, ray), tell, command_line())
+    with bar(quiet=as_json) as tell:
+        run(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
     report_command(out, as_json)
 
 
@@ -73,13 +73,13 @@ def paper_command(
         raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
-    with _bar(quiet=as_json) as tell:
+    with bar(quiet=as_json) as tell:
 
         def note(doing: str, done: int, total: int) -> None:
             split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
             tell(doing, done, total)
 
-        found = findings.reproduce(out, runs, quick, _workers(jobs, cluster, ray), note, command_line())
+        found = findings.reproduce(out, runs, quick, workers_of(jobs, cluster, ray), note, command_line())
     split.enter("judging")
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         claims = found.claims
@@ -91,7 +91,7 @@ def paper_command(
     if as_json:
         print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": split.seconds()})
     else:
-        _show_report(page)
+        show_report(page)
         print(split.line(), file=sys.stderr)
 
 
@@ -124,10 +124,10 @@ def report_command(
     if as_json:
         print_json({"report": str(page)})
     else:
-        _show_report(page)
+        show_report(page)
 
 
-def _workers(jobs: int, cluster: str | None, ray: bool) -> Workers:
+def workers_of(jobs: int, cluster: str | None, ray: bool) -> Workers:
     from budgetbandits.experiments.runner import Workers
 
     if cluster is not None and ray:
@@ -143,12 +143,12 @@ def _write_report(folder: Path, found: Findings | None = None) -> Path:
     return write_report(folder, found)
 
 
-def _show_report(page: Path) -> None:
+def show_report(page: Path) -> None:
     Console().print(f"The report is {page}", highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
-def _bar(quiet: bool) -> Iterator[Tell]:
+def bar(quiet: bool) -> Iterator[Tell]:
     """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
     try:
         with _bar_or_lines(quiet) as tell:
@@ -166,14 +166,14 @@ def _bar_or_lines(quiet: bool) -> Iterator[Tell]:
     if not console.is_terminal:
         yield (lambda doing, done, total: None) if quiet else _lines()
         return
-    with progress_bar(console) as bar:
-        task = bar.add_task("", total=None, rate="")
+    with progress_bar(console) as progress:
+        task = progress.add_task("", total=None, rate="")
 
         def tell(doing: str, done: int, total: int) -> None:
-            if bar.tasks[0].total != total:
-                bar.reset(task, total=total, completed=done)  # the next study; what was there before is no speed
-            speed = bar.tasks[0].speed
-            bar.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+            if progress.tasks[0].total != total:
+                progress.reset(task, total=total, completed=done)  # the next study; what was there before is no speed
+            speed = progress.tasks[0].speed
+            progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield tell
 

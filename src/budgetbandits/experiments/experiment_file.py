@@ -33,14 +33,21 @@ from typing import Any
 
 from budgetbandits import plugins
 from budgetbandits.errors import BudgetBanditsError, ExperimentError, PluginError
+from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import KNOWN_FAMILIES, Problem, family, two_gap
 from budgetbandits.simulation.simulate import ENGINES
 
-KEYS = ("name", "seed", "runs", "budgets", "policies", "plugins", "problems", "engine", "max_rounds")
+KEYS = (
+    "name", "seed", "runs", "budgets", "budget_unit", "policies", "plugins", "problems", "engine", "max_rounds",
+)  # fmt: skip
+BUDGET_UNITS = ("1", "smallest mean cost")
+"""What budgets are multiples of: the largest cost there can be, or the smallest mean cost of each problem's arms."""
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high")
 GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
 FILE_KEYS = ("name", "file")
+SUITE = "suite"
+"""The file that ships and holds the settings of the leaderboard: no experiment, but one for each of them."""
 INLINE_KEYS = ("name", "rewards", "costs")
 
 
@@ -58,17 +65,28 @@ class NamedProblem:
 
 def read(text: str, folder: Path) -> dict[str, Any]:
     """The fields of an `Experiment`; its files are looked for in ``folder``. An `ExperimentError` names the key."""
+    return read_document(parsed(text), folder)
+
+
+def parsed(text: str) -> dict[str, Any]:
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ExperimentError(f"not TOML: {error}; fix that line") from None
-    _no_others(document, KEYS, "an experiment")
+
+
+def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The same of TOML that has been read."""
+    if "settings" in document:
+        raise ExperimentError("this is a suite of settings; run it by 'budgetbandits leaderboard --suite FILE'")
+    no_others(document, KEYS, "an experiment")
     _load_plugins(document, folder)
     return {
         "problems": _problems(document, folder),
         "name": _text(document, "name"),
         "policies": _policies(document, folder),
         "budgets": _budgets(document),
+        "budget_unit": _budget_unit(document),
         "runs": _whole(document, "runs", smallest=1),
         "seed": _whole(document, "seed", smallest=0, default=0),
         "engine": _engine(document),
@@ -78,9 +96,8 @@ def read(text: str, folder: Path) -> dict[str, Any]:
 
 def shipped() -> list[str]:
     """Names of the experiments that come with the package."""
-    return sorted(
-        path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")
-    )
+    found = [path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")]
+    return sorted(name for name in found if name != SUITE)
 
 
 def shipped_text(name: str) -> str:
@@ -91,7 +108,7 @@ def _shipped_folder() -> Traversable:
     return resources.files("budgetbandits.experiments") / "shipped"
 
 
-def _no_others(table: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+def no_others(table: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
     for key in table:
         if key not in allowed:
             raise ExperimentError(f"unknown key {key!r}; {what} has {', '.join(allowed)}")
@@ -131,6 +148,13 @@ def _engine(document: dict[str, Any]) -> str:
     if engine not in ENGINES:
         raise ExperimentError(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
     return str(engine)
+
+
+def _budget_unit(document: dict[str, Any]) -> str:
+    unit = document.get("budget_unit", BUDGET_UNITS[0])
+    if unit not in BUDGET_UNITS:
+        raise ExperimentError(f"budget_unit is {unit!r}; write one of {', '.join(map(repr, BUDGET_UNITS))}, or nothing")
+    return str(unit)
 
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
@@ -195,7 +219,7 @@ def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
     if len(given) != 1:
         raise ExperimentError("has neither or several of file, family and rewards; give exactly one")
     allowed, make = kinds[given[0]]
-    _no_others(entry, allowed, f"a problem with {given[0]}")
+    no_others(entry, allowed, f"a problem with {given[0]}")
     made = make()
     gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
     origin = _origin(entry)
@@ -219,6 +243,8 @@ def _origin(entry: dict[str, Any]) -> str:
         return "family two-gap"
     first, count = entry.get("seed", 0), entry.get("count", 1)
     seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
+    if entry["family"] in ARMS_FAMILIES:
+        return f"family {entry['family']}, {seeds}"
     return f"family {entry['family']}, means from {entry.get('low', 0.0):g} to {entry.get('high', 1.0):g}, {seeds}"
 
 
@@ -237,8 +263,9 @@ def _inline(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
 
 def _family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
     name = _text(entry, "family")
-    if name not in KNOWN_FAMILIES:
-        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, 'two-gap'])}")
+    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
+        known = [*KNOWN_FAMILIES, "two-gap", *ARMS_FAMILIES]
+        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join(known)}")
     arms = _whole(entry, "arms", smallest=2)
     first = _whole(entry, "seed", smallest=0, default=0)
     count = _whole(entry, "count", smallest=1, default=1)

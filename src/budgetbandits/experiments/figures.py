@@ -15,6 +15,7 @@ from budgetbandits.drawing import curves, profiles, rows
 from budgetbandits.drawing.picture import Picture, Series
 from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.plan import scaled
 from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
 from budgetbandits.intervals import LEVEL, student_quantile
@@ -181,8 +182,9 @@ def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Pictur
     groups, worth = {}, {}
     for group in results.groups[:MANY]:
         ((named, problem),) = results.problems(group, 1)
+        budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"))
         played = [
-            simulate(problem, policy, results.budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
+            simulate(problem, policy, budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
                      engine=record["engine"]).pulls[:, at]
             for policy in policies
         ]  # fmt: skip

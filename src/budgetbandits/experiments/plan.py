@@ -1,4 +1,4 @@
-"""An experiment and the cells of work it is made of: problem × policy × chunk of runs."""
+"""An experiment and the cells of work it is made of: policy × problem × chunk of runs, or several problems at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.experiment_file import NamedProblem, shipped, shipped_text
 from budgetbandits.policies.base import Policy
+from budgetbandits.problem import Problem
 from budgetbandits.simulation.simulate import identity_of
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""
+
+FEW_RUNS = 5
+"""With no more runs than these, problems share cells: hundreds of problems would make as many tiny files."""
 
 PART_FORMAT = 1
 """Part of every cell's name; raise it when the columns of a part change."""
@@ -26,9 +30,9 @@ PART_FORMAT = 1
 
 @dataclass(frozen=True)
 class Cell:
-    """Some runs of one policy on one problem: the unit that is computed, stored and never computed again."""
+    """Some runs of one policy on a problem, or on several: what is computed, stored and never computed again."""
 
-    problem: NamedProblem
+    problems: tuple[NamedProblem, ...]
     policy: Policy
     budgets: tuple[float, ...]
     seed: int
@@ -36,22 +40,43 @@ class Cell:
     runs: int
     engine: str
     max_rounds: int | None
+    budget_unit: str = "1"
+
+    @property
+    def games(self) -> int:
+        """Runs, of all problems."""
+        return self.runs * len(self.problems)
+
+    def budgets_of(self, problem: Problem) -> tuple[float, ...]:
+        """What the budgets are on one of the problems."""
+        return scaled(self.budgets, problem, self.budget_unit)
 
     @cached_property
     def key(self) -> str:
         """The hash of what the cell computes. Names are left out: renaming a problem recomputes nothing."""
+        problems = [named.problem for named in self.problems]
         content = {
             "format": PART_FORMAT,
             "version": budgetbandits.__version__,
-            "problem": self.problem.problem.content,
+            "problem": problems[0].content if len(problems) == 1 else [problem.identity for problem in problems],
             "policy": identity_of(self.policy),
             "budgets": self.budgets,
             "seed": self.seed,
             "runs": [self.first_run, self.runs],
             "engine": self.engine,
             "max_rounds": self.max_rounds,
-        }
+        } | ({} if self.budget_unit == "1" else {"budget_unit": self.budget_unit})
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
+
+
+def scaled(budgets: tuple[float, ...], problem: Problem, unit: str) -> tuple[float, ...]:
+    """Budgets in units of the largest possible cost.
+
+    >>> scaled((100.0,), Problem.bernoulli([0.5, 0.5], [0.25, 0.75]), "smallest mean cost")
+    (25.0,)
+    """
+    factor = 1.0 if unit == "1" else float(problem.cost_means.min())
+    return tuple(budget * factor for budget in budgets)
 
 
 @dataclass(frozen=True)
@@ -69,6 +94,7 @@ class Experiment:
     seed: int = 0
     engine: str = "auto"
     max_rounds: int | None = None
+    budget_unit: str = "1"
     file: str | None = None
 
     def __post_init__(self) -> None:
@@ -108,13 +134,15 @@ class Experiment:
 
     def cells(self) -> list[Cell]:
         """Everything to be computed."""
+        together = max(1, CHUNK // self.runs) if self.runs <= FEW_RUNS else 1
+        shares = [self.problems[start : start + together] for start in range(0, len(self.problems), together)]
         starts = range(0, self.runs, CHUNK)
         return [
             Cell(
-                problem, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
-                self.max_rounds,
+                problems, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
+                self.max_rounds, self.budget_unit,
             )
-            for problem, policy, start in itertools.product(self.problems, self.policies, starts)
+            for problems, policy, start in itertools.product(shares, self.policies, starts)
         ]  # fmt: skip
 
     def changed(self, **changes: Any) -> Experiment:

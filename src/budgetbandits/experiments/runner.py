@@ -11,6 +11,7 @@ import io
 import itertools
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,12 +19,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
+import numpy as np
+import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
+from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.schedule import Schedule, Task, kind_of, one_of_each
-from budgetbandits.experiments.study import Study
-from budgetbandits.simulation.simulate import simulate
+from budgetbandits.experiments.study import Effort, Study
+from budgetbandits.experiments.table import PLACE
+from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.simulate import choose_engine, outcome_of, work_of
 from budgetbandits.simulation.work import check_jobs
 
 Progress = Callable[[str, int, int], None]
@@ -58,8 +64,8 @@ def run(
     cells = experiment.cells()
     study.begin(experiment, cells, command)
     missing = list({cell.key: cell for cell in study.missing(cells)}.values())  # equal problems are played once
-    total = sum(cell.runs for cell in cells)
-    done = total - sum(cell.runs for cell in missing)
+    total = sum(cell.games for cell in cells)
+    done = total - sum(cell.games for cell in missing)
     tell("starting" if missing else "nothing to do", done, total)
     if not missing:
         return study
@@ -72,6 +78,7 @@ def run(
                 schedule.compiled(result)
             else:
                 study.write(study.part(result.key), result.content)
+                study.note(result.key, result.effort)
                 done += result.runs
             tell(_doing(schedule), done, total)
     return study
@@ -109,9 +116,10 @@ def _warm_up(cell: Cell, compiling: Callable[[], None]) -> None:
     from budgetbandits.simulation import engines  # needs Numba, which compiled engines do anyway
     from budgetbandits.simulation.compiled.notice import noticing
 
+    problem = cell.problems[0].problem
     with noticing(compiling):
-        if engines.engine_for(cell.problem.problem, cell.policy, cell.budgets).compiled:
-            engines.warm_up(cell.problem.problem, cell.policy)
+        if engines.engine_for(problem, cell.policy, cell.budgets).compiled:
+            engines.warm_up(problem, cell.policy)
 
 
 class _Part(NamedTuple):
@@ -120,19 +128,33 @@ class _Part(NamedTuple):
     key: str
     content: bytes
     runs: int
+    effort: Effort
 
 
 def _play(cell: Cell) -> _Part:
-    try:
-        outcome = simulate(
-            cell.problem.problem, cell.policy, cell.budgets, cell.runs, cell.seed, first_run=cell.first_run,
-            engine=cell.engine, max_rounds=cell.max_rounds, compiling=lambda: None,
-        )  # fmt: skip
-    except BudgetBanditsError as error:
-        raise StudyError(f"{cell.policy.spec} on {cell.problem.name!r}: {error}") from None
+    began = time.process_time()
+    outcomes = [_play_on(cell, named, place > 0) for place, named in enumerate(cell.problems)]
+    seconds = time.process_time() - began
+    parts = [outcome.columns() | {"budget": np.tile(cell.budgets, cell.runs)} for outcome in outcomes]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if len(parts) > 1:
+        columns[PLACE] = np.repeat(np.arange(len(parts)), cell.runs * len(cell.budgets))
     buffer = io.BytesIO()
-    outcome.to_frame().drop("policy").write_parquet(buffer, compression="zstd")
-    return _Part(cell.key, buffer.getvalue(), cell.runs)
+    pl.DataFrame(columns).write_parquet(buffer, compression="zstd")
+    engines = {outcome.engine: outcome.engine_reason for outcome in outcomes}
+    effort = Effort(seconds, ", ".join(engines), "; ".join(filter(None, engines.values())))
+    return _Part(cell.key, buffer.getvalue(), cell.games, effort)
+
+
+def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
+    """The games that `simulate` plays; an engine that has played on another problem of the cell is ``ready``."""
+    budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
+    try:
+        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready)
+        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, common=False)
+        return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)
+    except BudgetBanditsError as error:
+        raise StudyError(f"{cell.policy.spec} on {named.name!r}: {error}") from None
 
 
 # --- joblib, wherever it computes ----------------------------------------------------------------------------------

@@ -34,9 +34,12 @@ def one_of_each(cells: Sequence[Cell]) -> list[Cell]:
 
 def effort(cell: Cell) -> float:
     """Roughly how long a cell takes, to order them by."""
-    budgets = sum(cell.budgets) if "budget" in cell.policy.needs else max(cell.budgets)
-    rounds = budgets / float(cell.problem.problem.cost_means.min())
-    return cell.runs * rounds * math.sqrt(len(cell.problem.problem))
+    together = sum if "budget" in cell.policy.needs else max
+    efforts = (
+        together(cell.budgets_of(named.problem)) / float(named.problem.cost_means.min()) * math.sqrt(len(named.problem))
+        for named in cell.problems
+    )
+    return cell.runs * sum(efforts)
 
 
 class Schedule:

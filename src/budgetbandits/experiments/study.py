@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import budgetbandits
 from budgetbandits.errors import StudyError
@@ -24,6 +24,14 @@ from budgetbandits.policies.base import Policy, written
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
+
+
+class Effort(NamedTuple):
+    """What a part took: processor seconds, the engine that played, and why not a faster one."""
+
+    seconds: float
+    engine: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,10 @@ class Study:
     @property
     def record(self) -> Path:
         return self.folder / "study.json"
+
+    @property
+    def efforts_file(self) -> Path:
+        return self.folder / "efforts.jsonl"
 
     @property
     def parts(self) -> Path:
@@ -70,6 +82,21 @@ class Study:
                 f"cannot read {self.record}: {error}; run the experiment again, its parts are kept"
             ) from None
         return record
+
+    def note(self, key: str, effort: Effort) -> None:
+        """Write down what a part took, apart from it: games are the same bits wherever they are played."""
+        with self.writing(), self.efforts_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, *effort]) + "\n")
+
+    def efforts(self) -> dict[str, Effort]:
+        """What each part took, as far as it was written down; of a part made twice, the last time."""
+        found: dict[str, Effort] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in self.efforts_file.read_text(encoding="utf-8").splitlines():
+                with contextlib.suppress(ValueError):  # a line that a killed writer did not finish
+                    key, seconds, engine, reason = json.loads(line)
+                    found[key] = Effort(seconds, engine, reason)
+        return found
 
     def there(self) -> dict[str, os.stat_result]:
         """The parts that are there, by their cells' keys."""
@@ -119,6 +146,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "seed": experiment.seed,
         "runs": experiment.runs,
         "budgets": experiment.budgets,
+        "budget_unit": experiment.budget_unit,
         "policies": [policy.spec for policy in experiment.policies],
         "parameters": [_parameters(policy) for policy in experiment.policies],
         "engine": experiment.engine,
@@ -137,7 +165,12 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
             for named in experiment.problems
         ],
         "cells": [
-            {"key": cell.key, "problem": cell.problem.name, "policy": cell.policy.spec, "runs": cell.runs}
+            {
+                "key": cell.key,
+                "problems": [named.name for named in cell.problems],
+                "policy": cell.policy.spec,
+                "runs": cell.runs,
+            }
             for cell in cells
         ],
         "versions": versions(),

@@ -23,6 +23,8 @@ from budgetbandits.errors import StudyError
 from budgetbandits.experiments.study import Study
 
 TABLE, DIGEST = "results.parquet", "results.blake2b"
+PLACE = "place"
+"""The column of a part that says which of its cell's problems a row is of; a part of one problem has none."""
 
 
 def load(study: Study, record: dict[str, Any]) -> pl.DataFrame:
@@ -31,7 +33,8 @@ def load(study: Study, record: dict[str, Any]) -> pl.DataFrame:
     table = _kept(study, made_of)
     if table is None:
         labels = _labels(study, record)
-        table = labels.join(_parts(labels["part"]), on="part", maintain_order="left_right").drop("part")
+        keys = ["part", PLACE]
+        table = labels.join(_parts(labels), on=keys, maintain_order="left_right").drop(keys)
         if _ingredients(study, record) == made_of:  # else a part was replaced while it was read
             _keep(study, made_of, table)
     return table
@@ -53,24 +56,39 @@ def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
 
 
 def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
-    """What the rows of each part are of, and the part's path."""
+    """What the rows of each part are of, problem by problem of its cell, and the part's path."""
     problems = {problem["name"]: problem for problem in record["problems"]}
-    of = [problems[cell["problem"]] for cell in record["cells"]]
+    of = [
+        (problems[name], place, cell)
+        for cell in record["cells"]
+        for place, name in enumerate(cell.get("problems") or [cell["problem"]])  # one in studies of older versions
+    ]
     return pl.DataFrame(
         {
-            "group": [problem["group"] for problem in of],
-            "problem": [problem["name"] for problem in of],
-            "arms": [problem["arms"] for problem in of],
-            "policy": [cell["policy"] for cell in record["cells"]],
-            "part": [str(study.part(cell["key"])) for cell in record["cells"]],
+            "group": [problem["group"] for problem, _, _ in of],
+            "problem": [problem["name"] for problem, _, _ in of],
+            "arms": [problem["arms"] for problem, _, _ in of],
+            "policy": [cell["policy"] for _, _, cell in of],
+            PLACE: [place for _, place, _ in of],
+            "part": [str(study.part(cell["key"])) for _, _, cell in of],
         },
-        schema_overrides={"arms": pl.Int64},
+        schema_overrides={"arms": pl.Int64, PLACE: pl.Int64},
     )
 
 
-def _parts(paths: Iterable[str]) -> pl.DataFrame:
-    """All parts, with the path of its file in each row; read at once, since most of the time goes into opening them."""
+def _parts(labels: pl.DataFrame) -> pl.DataFrame:
+    """All parts, with the path of its file and the place in its cell in each row."""
+    alone = pl.col(PLACE).max().over("part") == 0
+    found = [_read(labels.filter(alone)["part"]), _read(labels.filter(~alone)["part"])]
+    placed = [part if PLACE in part.columns else part.with_columns(pl.lit(0, pl.Int64).alias(PLACE)) for part in found]
+    return pl.concat([part for part in placed if part.height], how="diagonal")
+
+
+def _read(paths: Iterable[str]) -> pl.DataFrame:
+    """These parts at once, since most of the time goes into opening them."""
     distinct = list(dict.fromkeys(paths))  # cells of equal problems share a part
+    if not distinct:
+        return pl.DataFrame()
     try:
         return pl.read_parquet(distinct, include_file_paths="part")
     except (OSError, pl.exceptions.PolarsError):

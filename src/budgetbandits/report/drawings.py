@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,9 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from budgetbandits.drawing import picture, svg
+from budgetbandits.arrays import AnyArray
+from budgetbandits.drawing import picture, profiles, svg
+from budgetbandits.drawing.picture import Series
 from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.experiments import figures
 from budgetbandits.experiments.paper.findings import Findings
@@ -125,6 +127,45 @@ def _over_problems(results: Results, folder: Path) -> list[Drawn]:
         _plain(folder, wins, partial(figures.wins, results)),
         _plain(folder, quantiles, partial(figures.quantiles, results)),
     ]
+
+
+def over_settings(
+    all_problems: AnyArray, settings: Mapping[str, AnyArray], policies: Sequence[str], folder: Path
+) -> list[Drawn]:
+    """Of a leaderboard: how far from the best, over the problems of all settings, and the tails, setting by setting;
+    values are problems × policies."""
+    series = [
+        Series(place, label(policy), look)
+        for place, (policy, look) in enumerate(zip(policies, looks(policies, PAPER), strict=True))
+    ]
+    profile = Drawn(
+        "profile",
+        "How far from the best",
+        "On which share of the problems of all settings the regret of a policy is at most so many times that of the "
+        "problem's best policy among these: further up and to the left is better.",
+        read="times the best:",
+        legend=True,
+    )
+    quantiles = Drawn(
+        "quantiles",
+        "Easy and hard problems, and the tails",
+        "The regrets of each policy at the largest budget, sorted over the problems of a setting. Where a line rises "
+        "at the right end, a policy loses some games altogether, which means and medians of few games do not show.",
+        read="% of the problems:",
+        legend=True,
+    )
+    return [
+        _plain(folder, profile, partial(_profile, all_problems, series)),
+        _plain(folder, quantiles, partial(_quantiles, settings, series)),
+    ]
+
+
+def _profile(values: AnyArray, series: Sequence[Series], of: Sheet) -> Any:
+    return profiles.profile({"all problems": values}, series, of)
+
+
+def _quantiles(settings: Mapping[str, AnyArray], series: Sequence[Series], of: Sheet) -> Any:
+    return profiles.quantiles(settings, series, of)
 
 
 def growth(slopes: pl.DataFrame, folder: Path) -> Drawn:

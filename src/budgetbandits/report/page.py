@@ -31,11 +31,12 @@ def write_report(folder: str | Path, found: Findings | None = None) -> Path:
     else:
         content = study.content(Results.load(folder), folder)
     page = folder / "report.html"
-    page.write_text(_render(content), encoding="utf-8")
+    page.write_text(render(content), encoding="utf-8")
     return page
 
 
-def _render(content: dict[str, Any]) -> str:
+def render(content: dict[str, Any], template: str = "report.html") -> str:
+    """A page without a network, from one of the templates."""
     environment = Environment(
         loader=PackageLoader("budgetbandits.report", "templates"),
         autoescape=True,
@@ -49,7 +50,7 @@ def _render(content: dict[str, Any]) -> str:
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
     script = _text("report.js")
-    return environment.get_template("report.html").render(
+    return environment.get_template(template).render(
         content,
         style_sheets=Markup(look.style_sheet() + _text("report.css")),
         script=Markup(script),

@@ -62,6 +62,8 @@ def facts(results: Results) -> str:
         count(len(results.record["problems"]), "problem"), count(len(results.policies), "policy"),
         count(len(results.budgets), "budget"), count(results.record["runs"], "run"),
     ]  # fmt: skip
+    if results.record.get("budget_unit", "1") != "1":
+        counts.append(f"budgets are multiples of each problem's {results.record['budget_unit']}")
     return " · ".join([*counts, results.record["begun"]] if results.record.get("begun") else counts)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits import oracle
-from budgetbandits.arrays import Array
+from budgetbandits.arrays import AnyArray, Array
 from budgetbandits.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem
@@ -93,20 +93,21 @@ class Outcome:
         need_polars("a table of games")
         import polars as pl
 
+        return pl.DataFrame({"policy": [self.policy] * self.reward.size, **self.columns()})
+
+    def columns(self) -> dict[str, AnyArray]:
+        """What `to_frame` holds of the games, as arrays."""
         runs, budgets = self.reward.shape
-        return pl.DataFrame(
-            {
-                "policy": [self.policy] * (runs * budgets),
-                "run": np.repeat(np.arange(self.first_run, self.first_run + runs), budgets),
-                "budget": np.tile(self.budgets, runs),
-                "regret": self.regret.ravel(),
-                "pseudo_regret": self.pseudo_regret.ravel(),
-                "reward": self.reward.ravel(),
-                "spend": self.spend.ravel(),
-                "rounds": self.rounds.ravel(),
-                "identified": self.best_arm_identified.ravel(),
-            }
-        )
+        return {
+            "run": np.repeat(np.arange(self.first_run, self.first_run + runs), budgets),
+            "budget": np.tile(self.budgets, runs),
+            "regret": self.regret.ravel(),
+            "pseudo_regret": self.pseudo_regret.ravel(),
+            "reward": self.reward.ravel(),
+            "spend": self.spend.ravel(),
+            "rounds": self.rounds.ravel(),
+            "identified": self.best_arm_identified.ravel(),
+        }
 
     def summary(self, metric: str = "pseudo_regret") -> pl.DataFrame:
         """A row for each budget: runs, mean, standard deviation and error, quantiles of a metric, and how often the

@@ -1,0 +1,186 @@
+"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from a leaderboard's folder.
+
+budgetbandits leaderboard --out out/leaderboard
+python benchmarks/leaderboard_page.py out/leaderboard
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from budgetbandits.experiments.leaderboard import SUMMARY, read_summary
+from budgetbandits.policies.names import label
+from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
+from budgetbandits.words import estimate, exact, interval, number
+
+ROOT = Path(__file__).parent.parent
+PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments" / SUMMARY
+PROBLEMS = 500
+"""Of a setting that is played in full."""
+FIRST = 8
+"""Policies of each setting that the page shows; standings.csv has all."""
+
+INTRO = """\
+# The leaderboard
+
+This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there.
+
+Which policy for which problem? The suite (`experiments/suite.toml`) plays every policy of
+[policies.md](policies.md) on the settings of the literature, the paper's problems and hard cases, and
+this page says who wins where, with intervals. Tails count: with 500 problems in a setting the 99 %
+quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
+
+```sh
+budgetbandits leaderboard --out out/leaderboard                 # all of it; stopped, it goes on
+budgetbandits leaderboard --setting near-ties --setting rare-cheap
+budgetbandits leaderboard --problems 50                         # a tenth of it, which all of it goes on from
+budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
+budgetbandits leaderboard --suite mine.toml                     # a suite of yours
+budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
+budgetbandits recommend PROBLEM.toml --budget 2000
+```
+
+The command writes one page, `leaderboard.html`, with every policy of every setting, what each must
+know, what is proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` hold
+the same as data, and each setting's folder is a study ([experiments.md](experiments.md)).
+`recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
+data that ship with the package, which are those of this page, and says what was measured there.
+"""
+
+RULES = """\
+## How to read it
+
+- Measured is the pseudo-regret. B = N × min μc means that the budget of each problem is N times the
+  smallest mean cost of its arms, as in the literature. Its N is 150,000; here it is that in one
+  setting and less in the others, so that the suite stays short.
+- Differences are taken problem by problem, and Student's interval of their mean is over the problems;
+  on a single problem Welch's is over the runs. *Not told apart* means that Holm's test at 95 % over all
+  that compete does not reject a tie with the best. Means of 500 games with heavy tails are less certain
+  than their intervals say; the column of the 99 % quantile shows where that is.
+- Policies that must know more than the budget, marked *, are handed the truth. They do not compete.
+- The interval of the 99 % quantile is by order statistics and holds for any law.
+- *By the bound* is the mean by that of C ln B, C the constant of the asymptotic lower bound
+  ([theory.md](theory.md)). Below 1 is no contradiction: the bound holds in the long run only.
+
+## What is left out
+
+- Drifting laws: no engine plays them. Problems with two resources, and the table of language models:
+  not in the suite yet.
+- Slow policies play where they can: each setting names those that it leaves out. `start` has every one.
+- One game of each policy on each problem: what differs between games of one problem is part of the
+  scatter over problems.
+"""
+
+
+def main(folder: Path) -> None:
+    summary = read_summary(folder)
+    (ROOT / "docs" / "figures").mkdir(exist_ok=True)
+    for name in ("profile", "quantiles"):
+        shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"leaderboard-{name}.png")
+    PAGE.write_text("\n".join([INTRO, *found(summary), RULES, *time_taken(summary)]), encoding="utf-8")
+    SHIPPED.write_text(
+        json.dumps(_rounded(summary), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
+
+
+def found(summary: dict[str, Any]) -> list[str]:
+    lines = ["## In short", "", *[f"- {sentence}" for sentence in sentences(summary)], ""]
+    lines += [f"{facts(summary)}. {mark(summary)}", ""]
+    lines += ["![How far from the best](figures/leaderboard-profile.png)", ""]
+    lines += [
+        "## Over all settings",
+        "",
+        "Mean regret by that of each setting's best, geometric mean over settings.",
+        "",
+    ]
+    lines += [
+        "| policy | times the best | 95 % | settings | best, or not told apart from it, in |",
+        "|---|---|---|---|---|",
+    ]
+    for row in matrix(summary):
+        close = sum(cell is not None and cell["close"] for cell in row["cells"])
+        star = "" if row["competes"] else " *"
+        where = f"{close}" if row["competes"] else ""
+        lines.append(
+            f"| {label(row['policy'])}{star} | {row['times']:.2f} | {interval(row['low'], row['high'])} | "
+            f"{row['settings']} | {where} |"
+        )
+    lines += ["", mark(summary), "", "## Setting by setting", "", "![Tails](figures/leaderboard-quantiles.png)", ""]
+    lines += [mark(summary), ""]
+    for setting in summary["settings"]:
+        lines += [*_setting(setting), mark(summary), ""]
+    return lines
+
+
+def mark(summary: dict[str, Any]) -> str:
+    """Where the numbers of a section come from."""
+    most = max(setting["problems"] for setting in summary["settings"])
+    some = "" if most == PROBLEMS else f" --problems {most}"
+    seed, day = summary["settings"][0]["seed"], max(setting["begun"] for setting in summary["settings"])
+    return f"Measured by `budgetbandits leaderboard{some}`, seed {seed}, {day}."
+
+
+def _setting(setting: dict[str, Any]) -> list[str]:
+    at = setting["budgets"][-1]
+    unit = "" if setting["budget_unit"] == "1" else " × min μc"
+    games = f"{setting['problems']} problems" if setting["problems"] > 1 else f"one problem, {setting['runs']} runs"
+    about = f"{setting['about'][:1].upper()}{setting['about'][1:]}; {games}, B = {exact(at['budget'])}{unit}."
+    left_out = ", ".join(f"`{policy}`" for policy in setting["without"])
+    rows = [row for row in at["standings"] if row["competes"]]
+    close = [row for row in rows if row["best"] or not row["apart"]]
+    lines = [f"### {setting['title']}", "", about, ""]
+    lines += [
+        "| policy | mean | behind the best | median | 90 % | 99 % | its interval | largest | by the bound |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows[:FIRST]:
+        mean, half = estimate(row["mean"], row["high"] - row["mean"])
+        behind = (
+            "–"
+            if row["best"]
+            else interval(row["behind_low"], row["behind_high"]) + ("" if row["apart"] else ", a tie")
+        )
+        lines.append(
+            f"| {label(row['policy'])} | {mean} ± {half} | {behind} | {number(row['median'])} | {number(row['q90'])} | "
+            f"{number(row['q99'])} | {interval(row['q99_low'], row['q99_high'])} | {number(row['largest'])} | "
+            f"{number(row['times_bound'])} |"
+        )
+    more = [label(row["policy"]) for row in close if row not in rows[:FIRST]]
+    if more:
+        lines += ["", f"Not told apart from the best either: {', '.join(more)}."]
+    if left_out:
+        lines += ["", f"Left out: {left_out}."]
+    return [*lines, ""]
+
+
+def time_taken(summary: dict[str, Any]) -> list[str]:
+    taken = efforts(summary)
+    share = 100.0 * taken["reference"] / taken["total"]
+    lines = [
+        "## What it took", "",
+        f"{taken['total'] / 60:.0f} minutes of processor time, {share:.0f} % of them in the reference simulator: "
+        + ", ".join(f"`{policy}` {seconds:.0f} s" for policy, seconds in taken["slow"]) + ".", "",
+        "| setting | processor seconds | of them reference simulator |", "|---|---|---|",
+    ]  # fmt: skip
+    lines += [f"| {row['title']} | {row['seconds']:.0f} | {row['reference']:.0f} |" for row in taken["rows"]]
+    return [*lines, "", mark(summary), ""]
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits, which are more than the intervals are worth."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    if isinstance(value, float) and value and math.isfinite(value):
+        return float(f"{value:.5g}")
+    return value
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

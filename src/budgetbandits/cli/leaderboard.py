@@ -1,0 +1,158 @@
+"""The commands ``leaderboard`` and ``recommend``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.studies import Cluster, Jobs, Ray, bar, show_report, workers_of
+from budgetbandits.errors import BadParameter
+from budgetbandits.policies.names import label
+from budgetbandits.words import count, interval, listed, number, short
+
+FIRST = 12
+"""Policies that the terminal shows; the page has all."""
+
+
+def leaderboard_command(
+    out: Annotated[Path, typer.Option(help="The folder; given again, it goes on where it was.")] = Path("leaderboard"),
+    setting: Annotated[list[str] | None, typer.Option(help="Only this setting. May be repeated.")] = None,
+    joining: Annotated[
+        list[str] | None, typer.Option("--with", help="A policy of yours, mypolicies.py:Mine. May be repeated.")
+    ] = None,
+    suite: Annotated[Path | None, typer.Option(help="A suite of yours (TOML) instead of the one that ships.")] = None,
+    problems: Annotated[
+        int | None,
+        typer.Option(help="Only the first so many problems of each setting; all of them later go on from it."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few games, small budgets.")] = False,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    ray: Ray = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run every policy on every setting of the suite and write one page; stopped, the same command goes on."""
+    from budgetbandits.experiments import leaderboard
+    from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.suite import Suite
+    from budgetbandits.report.leaderboard import write_page
+
+    if (out / "study.json").exists():
+        raise BadParameter(f"{out} holds a study of its own; choose another --out")
+    asked = leaderboard.joined(Suite.load(suite, setting or ()), joining or ())
+    if problems is not None:
+        asked = asked.first(problems)
+    if quick:
+        asked = asked.quick()
+    with bar(quiet=as_json) as tell:
+        leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
+    say = (lambda doing: None) if as_json else (lambda doing: print(f"summing up: {doing}", file=sys.stderr))
+    summary = leaderboard.summarise(asked, out, say, command_line())
+    page = write_page(asked, summary, out, quick)
+    if as_json:
+        print_json({"report": str(page), "overall": summary["overall"], "settings": summary["settings"]})
+        return
+    _show_overall(summary)
+    show_report(page)
+
+
+def _show_overall(summary: dict[str, Any]) -> None:
+    ranked = [row for row in summary["overall"] if row["competes"]]
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for column in ("times the best", "95 % interval", "settings"):
+        table.add_column(column, justify="right")
+    for row in ranked[:FIRST]:
+        table.add_row(
+            label(row["policy"]), f"{row['times']:.2f}", interval(row["low"], row["high"]), str(row["settings"])
+        )
+    Console().print(table)
+    Console().print(
+        f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
+        f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but the budget.",
+        highlight=False,
+    )
+
+
+def recommend_command(
+    problem: Annotated[
+        Path | None, typer.Argument(help="A problem file (TOML); its budget goes with --budget.")
+    ] = None,
+    arms: Annotated[int | None, typer.Option(help="How many arms, instead of a problem file.")] = None,
+    budget: Annotated[float | None, typer.Option(help="In units of the largest cost that a pull can have.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="The largest number of pulls, if there is one.")] = None,
+    laws: Annotated[str | None, typer.Option(help="bernoulli, lattice, beta or unknown.")] = None,
+    knows: Annotated[
+        list[str] | None, typer.Option(help="What else you know: costs or cost_floor. May be repeated.")
+    ] = None,
+    leaderboard: Annotated[
+        Path | None, typer.Option(help="The folder of a leaderboard of yours, instead of the data that ship.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which policy to use and why, from what the leaderboard measured on the settings most like yours."""
+    from budgetbandits.experiments.leaderboard import read_summary, shipped_summary
+    from budgetbandits.experiments.recommend import Case, laws_of, recommend
+    from budgetbandits.experiments.standings import FREE
+    from budgetbandits.problem import Problem
+
+    if (problem is None) == (arms is None):
+        raise BadParameter("name either a problem file or --arms; see 'budgetbandits recommend --help'")
+    if budget is None:
+        raise BadParameter("--budget is missing; which policy is best depends on it")
+    if problem is not None:
+        loaded = Problem.load(problem)
+        arms, laws = len(loaded), laws or laws_of(loaded)
+    assert arms is not None
+    case = Case(arms, budget, laws or "unknown", horizon, FREE | frozenset(knows or ()))
+    found = recommend(read_summary(leaderboard) if leaderboard else shipped_summary(), case)
+    if as_json:
+        print_json(found)
+    else:
+        _show_recommendation(Console(), found)
+
+
+def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
+    nearest = found["settings"][0]
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    say(f"Use {found['policy']}.")
+    say(
+        f"It has the lowest mean regret in {nearest['title']!r}, the setting most like yours: "
+        f"{count(nearest['arms'], 'arm')}, a budget of {short(nearest['money'])}, {_size(nearest)}."
+    )
+    if found["alternatives"]:
+        say(f"Not told apart from it (95 %, Holm): {listed(found['alternatives'][:6])}"
+            + (f" and {len(found['alternatives']) - 6} more." if len(found["alternatives"]) > 6 else "."))  # fmt: skip
+    else:
+        say("It is surely ahead of every other policy there (95 %, Holm).")
+    if found["tail"] != found["policy"]:
+        say(f"If bad games hurt more than the mean: {found['tail']} has the lowest 99 % quantile of these.")
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for column in ("mean regret", "95 % interval", "median", "99 %", "its interval"):
+        table.add_column(column, justify="right")
+    for row in found["standings"]:
+        table.add_row(
+            row["policy"], number(row["mean"]), interval(row["low"], row["high"]), number(row["median"]),
+            number(row["q99"]), interval(row["q99_low"], row["q99_high"]),
+        )  # fmt: skip
+    console.print(table)
+    say(f"It must know: {', '.join(found['needs']) or 'nothing'}. Proven of its regret: {found['proven']}.")
+    others = ", ".join(f"{each['title']} (best: {each['best']})" for each in found["settings"][1:])
+    say(f"The next most similar settings: {others}." if others else "The leaderboard has no other setting.")
+    for warning in found["warnings"]:
+        say(f"Mind: {warning}.")
+
+
+def _size(setting: dict[str, Any]) -> str:
+    if setting["problems"] == 1:
+        return f"{count(setting['runs'], 'run')} on one problem"
+    return f"{count(setting['problems'], 'problem')}, {count(setting['runs'], 'run')} each"

@@ -1,0 +1,188 @@
+"""The leaderboard: every setting of a suite run as a study, and what they say together as one summary.
+
+A summary is plain data, for JSON: the settings with where each policy stands at each budget, the policies over all
+settings, and what each must know. One ships with the package (`shipped_summary`), of the suite that ships.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import budgetbandits
+from budgetbandits import plugins
+from budgetbandits.errors import BudgetBanditsError, StudyError
+from budgetbandits.experiments.plan import scaled
+from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.runner import Progress, Workers, run
+from budgetbandits.experiments.standings import Values, overall, standings
+from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.suite import Setting, Suite
+from budgetbandits.learner import Learner
+from budgetbandits.oracle import best_ratio
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.literature import source_of
+from budgetbandits.problem import Problem
+from budgetbandits.theory import any_law_constant, lower_constant
+
+SUMMARY = "leaderboard.json"
+ROUNDS = 1_000
+"""Asks and tells of which the time of a decision is the mean."""
+REFERENCE = "reference"
+
+
+def play(
+    suite: Suite, out: Path, workers: Workers | None = None, progress: Progress | None = None, command: str = ""
+) -> None:
+    """Run every setting in a folder of its own name; what is there already is not played again."""
+    for place, setting in enumerate(suite.settings, start=1):
+        where = f"{setting.name} ({place} of {len(suite.settings)})"
+
+        def tell(doing: str, done: int, total: int, where: str = where) -> None:
+            if progress is not None:
+                progress(f"{where}: {doing}", done, total)
+
+        run(setting.experiment, out / setting.name, workers, tell, command)
+
+
+def summarise(
+    suite: Suite,
+    out: Path,
+    progress: Callable[[str], None] = lambda doing: None,
+    command: str = "budgetbandits leaderboard",
+) -> dict[str, Any]:
+    """The summary of a suite that has been played; it is written to leaderboard.json, too."""
+    settings, values = [], {}
+    for setting in suite.settings:
+        progress(setting.name)
+        results = Results.load(out / setting.name)
+        settings.append(_of_setting(setting, results, Study(out / setting.name)))
+        values[setting.name] = Values.of(results)
+    ranked = overall(values)
+    progress("time of a decision")
+    summary = {
+        "suite": suite.name,
+        "version": budgetbandits.__version__,
+        "command": command,
+        "settings": settings,
+        "overall": ranked,
+        "policies": {row["policy"]: about_policy(row["policy"]) for row in ranked},
+    }
+    Study(out).write(out / SUMMARY, json.dumps(finite(summary), indent=1, ensure_ascii=False).encode())
+    return summary
+
+
+def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, Any]:
+    asked = setting.experiment
+    problems = [named.problem for named in asked.problems]
+    money = np.array([scaled(asked.budgets, problem, asked.budget_unit) for problem in problems])
+    constants = [lower_bound(problem) for problem in problems]
+    budgets = []
+    for place, budget in enumerate(asked.budgets):
+        known = [c * math.log(max(b, math.e)) for c, b in zip(constants, money[:, place], strict=True) if c is not None]
+        scale = float(np.mean(known)) if len(known) == len(problems) else None
+        budgets.append(
+            {
+                "budget": budget, "money": float(np.median(money[:, place])), "scale": scale,
+                "standings": standings(Values.of(results, budget), scale),
+            }
+        )  # fmt: skip
+    return {
+        "name": setting.name, "title": setting.title, "laws": setting.laws, "about": setting.about,
+        "arms": len(problems[0]), "problems": len(problems), "runs": asked.runs, "seed": asked.seed,
+        "budget_unit": asked.budget_unit, "best_ratio": float(np.median([best_ratio(each) for each in problems])),
+        "without": list(setting.without), "begun": results.record.get("begun"), "budgets": budgets,
+        "efforts": efforts(results, study),
+    }  # fmt: skip
+
+
+def lower_bound(problem: Problem) -> float | None:
+    """The constant of the asymptotic lower bound: for independent reward and cost by their means, else for any law;
+    None where neither is known."""
+    for constant in (lower_constant, any_law_constant):
+        try:
+            found = constant(problem)
+        except BudgetBanditsError:
+            continue
+        return found if math.isfinite(found) and found > 0.0 else None
+    return None
+
+
+def efforts(results: Results, study: Study) -> dict[str, dict[str, Any]]:
+    """By policy: processor seconds of all its games, how many rounds they had, and the engine that played them."""
+    taken = study.efforts()
+    found: dict[str, dict[str, Any]] = {}
+    largest = results.table.filter(pl.col("budget") == results.largest())
+    rounds = dict(largest.group_by("policy").agg(pl.col("rounds").sum()).iter_rows())
+    for cell in results.record["cells"]:
+        row = found.setdefault(
+            cell["policy"], {"seconds": 0.0, "engine": "", "reason": "", "rounds": rounds[cell["policy"]]}
+        )
+        if cell["key"] in taken:
+            seconds, row["engine"], row["reason"] = taken[cell["key"]]
+            row["seconds"] += seconds
+    return found
+
+
+def about_policy(spec: str) -> dict[str, Any]:
+    """What a policy must know, what is proven of it and by whom, and how long a decision of it takes."""
+    policy, source = plugins.find_policy(spec), source_of(spec)
+    return {
+        "needs": sorted(policy.needs), "proven": source.proven, "reference": source.reference,
+        "microseconds": decision_time(policy),
+    }  # fmt: skip
+
+
+def decision_time(policy: Policy, arms: int = 10) -> float:
+    """Microseconds of processor time that one choice and its feedback take, as an `Allocation` does it."""
+    known = {"budget": 1e6, "cost_floor": 0.1, "costs": np.full(arms, 0.5)}
+    learner = Learner.new(policy, arms, {name: known[name] for name in policy.needs})
+    rng, outcomes = np.random.default_rng(0), np.random.default_rng(1).random((ROUNDS, 2)) < 0.5
+    began = time.process_time()
+    for reward, cost in outcomes:
+        arm = learner.choose(rng)
+        if arm is None:
+            break
+        learner.learn(arm, float(reward), float(cost), rng)
+    return (time.process_time() - began) / ROUNDS * 1e6
+
+
+def finite(value: Any) -> Any:
+    """JSON has neither infinity nor NaN: None."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def shipped_summary() -> dict[str, Any]:
+    """The summary of the suite that ships."""
+    path = resources.files("budgetbandits.experiments") / "shipped" / SUMMARY
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary that a leaderboard has written into its folder."""
+    try:
+        found: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"{folder} holds no leaderboard ({error}); run 'budgetbandits leaderboard --out {folder}' first"
+        ) from None
+    return found
+
+
+def joined(suite: Suite, texts: Sequence[str]) -> Suite:
+    """The suite with policies of somebody's own in every setting, such as mine.py:Mine."""
+    policies = [plugins.find_policy(spec) for text in texts for spec in plugins.sweep(text)]
+    return Suite(suite.name, tuple(setting.joined_by(policies) for setting in suite.settings))

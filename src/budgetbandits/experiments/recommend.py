@@ -1,0 +1,158 @@
+"""Which policy for a problem that nobody has played yet, by the settings of a leaderboard that are most like it.
+
+A setting is like a problem if it has about as many arms, about as much money for each, and the same kind of laws. What
+comes out is what was measured there: the lowest mean, whoever is not told apart from it, and the shortest tail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.standings import FREE
+from budgetbandits.experiments.suite import LAWS
+from budgetbandits.laws import Bernoulli, Beta, Fixed, Independent, Lattice
+from budgetbandits.policies.base import KNOWLEDGE
+from budgetbandits.problem import Problem
+
+LIKE = 3
+"""Settings that are looked at, the most like the problem first."""
+OTHER_LAWS = 1.5
+"""What other laws count for in the distance: as much as 4.5 times the arms or the money."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is known of a problem: arms, budget in units of the largest cost, laws, and what its owner knows besides."""
+
+    arms: int
+    budget: float
+    laws: str = "unknown"
+    horizon: int | None = None
+    knows: frozenset[str] = FREE
+
+    def __post_init__(self) -> None:
+        if self.arms < 2:
+            raise BadParameter(f"arms is {self.arms}; a problem has at least two")
+        if not 0.0 < self.budget < math.inf:
+            raise BadParameter(
+                f"budget is {self.budget:g}; use a positive number, in units of the largest cost of a pull"
+            )
+        if self.laws not in LAWS:
+            raise BadParameter(f"laws is {self.laws!r}; choose one of {', '.join(LAWS)}")
+        if self.horizon is not None and self.horizon < 1:
+            raise BadParameter(f"horizon is {self.horizon}; use the largest number of pulls, or leave it out")
+        for word in self.knows:
+            if word not in KNOWLEDGE:
+                raise BadParameter(f"knows holds {word!r}; choose from {', '.join(KNOWLEDGE)}")
+
+
+def laws_of(problem: Problem) -> str:
+    """The kind of laws that all arms of a problem have, or "unknown".
+
+    >>> laws_of(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]))
+    'bernoulli'
+    """
+    kinds = {Bernoulli: "bernoulli", Lattice: "lattice", Beta: "beta"}
+    laws = [arm.law for arm in problem.arms]
+    if not all(isinstance(law, Independent) for law in laws):
+        return "unknown"
+    parts = {type(part) for law in laws if isinstance(law, Independent) for part in (law.reward, law.cost)} - {Fixed}
+    return kinds.get(parts.pop(), "unknown") if len(parts) == 1 else "unknown"
+
+
+def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
+    """What to use and why, as plain data: the settings most like the case, and in the nearest who is best.
+
+    ``policy`` has the lowest mean regret in the nearest setting of those whose needs are met, ``alternatives`` are not
+    told apart from it, ``tail`` has the lowest 99 % quantile among all of these. ``warnings`` say what to mind.
+    """
+    near = nearest(summary, case)
+    setting, at = near[0]
+    rows = [row for row in at["standings"] if set(summary["policies"][row["policy"]]["needs"]) <= case.knows]
+    if not rows:
+        raise BadParameter("no policy of the leaderboard can do with what is known; name more under --knows")
+    best = rows[0]
+    same = [row for row in rows[1:] if row["competes"] and not _apart(row, best, setting)]
+    tail = min([best, *same], key=lambda row: row["q99"])
+    return {
+        "case": asdict(case) | {"knows": sorted(case.knows)},
+        "policy": best["policy"],
+        "alternatives": [row["policy"] for row in same],
+        "tail": tail["policy"],
+        "needs": summary["policies"][best["policy"]]["needs"],
+        "proven": summary["policies"][best["policy"]]["proven"],
+        "settings": [
+            {
+                "name": each["name"], "title": each["title"], "arms": each["arms"], "laws": each["laws"],
+                "money": where["money"], "problems": each["problems"], "runs": each["runs"],
+                "best": _best(summary, where, case),
+            }
+            for each, where in near
+        ],
+        "standings": [best, *same[:9]],
+        "warnings": _warnings(case, near, summary),
+    }  # fmt: skip
+
+
+def nearest(summary: dict[str, Any], case: Case) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The settings most like the case, each at its most similar budget; the nearest first."""
+    found: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
+    for setting in summary["settings"]:
+        at = min(setting["budgets"], key=lambda each: abs(math.log(each["money"] / case.budget)))
+        found.append((_distance(case, setting, at), len(found), setting, at))
+    return [(setting, at) for _, _, setting, at in sorted(found, key=lambda row: row[:2])[:LIKE]]
+
+
+def _distance(case: Case, setting: dict[str, Any], at: dict[str, Any]) -> float:
+    """In the logarithms of arms and of money for each arm."""
+    arms = abs(math.log(setting["arms"] / case.arms))
+    money = abs(math.log(at["money"] / setting["arms"] * case.arms / case.budget))
+    laws = 0.0 if setting["laws"] == case.laws else OTHER_LAWS
+    one_problem = 0.5 if setting["problems"] == 1 else 0.0  # says less of others than five hundred do
+    return arms + money + laws + one_problem
+
+
+def _apart(row: dict[str, Any], best: dict[str, Any], setting: dict[str, Any]) -> bool:
+    """Whether a policy is surely behind: as the leaderboard found against the best of all, or, if that is not ``best``,
+    by their intervals, which asks for more."""
+    if best["best"]:
+        return bool(row["apart"])
+    return bool(row["low"] > best["high"])
+
+
+def _best(summary: dict[str, Any], at: dict[str, Any], case: Case) -> str:
+    return str(next(
+        row["policy"] for row in at["standings"] if set(summary["policies"][row["policy"]]["needs"]) <= case.knows
+    ))  # fmt: skip
+
+
+def _warnings(case: Case, near: Sequence[tuple[dict[str, Any], dict[str, Any]]], summary: dict[str, Any]) -> list[str]:
+    setting, at = near[0]
+    found = []
+    if not 1 / 3 <= at["money"] / case.budget <= 3.0:
+        found.append(
+            f"the nearest setting was played with a budget of {at['money']:,.3g}, not {case.budget:,.3g}: "
+            f"simulate a problem like yours before you rely on this"
+        )
+    if not 1 / 3 <= setting["arms"] / case.arms <= 3.0:
+        found.append(f"the nearest setting has {setting['arms']} arms, not {case.arms}")
+    if case.laws != "unknown" and setting["laws"] != case.laws:
+        found.append(f"no setting near by has {case.laws} laws")
+    if len({_best(summary, where, case) for _, where in near}) > 1:
+        found.append("the settings most like yours do not agree on the best policy")
+    if case.horizon is not None:
+        if case.horizon <= case.budget:
+            found.append(
+                "the horizon ends the game before the money can: every pull then costs 1 of the horizon, so this is a "
+                "bandit without prices; --budget HORIZON --laws bernoulli finds the setting 'unit-costs'"
+            )
+        else:
+            found.append(
+                "no setting of the leaderboard has a horizon: if time may run out before money, a policy that plans "
+                "with both is needed, such as primal-dual-bwk:horizon=T, and none of these was measured so"
+            )
+    return found

@@ -1,0 +1,177 @@
+"""Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
+
+A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
+Policies that must know more than the budget are measured and shown, but nobody is compared with them: they do not
+compete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from budgetbandits import plugins
+from budgetbandits.arrays import AnyArray, Array
+from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.statistics import (
+    LEVEL,
+    RESAMPLES,
+    SEED,
+    Difference,
+    holm,
+    moments,
+    student,
+    welch,
+)
+
+FREE = frozenset({"budget"})
+"""Whoever spends money knows how much there is; what else a policy must know is an advantage over others."""
+TAIL = 0.99
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a setting at one budget, games × policies; ``paired`` if the games of a row are on one problem."""
+
+    policies: tuple[str, ...]
+    games: AnyArray
+    paired: bool
+
+    @classmethod
+    def of(cls, results: Results, budget: float | None = None) -> Values:
+        """Of several problems the mean of each, of a single one its runs."""
+        values = results.values(budget=budget)
+        paired = len(values) > 1
+        return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired)
+
+    @property
+    def competing(self) -> AnyArray:
+        return np.array([competes(policy) for policy in self.policies])
+
+    @property
+    def best(self) -> int:
+        """The place of the lowest mean among those that compete."""
+        means = np.where(self.competing, self.games.mean(axis=0), np.inf)
+        return int(means.argmin())
+
+
+def competes(policy: str) -> bool:
+    return plugins.find_policy(policy).needs <= FREE
+
+
+def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]]:
+    """A row for each policy, the lowest mean first.
+
+    ``mean`` with its interval ``low`` to ``high``; ``behind`` is the mean less that of the best that competes, with its
+    interval: Student's on the differences problem by problem, Welch's for runs of one problem. ``apart`` says whether
+    that is surely no tie, Holm over all that compete; of the best, whether it is apart from every one of them.
+    Quantiles are over the values; that of 99 % has an interval by order statistics, which needs no law. ``scale`` is
+    what the lower bound is for these problems, ``times_bound`` the mean by it.
+    """
+    games, best = values.games, values.best
+    own, behind = student(games.T), _behind(values)
+    rivals = np.flatnonzero(values.competing & (np.arange(len(values.policies)) != best))
+    apart = np.zeros(len(values.policies), dtype=bool)
+    apart[rivals] = holm(behind.p[rivals])
+    apart[best] = bool(len(rivals)) and bool(apart[rivals].all())
+    others = np.flatnonzero(~values.competing)
+    apart[others] = behind.p[others] <= 1.0 - LEVEL
+    q50, q90, q99 = np.quantile(games, [0.5, 0.9, TAIL], axis=0)
+    tail_low, tail_high = quantile_interval(games, TAIL)
+    first = games == games.min(axis=1, keepdims=True)
+    rows = [
+        {
+            "policy": policy, "competes": bool(values.competing[place]), "best": place == best,
+            "mean": own.value[place], "low": own.low[place], "high": own.high[place],
+            "behind": behind.value[place], "behind_low": behind.low[place], "behind_high": behind.high[place],
+            "apart": bool(apart[place]), "median": q50[place], "q90": q90[place], "q99": q99[place],
+            "q99_low": tail_low[place], "q99_high": tail_high[place], "largest": games[:, place].max(),
+            "first_on": float(first[:, place].mean()) if values.paired else None,
+            "times_bound": None if not scale else own.value[place] / scale,
+        }
+        for place, policy in enumerate(values.policies)
+    ]  # fmt: skip
+    return sorted(({key: _plain(item) for key, item in row.items()} for row in rows), key=lambda row: row["mean"])
+
+
+def _behind(values: Values) -> Difference:
+    """The mean of each policy less that of the best that competes."""
+    games, best = values.games, values.best
+    if values.paired:
+        return student((games - games[:, [best]]).T)
+    every = moments(games.T)
+    found = welch(every, type(every)(*(part[best] for part in every)))
+    # a policy is not behind itself, whatever its games scatter
+    return Difference(
+        *(np.where(np.arange(len(part)) == best, same, part) for part, same in zip(found, (0, 0, 0, 1), strict=True))
+    )
+
+
+def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> tuple[Array, Array]:
+    """Of each column, two of its values between which the quantile lies with at least this probability.
+
+    How many of n values lie below the quantile is binomial, whatever their law is. Where the sample is too small for an
+    upper end it is infinite.
+
+    >>> low, high = quantile_interval(np.arange(1.0, 101.0)[:, None], 0.5)
+    >>> float(low[0]), float(high[0])
+    (40.0, 61.0)
+    """
+    count = len(values)
+    below = special.bdtr(np.arange(count + 1.0), count, share)  # at most so many below it
+    first = int(np.searchsorted(below, (1.0 - level) / 2.0, side="right"))
+    last = int(np.searchsorted(below, (1.0 + level) / 2.0)) + 1
+    rising = np.sort(values, axis=0)
+    low = rising[first - 1] if first > 0 else np.full(values.shape[1], -np.inf)
+    high = rising[last - 1] if last <= count else np.full(values.shape[1], np.inf)
+    return low, high
+
+
+def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
+    """The geometric mean over the settings of how many times the best competitor's mean regret a policy has.
+
+    Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again, and
+    the best among them is then that of the draw. The lowest comes first.
+    """
+    policies = list(dict.fromkeys(policy for values in settings.values() for policy in values.policies))
+    rng = np.random.default_rng(SEED)
+    total = np.zeros((RESAMPLES + 1, len(policies)))
+    played = np.zeros(len(policies), dtype=int)
+    for values in settings.values():
+        at = [policies.index(policy) for policy in values.policies]
+        total[:, at] += np.log(_times_best(values, rng))
+        played[at] += 1
+    drawn = np.exp(total / played)
+    low, high = np.quantile(drawn[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
+    rows = [
+        {
+            "policy": policy, "competes": competes(policy), "settings": int(played[place]),
+            "times": float(drawn[0, place]), "low": float(low[place]), "high": float(high[place]),
+        }
+        for place, policy in enumerate(policies)
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: row["times"])
+
+
+def _times_best(values: Values, rng: np.random.Generator) -> AnyArray:
+    """Each policy's mean by the lowest of those that compete: of the games, then of games drawn again."""
+    count = len(values.games)
+    weights = rng.multinomial(count, np.full(count, 1.0 / count), RESAMPLES) / count
+    means = np.vstack([values.games.mean(axis=0), weights @ values.games])
+    floor = np.maximum(np.where(values.competing, means, np.inf).min(axis=1, keepdims=True), 1e-12)
+    return np.asarray(np.maximum(means, 1e-12) / floor)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
+    """Policies for a figure: the first of the ranking that compete, and those that a reader will look for."""
+    first = [row["policy"] for row in ranked if row["competes"]]
+    wanted = [policy for policy in always if policy in first]
+    return [*wanted, *[policy for policy in first if policy not in wanted][: most - len(wanted)]]

@@ -1,0 +1,179 @@
+"""The page of a leaderboard: who wins where, quantiles over problems, and what is known of every policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from budgetbandits.experiments.leaderboard import REFERENCE
+from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.standings import Values, shown
+from budgetbandits.experiments.study import versions
+from budgetbandits.experiments.suite import Suite
+from budgetbandits.policies.base import KNOWLEDGE
+from budgetbandits.policies.names import label
+from budgetbandits.report import drawings
+from budgetbandits.report.page import render
+from budgetbandits.words import count, interval, listed
+
+ALWAYS = ("bts", "omega-ucb")
+"""In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
+PANELS = 12
+
+
+def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False) -> Path:
+    """Write leaderboard.html, figures/ and standings.csv into the folder of a leaderboard."""
+    values = {setting.name: Values.of(Results.load(out / setting.name)) for setting in suite.settings}
+    write_csv(summary, out / "standings.csv")
+    page = out / "leaderboard.html"
+    page.write_text(render(content(summary, values, out, quick), "leaderboard.html"), encoding="utf-8")
+    return page
+
+
+def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, quick: bool) -> dict[str, Any]:
+    """Everything the template asks for; draws the figures."""
+    drawn = figure_policies(summary)
+    sections = [
+        ("winners", "Who wins where"),
+        ("settings", "Setting by setting"),
+        ("policies", "Policies"),
+        ("made", "How this was made"),
+    ]
+    return {
+        "title": summary["suite"],
+        "facts": facts(summary),
+        "warning": "This is a quick look, not the leaderboard: leave out --quick." if quick else None,
+        "sentences": sentences(summary),
+        "contents": sections,
+        "names": drawings.names(drawn), "marks": drawings.marks_of(drawn), "order": list(range(len(drawn))),
+        "budgets": [], "records": [{"versions": versions()}],
+        "figures": figures(summary, values, drawn, out),
+        "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
+        "matrix": matrix(summary),
+        "settings": summary["settings"],
+        "policies": policies(summary),
+        "knowledge": KNOWLEDGE,
+        "efforts": efforts(summary),
+        "command": summary["command"],
+    }  # fmt: skip
+
+
+def figure_policies(summary: dict[str, Any]) -> list[str]:
+    """The policies that figures draw: of those that play in every setting."""
+    everywhere = [row for row in summary["overall"] if row["settings"] == len(summary["settings"])]
+    return shown(everywhere, ALWAYS)
+
+
+def figures(summary: dict[str, Any], values: Mapping[str, Values], drawn: list[str], out: Path) -> list[drawings.Drawn]:
+    """None without a setting of several problems, over which there would be something to draw."""
+    titles = {each["name"]: each["title"] for each in summary["settings"]}
+    several = {
+        titles[name]: each.games[:, [each.policies.index(policy) for policy in drawn]]
+        for name, each in values.items()
+        if each.paired
+    }
+    if not several or len(drawn) < 2:
+        return []
+    panels = dict(list(several.items())[:PANELS])
+    return drawings.over_settings(np.concatenate(list(several.values())), panels, drawn, out)
+
+
+def facts(summary: dict[str, Any]) -> str:
+    """The size of a leaderboard in one line."""
+    settings = summary["settings"]
+    games = sum(each["problems"] * each["runs"] * len(each["efforts"]) for each in settings)
+    begun = [each["begun"] for each in settings if each["begun"]]
+    words = [
+        count(len(settings), "setting"), count(len(summary["overall"]), "policy"),
+        count(sum(each["problems"] for each in settings), "problem"), f"{games:,} games",
+    ]  # fmt: skip
+    return " · ".join([*words, max(begun)] if begun else words)
+
+
+def sentences(summary: dict[str, Any]) -> list[str]:
+    """What was found, in three sentences."""
+    ranked = [row for row in summary["overall"] if row["competes"]]
+    first = ranked[0]
+    close = [row for row in ranked[1:] if row["low"] <= first["high"] and row["settings"] == first["settings"]]
+    wins: dict[str, list[str]] = {}
+    for setting in summary["settings"]:
+        best = next(row for row in setting["budgets"][-1]["standings"] if row["best"])
+        if best["apart"]:
+            wins.setdefault(best["policy"], []).append(setting["title"])
+    sure, of = sum(map(len, wins.values())), count(len(summary["settings"]), "setting")
+    whose = listed([f"{label(policy)} on {len(where)}" for policy, where in wins.items()]) if wins else ""
+    ahead = f"On {sure} of {of} one policy is surely ahead of every other (95 %, Holm): {whose}."
+    return [
+        f"Over all settings {label(first['policy'])} has the lowest mean regret by that of each setting's best: "
+        f"{first['times']:.2f} times it [{interval(first['low'], first['high'])}]"
+        + (
+            f"; the intervals of {listed([label(row['policy']) for row in close[:5]])} overlap with that."
+            if close
+            else "."
+        ),
+        ahead if wins else f"In none of {of} is one policy surely ahead of every other (95 %, Holm).",
+        "Measured is the pseudo-regret at the largest budget of each setting; policies that must know more than the "
+        "budget are shown and do not compete.",
+    ]
+
+
+def matrix(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each policy, the best over all settings first: in each setting its mean by that of the best."""
+    of = {
+        each["name"]: {row["policy"]: row for row in each["budgets"][-1]["standings"]} for each in summary["settings"]
+    }
+    best = {name: next(row for row in rows.values() if row["best"])["mean"] for name, rows in of.items()}
+    found = []
+    for row in summary["overall"]:
+        cells: list[dict[str, Any] | None] = []
+        for name, rows in of.items():
+            here = rows.get(row["policy"])
+            if here is None:
+                cells.append(None)
+                continue
+            close = here["best"] or (here["competes"] and not here["apart"])
+            cells.append({"times": here["mean"] / best[name] if best[name] > 0.0 else 1.0, "close": close, "row": here})
+        found.append({**row, "cells": cells})
+    return found
+
+
+def policies(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is known of each policy, in the order of the matrix."""
+    return [{"policy": row["policy"], **summary["policies"][row["policy"]]} for row in summary["overall"]]
+
+
+def efforts(summary: dict[str, Any]) -> dict[str, Any]:
+    """Where the processor's time went: by setting, and how much of it the reference simulator took, for whom."""
+    rows: list[dict[str, Any]] = []
+    slow: dict[str, float] = {}
+    for setting in summary["settings"]:
+        taken = setting["efforts"]
+        plain = {policy: each["seconds"] for policy, each in taken.items() if each["engine"] == REFERENCE}
+        for policy, seconds in plain.items():
+            slow[policy] = slow.get(policy, 0.0) + seconds
+        rows.append(
+            {
+                "title": setting["title"], "seconds": sum(each["seconds"] for each in taken.values()),
+                "reference": sum(plain.values()), "without": setting["without"],
+            }
+        )  # fmt: skip
+    total = sum(row["seconds"] for row in rows)
+    return {
+        "rows": rows, "total": total, "reference": sum(slow.values()),
+        "slow": [(policy, seconds) for policy, seconds in sorted(slow.items(), key=lambda each: -each[1])],
+    }  # fmt: skip
+
+
+def write_csv(summary: dict[str, Any], path: Path) -> None:
+    """Every standing as one table."""
+    rows = [
+        {"setting": setting["name"], "budget": at["budget"], **row}
+        for setting in summary["settings"]
+        for at in setting["budgets"]
+        for row in at["standings"]
+    ]
+    pl.DataFrame(rows, infer_schema_length=None).write_csv(path)

@@ -1,0 +1,103 @@
+"""Recommendations from made-up leaderboards, whose answers are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from budgetbandits import Problem, family
+from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
+
+
+def row(policy, mean, apart, *, best=False, competes=True, q99=10.0):
+    return {
+        "policy": policy, "competes": competes, "best": best, "mean": mean, "low": mean - 1, "high": mean + 1,
+        "behind": 0.0, "behind_low": 0.0, "behind_high": 0.0, "apart": apart, "median": mean, "q90": mean,
+        "q99": q99, "q99_low": q99 - 1, "q99_high": q99 + 1, "largest": 2 * q99,
+    }  # fmt: skip
+
+
+def setting(name, arms, money, laws, rows, problems=500):
+    at = {"budget": money, "money": money, "standings": rows}
+    return {
+        "name": name, "title": name, "arms": arms, "laws": laws, "problems": problems, "runs": 1, "budgets": [at],
+    }  # fmt: skip
+
+
+ROWS = [
+    row("kube-fractional", 4.0, True, competes=False),
+    row("omega-ucb", 5.0, False, best=True, q99=90.0),
+    row("imed-ratio", 5.5, False, q99=20.0),
+    row("bts", 9.0, True, q99=15.0),
+]
+SUMMARY = {
+    "settings": [
+        setting("small", 10, 100.0, "bernoulli", ROWS),
+        setting("large", 100, 10_000.0, "bernoulli", [row("bts", 1.0, True, best=True), row("omega-ucb", 9.0, True)]),
+        setting("beta", 10, 100.0, "beta", [row("imed-ratio", 1.0, True, best=True), row("bts", 9.0, True)]),
+    ],
+    "policies": {
+        name: {"needs": ["budget", "costs"] if name == "kube-fractional" else [], "proven": "O(ln B)"}
+        for name in ("kube-fractional", "omega-ucb", "imed-ratio", "bts")
+    },
+}
+
+
+def test_the_lowest_mean_whoever_is_not_told_apart_and_the_shortest_tail():
+    found = recommend(SUMMARY, Case(10, 120.0, "bernoulli"))
+    assert found["policy"] == "omega-ucb"
+    assert found["alternatives"] == ["imed-ratio"]  # bts is surely behind; kube-fractional must know the costs
+    assert found["tail"] == "imed-ratio"
+    assert found["settings"][0]["name"] == "small"
+    assert [each["best"] for each in found["settings"]] == ["omega-ucb", "imed-ratio", "bts"]
+    assert "do not agree" in found["warnings"][0]
+
+
+def test_who_knows_the_costs_is_told_of_policies_that_need_them():
+    found = recommend(SUMMARY, Case(10, 120.0, "bernoulli", knows=frozenset({"budget", "costs"})))
+    assert found["policy"] == "kube-fractional"
+    # told apart by intervals that do not overlap: omega-ucb's [4, 6] and kube-fractional's [3, 5] do
+    assert found["alternatives"] == ["omega-ucb", "imed-ratio"]
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        (Case(12, 90.0, "bernoulli"), "small"),
+        (Case(80, 9_000.0, "bernoulli"), "large"),
+        (Case(12, 90.0, "beta"), "beta"),
+        (Case(1_000, 100_000.0, "unknown"), "large"),
+    ],
+)
+def test_the_nearest_setting(case, name):
+    assert nearest(SUMMARY, case)[0][0]["name"] == name
+
+
+def test_what_is_far_from_every_setting_is_said():
+    said = " ".join(recommend(SUMMARY, Case(1_000, 1e7, "lattice", horizon=100_000_000))["warnings"])
+    assert "simulate a problem like yours" in said
+    assert "has 100 arms, not 1000" in said
+    assert "no setting near by has lattice laws" in said
+    assert "no setting of the leaderboard has a horizon" in said
+    assert "bandit without prices" in " ".join(recommend(SUMMARY, Case(10, 100.0, horizon=50))["warnings"])
+
+
+def test_the_laws_of_a_problem():
+    assert laws_of(family("heyden-beta", 3, 0)) == "beta"
+    assert laws_of(family("heyden-lattice", 3, 0)) == "lattice"
+    assert laws_of(family("unit-costs", 3, 0)) == "bernoulli"
+    assert laws_of(family("correlated", 3, 0)) == "unknown"
+    mixed = family("heyden-beta", 2, 0).arms[0], family("heyden-lattice", 2, 0).arms[1]
+    assert laws_of(Problem(mixed)) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arms": 1}, "at least two"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
+        ({"horizon": 0}, "largest number of pulls"), ({"knows": frozenset({"price"})}, "choose from budget"),
+    ],
+)  # fmt: skip
+def test_bad_questions_are_refused(changes, message):
+    with pytest.raises(BadParameter, match=message):
+        Case(**{"arms": 10, "budget": 100.0, **changes})

@@ -1,0 +1,136 @@
+"""A small leaderboard: played, stopped and gone on with, joined by a policy from a file, shown as one page."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from budgetbandits.cli import app
+from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments import Results, leaderboard
+from budgetbandits.experiments.runner import Workers
+from budgetbandits.experiments.suite import Suite
+from budgetbandits.report.leaderboard import write_page
+
+SUITE = """
+name = "tiny"
+seed = 3
+policies = ["bts", "kube", "kube-fractional"]
+
+[[settings]]
+name = "many"
+title = "Many <problems>"
+laws = "bernoulli"
+about = "three arms"
+runs = 1
+engine = "reference"
+budgets = [40, 80]
+budget_unit = "smallest mean cost"
+without = ["kube-fractional"]
+[[settings.problems]]
+family = "near-ties"
+arms = 3
+count = 12
+
+[[settings]]
+name = "one"
+title = "One problem"
+laws = "bernoulli"
+about = "two arms"
+runs = 12
+engine = "reference"
+budgets = [20]
+[[settings.problems]]
+name = "p"
+rewards = [0.9, 0.2]
+costs = [0.3, 0.6]
+"""
+MINE = """
+from typing import ClassVar
+from dataclasses import dataclass
+from budgetbandits.policies import IndexPolicy, either
+
+@dataclass(frozen=True)
+class Greedy(IndexPolicy):
+    "Pulls the best ratio so far."
+    name: ClassVar[str] = "greedy-of-mine"
+    index = staticmethod(lambda reward, cost, pulls, rounds: either(cost > 0.0, reward / cost, 1e9))
+"""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    out = tmp_path_factory.mktemp("board")
+    (out / "suite.toml").write_text(SUITE)
+    (out / "mine.py").write_text(MINE)
+    suite = Suite.load(out / "suite.toml")
+    leaderboard.play(suite, out, Workers(jobs=1))
+    return suite, out
+
+
+def test_rows_of_shared_parts_belong_to_their_problems(played):
+    suite, out = played
+    results = Results.load(out / "many")
+    assert results.values().shape == (12, 2, 1)
+    from budgetbandits import simulate
+
+    for place in (0, 7):
+        problem = suite.settings[0].experiment.problems[place].problem
+        budgets = [40 * problem.cost_means.min(), 80 * problem.cost_means.min()]
+        alone = simulate(problem, "kube", budgets, 1, seed=3, engine="reference")
+        assert results.values(budget=80.0)[place, 1, 0] == alone.pseudo_regret[0, 1]
+
+
+def test_what_a_part_took_is_written_down_once(played):
+    _, out = played
+    taken = leaderboard.efforts(Results.load(out / "many"), leaderboard.Study(out / "many"))
+    assert set(taken) == {"bts", "kube"}
+    assert all(row["engine"] == "reference" and row["reason"] == "asked for" for row in taken.values())
+    assert taken["bts"]["rounds"] > 12 * 40
+
+
+def test_it_goes_on_is_joined_and_shows_everything(played, monkeypatch):
+    suite, out = played
+    parts = {path: path.stat().st_mtime_ns for path in out.glob("*/parts/*")}
+    joined = leaderboard.joined(suite, [f"{out}/mine.py:Greedy"])
+    leaderboard.play(joined, out, Workers(jobs=1))
+    assert {path: path.stat().st_mtime_ns for path in parts} == parts  # nothing was played again
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    summary = leaderboard.summarise(joined, out)
+    assert leaderboard.read_summary(out)["overall"] == leaderboard.finite(summary["overall"])
+    page = write_page(joined, summary, out).read_text()
+    assert "greedy-of-mine" in page
+    assert "Many &lt;problems&gt;" in page
+    assert "<problems>" not in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)  # no network
+    assert "Too slow to play here: fractional KUBE" in page
+    assert page.count("<h3 id=") == 2
+    for name in ("standings.csv", "figures/profile.png", "figures/quantiles.png"):
+        assert (out / name).stat().st_size > 0
+
+
+def test_the_commands(played, monkeypatch):
+    _, out = played
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    options = ["leaderboard", "--suite", f"{out}/suite.toml", "--out", f"{out}/again", "--quick", "--jobs", "1"]
+    said = CliRunner().invoke(app, [*options, "--setting", "one", "--json"])
+    document = json.loads(said.stdout)
+    assert [row["settings"] for row in document["overall"]] == [1, 1, 1]
+    assert not (out / "again" / "many").exists()
+    told = CliRunner().invoke(app, ["recommend", "--arms", "2", "--budget", "20", "--leaderboard", f"{out}/again"])
+    best = next(row["policy"] for row in document["overall"] if row["competes"])
+    assert told.stdout.startswith(f"Use {best}.")
+
+
+def test_mistakes_are_answered_with_their_remedy(tmp_path):
+    def failure(*words):
+        return CliRunner().invoke(app, list(words)).exception
+
+    assert "either a problem file or --arms" in str(failure("recommend", "--budget", "10"))
+    assert "--budget is missing" in str(failure("recommend", "--arms", "3"))
+    assert isinstance(failure("recommend", "--arms", "3", "--budget", "9", "--leaderboard", str(tmp_path)), StudyError)
+    (tmp_path / "study.json").write_text("{}")
+    assert isinstance(failure("leaderboard", "--out", str(tmp_path)), BadParameter)
