@@ -25,7 +25,7 @@ def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
 def drawn(policy, state, rows, rounds=4000):
     """Means drawn of one row, as (round, segment, arm)."""
     rng = np.random.default_rng(5)
-    return np.array([policy._draw(*(state.sums[row] for row in rows), rng) for _ in range(rounds)])
+    return np.array([policy.draw(*(state.sums[row] for row in rows), rng) for _ in range(rounds)])
 
 
 def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
@@ -80,7 +80,7 @@ def known_well(policy, rate, requests=1.0):
     state = policy.start(3, {"budget": 1.0, "horizon": 1.0})
     for arm, (reward, cost) in enumerate([(0.2, 0.1), (0.8, 0.5), (0.9, 1.0)]):
         state.pulls[arm] = 20_000
-        state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, reward**2, cost, cost**2])
+        state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, cost, reward**2, cost**2])
     state.known["horizon"] = 60_000 + requests
     state.known["budget"] = float(state.sums[0].sum()) + rate * requests
     return state

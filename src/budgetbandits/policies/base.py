@@ -87,6 +87,10 @@ class State:
         if name in self.positive and not (array > 0).all():
             raise BadState(f"{name!r} holds a 0, which it never is; the saved state is damaged")
 
+    def widen(self, segments: int) -> None:
+        """Make room for this many segments; only policies that know segments can."""
+        raise BadState("the saved state has segments, which this policy knows none of; it is damaged")
+
     def extend(self, other: Self) -> None:
         """Append the arms of another state of the same policy."""
         for f in fields(self):
@@ -102,6 +106,8 @@ class Policy(ABC):
     """Immutable hyper-parameters and the rule they parametrise."""
 
     name: ClassVar[str]
+    own_scales: ClassVar[bool] = False
+    """Whether arms may have scales of their own: ``known["scales"]`` says what a cost of 1 is for each."""
 
     @property
     def needs(self) -> frozenset[str]:

@@ -45,7 +45,7 @@ from budgetbandits.fluid import Mix, at_price, best_mix
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import trial
 
-PAID, COUNT, REWARD, REWARD_SQUARED, COST, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
+PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
 """The rows of `Paced.sums`: what this budget has paid, what is learned of rewards and costs, and of costs as shares of
 twice their estimate."""
 
@@ -116,6 +116,7 @@ class PacedThompson(RequestPolicy):
     """
 
     name: ClassVar[str] = "bts-paced"
+    own_scales: ClassVar[bool] = True
     pooling: float = 8.0
     trials: float = 0.0
 
@@ -158,18 +159,19 @@ class PacedThompson(RequestPolicy):
         arms = np.flatnonzero(state.active)
         sums = state.sums if len(arms) == len(state.active) else state.sums[:, :, arms]
         scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        reward = self._draw(sums[COUNT], sums[REWARD], sums[REWARD_SQUARED], rng).tolist()
-        cost = (self._draw(sums[COUNT], sums[COST], sums[COST_SQUARED], rng) * scales).tolist()
+        means = self.draw(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], rng)
+        reward, cost = means[0].tolist(), (means[1] * scales).tolist()
         answered = sums[COUNT].sum(axis=1) + 1.0
         mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
         if request.prices is not None:
-            ratio = self._draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], rng)[request.segment]
+            ratio = self.draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], rng)[request.segment]
             here = (2.0 * request.prices[arms] * ratio).tolist()
             return int(arms[at_price(reward[request.segment], here, mix.price)])
         return int(arms[_drawn(mix, request.segment, rng)])
 
-    def _draw(self, count: Array, total: Array, squares: Array, rng: np.random.Generator) -> Array:
-        """Plausible means of every segment and arm."""
+    def draw(self, count: Array, total: Array, squares: Array, rng: np.random.Generator) -> Array:
+        """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
+        arm); sums of several kinds of outcome have them for a further axis in front."""
         weight, mean, square = self._prior(count, total, squares)
         n = count + weight
         mean = (total + weight * mean) / n
@@ -182,20 +184,21 @@ class PacedThompson(RequestPolicy):
         """How many outcomes a segment starts with, their mean and their mean square: a 0 and a 1, and of the others."""
         if len(count) == 1:
             return 2.0, 0.5, 0.5
-        n = count.sum(axis=0) - count + 2.0
-        mean = (total.sum(axis=0) - total + 1.0) / n
-        square = (squares.sum(axis=0) - squares + 1.0) / n
+        all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
+        n = all_count - count + 2.0
+        mean = (all_total - total + 1.0) / n
+        square = (all_squares - squares + 1.0) / n
         variance = np.maximum(square - mean * mean, 0.0)
         one_of_each = variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
-        return np.minimum(n, np.maximum(self._likeness(count, total, squares), one_of_each)), mean, square
+        alike = self._likeness(count, total, all_count + 2.0, all_total + 1.0, all_squares + 1.0)
+        return np.minimum(n, np.maximum(alike, one_of_each)), mean, square
 
-    def _likeness(self, count: Array, total: Array, squares: Array) -> Array:
+    def _likeness(self, count: Array, total: Array, n: Array, all_total: Array, all_squares: Array) -> Array:
         """For each arm, the variance within segments by that between them: the method of moments, with ``pooling`` for
         a first guess."""
-        n = count.sum(axis=0) + 2.0
-        mean = (total.sum(axis=0) + 1.0) / n
-        between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=0)
-        within = np.maximum((squares.sum(axis=0) + 1.0) / n - mean * mean - between / n, SMALLEST_VARIANCE)
+        mean = all_total / n
+        between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
+        within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_VARIANCE)
         by_chance = np.maximum((count > 0.0).sum(axis=0) - 1.0, 0.0)  # of between / within, if all segments were alike
         apart = n - (count * count).sum(axis=0) / n
         differences = OUTCOMES_FOR_POOLING / self.pooling + np.maximum(between / within - by_chance, 0.0)
@@ -220,13 +223,13 @@ class PacedThompson(RequestPolicy):
         paid = cost
         if self.trials:
             reward, cost = trial(reward, rng), trial(cost, rng)
-        sums[:PRICED] += (paid, 1.0, reward, reward * reward, cost, cost * cost)
+        sums[:PRICED] += (paid, 1.0, reward, cost, reward * reward, cost * cost)
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         assert isinstance(state, Paced)
         state.pulls[arm] += pulls
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
-        state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, reward, cost, cost)
+        state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
         state.past_pulls += pulls
 
 
