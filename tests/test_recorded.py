@@ -113,8 +113,8 @@ def test_segments_earn_what_they_are_worth():
     best, best_without = fluid_reward_of(table, 0.05), fluid_reward_of(table.without_segments(), 0.05)
     assert best > best_without + 0.1
     assert best_without < with_them.reward.min()
-    assert with_them.reward.max() <= best + 0.01
-    assert without.reward.max() <= best_without + 0.01
+    assert with_them.reward.max() <= best + 0.03
+    assert without.reward.max() <= best_without + 0.03
     assert with_them.used.min() > 0.95
 
 

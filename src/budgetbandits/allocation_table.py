@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.paced import COST, REWARD, Paced
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior, BudgetedThompson
 from budgetbandits.tables import MOST_ROWS, Table, column, left_out
@@ -24,8 +25,9 @@ def allocation_table(
     """Of the first arms: pulls that were told, means, and the ratio with the posterior's interval if there is one."""
     arms = np.arange(min(len(names), MOST_ROWS))
     reward, cost = _means(state, arms)
-    reward, cost = reward * units.reward_max, cost * units.cost_max
-    low, high = _interval(policy, state, arms) * (units.reward_max / units.cost_max)
+    scale = np.array([units.scale(name) for name in names[: len(arms)]])
+    reward, cost = reward * units.reward_max, cost * scale
+    low, high = _interval(policy, state, arms) * (units.reward_max / scale)
     ratio = np.divide(reward, cost, out=np.full(len(arms), np.nan), where=cost > 0.0)
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
     rows = []
@@ -42,6 +44,10 @@ def _means(state: State, arms: NDArray[np.int64]) -> tuple[Array, Array]:
     if isinstance(state, BetaPosterior):
         share = state.successes[:, arms] / (state.successes[:, arms] + state.failures[:, arms])
         return share[0], share[1]
+    if isinstance(state, Paced):
+        seen = np.where(state.pulls[arms] > 0, state.pulls[arms], np.nan)
+        reward, cost = (state.sums[row].sum(axis=0)[arms] / seen for row in (REWARD, COST))
+        return reward, cost
     if isinstance(state, Tally):
         seen = np.where(state.pulls[arms] > 0, state.pulls[arms], np.nan)
         return state.reward[arms] / seen, state.cost[arms] / seen

@@ -66,6 +66,7 @@ class Learner:
         state = policy.start(arms, known or {})
         if scales is not None and policy.own_scales:
             state.known["scales"] = np.asarray(scales, dtype=float)
+            kind = "plain"  # other choosers compare the arms' scores as they are drawn
         return cls(policy, state, kind or best_kind(policy, arms, repeatable))
 
     # --- choose and learn ----------------------------------------------------------------------------------------
@@ -116,8 +117,11 @@ class Learner:
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
-    def add(self, cost: float | None = None) -> int:
-        """One more arm, by its number; ``cost`` is for policies that must know the costs."""
+    def add(self, cost: float | None = None, scale: float = 1.0) -> int:
+        """One more arm, by its number; ``cost`` is for policies that must know the costs, ``scale`` its largest cost as
+        a share of the largest of all, where arms have scales of their own."""
+        if "scales" in self.state.known:
+            self.state.known["scales"] = np.append(self.state.known["scales"], scale)
         known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
         self.state.extend(self.policy.one_more(self.state, known))
         self.chooser.reset(self.state)

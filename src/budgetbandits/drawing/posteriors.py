@@ -38,6 +38,8 @@ class Posterior:
     arm: str
     reward: tuple[float, float]
     cost: tuple[float, float]
+    cost_scale: float = 1.0
+    """What its largest cost is, as a share of the largest of all."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ def densities(of: Sequence[Posterior], reward_max: float, cost_max: float, sheet
     titles = ("mean reward", "mean cost", "reward by cost")
     columns = (
         [beta_density(*each.reward, reward_max) for each in of],
-        [beta_density(*each.cost, cost_max) for each in of],
-        [ratio_density(each, reward_max / cost_max) for each in of],
+        [beta_density(*each.cost, cost_max * each.cost_scale) for each in of],
+        [ratio_density(each, reward_max / (cost_max * each.cost_scale)) for each in of],
     )
     with matplotlib.rc_context(settings(sheet)):
         picture, axes = panels(titles, sheet)

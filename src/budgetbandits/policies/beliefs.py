@@ -7,6 +7,7 @@ import numpy as np
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.paced import COST, REWARD, Paced
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior
 
@@ -18,6 +19,9 @@ def beta_counts(policy: Policy, state: State) -> tuple[Array, Array]:
     """
     if isinstance(state, BetaPosterior):
         return state.successes, state.failures
+    if isinstance(state, Paced):
+        sums = np.stack([state.sums[row].sum(axis=0) for row in (REWARD, COST)])
+        return 1.0 + sums, 1.0 + state.pulls - sums
     if isinstance(state, Tally):
         sums = np.stack([state.reward, state.cost])
         return 1.0 + sums, 1.0 + state.pulls - sums
