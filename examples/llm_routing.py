@@ -1,70 +1,51 @@
-"""Route requests between three priced language models, and learn which gives most good answers for the money.
+"""Route requests between three priced language models, so that the money lasts for all of them.
 
-The upstreams are simulated: token prices as in a price list, answers of random length, good with an unknown chance.
-Whether an answer was good is known at once here; what it cost comes from the tokens that were used.
+The answers and their prices are recorded ones (examples/data/README.md): how good each model's answer to the same 1,824
+prompts was, and what it cost. The allocation is told which benchmark a prompt comes from, as a program knows which of
+its features asks, and is shown the outcome of the model that it chose, and no other.
 
-    python examples/llm_routing.py
+    python examples/llm_routing.py [DOLLARS_PER_REQUEST]
 """
 
-import random
-import uuid
+import sys
+from pathlib import Path
 
-from local_service import compare, service
+import numpy as np
 
-from budgetbandits.client import Client
-from budgetbandits.errors import HoldRefused
+from budgetbandits import Allocation
+from budgetbandits.recorded import ReplayTable
 
-BUDGET = 5.00
-LONGEST = 1500
-"""Tokens; a request may not ask for more, so an arm's cost cap is what this many tokens cost."""
+COLUMNS = {"request": "prompt", "arm": "model", "reward": "reward", "cost": "cost_usd", "segment": "source"}
+table = ReplayTable.from_csv(Path(__file__).parent / "data/llm-routing-test.csv", COLUMNS)
+dollars = float(sys.argv[1]) if len(sys.argv) > 1 else 2.3e-4
 
-MODELS = {  # price of a million tokens, chance that the answer is good (which nobody is told)
-    "large": (15.00, 0.95),
-    "medium": (3.00, 0.85),
-    "small": (0.60, 0.12),
-}
-chance = random.Random(4)
+spend = Allocation(
+    "bts-paced",
+    table.arms,
+    budget=dollars * len(table),
+    cost_max=dict(zip(table.arms, table.costs.max(axis=0), strict=True)),
+    horizon=len(table),
+    seed=1,
+)
+answers = {segment: dict.fromkeys(table.arms, 0) for segment in table.segments}
+for number in np.random.default_rng(1).permutation(len(table)):
+    segment = table.segments[table.segment[number]]
+    fits = [arm for arm, cost in zip(table.arms, table.costs[number], strict=True) if cost <= spend.left]
+    if not fits:
+        break
+    ask = spend.ask(segment=segment, arms=fits)
+    model = table.arms.index(ask)
+    spend.tell(ask, reward=table.rewards[number, model], cost=table.costs[number, model])
+    answers[segment][str(ask)] += 1
 
-
-def ask_model(name):
-    """The upstream: was the answer good, and how many tokens did it take?"""
-    tokens = min(LONGEST, int(chance.lognormvariate(6.3, 0.6)))
-    return float(chance.random() < MODELS[name][1]), tokens
-
-
-def price(name, tokens):
-    return tokens * MODELS[name][0] / 1e6
-
-
-def route(client, campaign):
-    """Requests until the money is gone: good answers and what they cost."""
-    good, spent, calls = 0.0, 0.0, dict.fromkeys(MODELS, 0)
-    while True:
-        try:
-            with client.decide(campaign) as d:
-                answer, tokens = ask_model(d.arm)
-                d.settle(reward=answer, cost=price(d.arm, tokens))
-        except HoldRefused as refused:
-            if refused.reason != "exhausted":
-                raise
-            print(f"  calls: {', '.join(f'{name} {count:,}' for name, count in calls.items())}")
-            return good, spent
-        good, spent, calls[d.arm] = good + answer, spent + price(d.arm, tokens), calls[d.arm] + 1
-
-
-def even_split():
-    """A third of the money to each model."""
-    good = 0.0
-    for name in MODELS:
-        left = BUDGET / len(MODELS)
-        while left > price(name, LONGEST):
-            answer, tokens = ask_model(name)
-            good, left = good + answer, left - price(name, tokens)
-    return good
-
-
-with service() as (url, key), Client(url, key) as client:
-    name = f"llm routing {uuid.uuid4().hex[:6]}"
-    client.create(name, BUDGET, {model: price(model, LONGEST) for model in MODELS}, hold_seconds=60)
-    print(f"Routing requests between {len(MODELS)} models with a budget of {BUDGET:.2f} ...")
-    compare("good answers", BUDGET, *route(client, name), even_split())
+print(f"{len(table):,} requests with {spend.budget:.4f} dollars: spent {spend.spent:.4f}")
+print(f"  bts-paced, knowing nothing at first   {spend.earned / len(table):.3f} reward a request")
+for model, name in enumerate(table.arms):
+    reward, cost = table.rewards[:, model].mean(), table.costs[:, model].mean()
+    answered = min(1.0, dollars / cost)
+    short = "" if answered == 1.0 else f", and the money would last for {answered:.0%} of the requests"
+    print(f"  always {name:<34} {reward * answered:.3f} reward a request{short}")
+print("\nAnswers by segment:")
+for segment, counts in answers.items():
+    shares = ", ".join(f"{name.split('/')[1]} {count / sum(counts.values()):.0%}" for name, count in counts.items())
+    print(f"  {segment:<16} {shares}")

@@ -6,13 +6,14 @@ import copy
 import json
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from budgetbandits.allocation_table import allocation_table
+from budgetbandits.arrays import Array
 from budgetbandits.errors import (
     BadParameter,
     BadState,
@@ -23,13 +24,15 @@ from budgetbandits.errors import (
     UnknownArm,
     UnknownPolicy,
 )
-from budgetbandits.learner import Learner
+from budgetbandits.holding import amounts_to_hold, estimated
+from budgetbandits.learner import Among, Learner
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import PLAIN, Policy, Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
-from budgetbandits.units import Units, checked_names, positive
+from budgetbandits.rests import Rests
+from budgetbandits.units import Units, caps_of, checked_names, positive
 
 VERSION = 1
 ROUNDING = 1e-9
@@ -40,8 +43,10 @@ class Allocation:
     """A budget, named arms in the user's own units, and a policy that decides.
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
-    to the policy's [0, 1]. ``history`` maps an arm to what is known of it from before, as (pulls, total reward, total
-    cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for policies that must know them, in the user's units.
+    to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
+    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for. ``history``
+    maps an arm to what is known of it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm)
+    and ``cost_floor`` are for policies that must know them, in the user's units.
 
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
@@ -62,29 +67,38 @@ class Allocation:
         arms: Sequence[str],
         budget: float,
         *,
-        cost_max: float = 1.0,
+        cost_max: float | Mapping[str, float] = 1.0,
         reward_max: float = 1.0,
         seed: int | None = None,
         history: Mapping[str, tuple[int, float, float]] | None = None,
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
+        horizon: float | None = None,
     ) -> None:
         policy = parse_policy(policy) if isinstance(policy, str) else policy
         self._lock = threading.RLock()
         self._budget = positive("budget", budget)
-        self._units = Units(cost_max, reward_max)
         self._names = checked_names(arms)
+        self._units = Units(*_by_units(cost_max, reward_max, self._names, policy))
         self._number = {name: i for i, name in enumerate(self._names)}
         self._spent = 0.0
         self._earned = 0.0
         self._asks = OpenAsks()
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
+        self._rests = Rests(len(self._names))
+        self._segments: dict[str | None, int] = {}
+        self._failed_cost = 0.0
         known: dict[str, Any] = {"budget": self._budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
             known["costs"] = [self._units.known_cost(name, costs) for name in self._names]
-        self._learner = Learner.new(policy, len(self._names), known)
+        if horizon is not None:
+            known["horizon"] = positive("horizon", horizon)
+        scales = self._units.scales(self._names)
+        self._learner = Learner.new(
+            policy, len(self._names), known, scales=None if scales is None else np.array(scales)
+        )
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
         self._rng = np.random.default_rng(seed)
@@ -154,6 +168,25 @@ class Allocation:
         with self._lock:
             return dict(zip(self._names, self._told_arms.tolist(), strict=True))
 
+    @property
+    def failures(self) -> dict[str, int]:
+        """How often each arm has failed."""
+        with self._lock:
+            return dict(zip(self._names, self._rests.failures.tolist(), strict=True))
+
+    @property
+    def resting(self) -> tuple[str, ...]:
+        """The arms that are not asked for now: after failures, or because they neither bring nor cost anything."""
+        with self._lock:
+            awake = self._rests.awake(self._asks.next_number)
+            return () if awake is None else tuple(np.array(self._names, dtype=object)[~awake].tolist())
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments that requests have named, in the order in which they first came."""
+        with self._lock:
+            return tuple(name for name in self._segments if name is not None)
+
     def __repr__(self) -> str:
         with self._lock:
             return (
@@ -172,31 +205,52 @@ class Allocation:
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(self, hold: float | bool = False) -> Ask:
+    def ask(
+        self,
+        hold: float | bool = False,
+        *,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> Ask:
         """The arm to pull next.
 
-        With ``hold`` an amount of money is set aside until the cost is told: True for ``cost_max``, the most that the
-        pull can cost. Nobody else is given what is held; while every ask holds ``cost_max``, no budget is overdrawn.
+        With ``hold`` an amount of money is set aside until the cost is told: True for the most that the pull can cost,
+        or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds what
+        the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
+
+        ``arms`` and ``exclude`` say which arms may answer this request. ``segment`` names the kind of the request, and
+        ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
         """
         with self._lock:
-            amount = self._amount(hold)
-            self._check_money(amount)
-            arm = self._learner.choose(self._rng)
+            among = self._among(arms, exclude)
+            request, estimates = self._request(segment, prices, among)
+            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+            among = self._paid_for(among, amounts)
+            arm = self._learner.choose(self._rng, among, request)
             if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
                 )
-            return Ask(self._names[arm], self._asks.add(arm, amount))
+            amount = amounts if isinstance(amounts, float) else float(amounts[arm])
+            price = None if estimates is None else float(estimates[arm])
+            return Ask(self._names[arm], self._asks.add(OpenAsk(arm, amount, segment=request.segment, price=price)))
 
-    def tell(self, ask: str, reward: float | None = None, cost: float | None = None) -> None:
+    def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.
 
         The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
-        arm name stands for its oldest open ask.
+        arm name stands for its oldest open ask. With ``failed`` there was no answer, as from a provider that is down:
+        what it cost, if anything, is booked, nothing is learned, and the arm rests for a while.
         """
         with self._lock:
             arm = self._arm(ask)
+            if failed:
+                self._tell_failure(ask, arm, reward, cost)
+                return
             if reward is None and cost is None:
                 raise BadParameter(f"neither reward nor cost is given for arm {str(ask)!r}; tell at least one")
             number = self._asks.find(ask, arm, reward is not None, cost is not None)
@@ -209,14 +263,29 @@ class Allocation:
                 cost = charge = units.cost(cost, ask)
                 hold, counts = 0.0, self._spent + charge <= self._budget + self._nothing
             if reward is None or cost is None:
-                self._asks.put(number, OpenAsk(arm, hold, reward, cost, counts))
+                self._asks.put(number, replace(known, hold=hold, reward=reward, cost=cost, counts=counts))
             else:
-                self._learner.learn(arm, reward / units.reward_max, cost / units.cost_max, self._rng)
+                share, price = reward / units.reward_max, cost / units.scale(ask)
+                self._learner.learn(arm, share, price, self._rng, self._request_of(known))
                 self._asks.close(number)
+                self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number)
                 self._told_arms[arm] += 1
                 if counts:
                     self._earned += reward
             self._spent += charge
+
+    def _tell_failure(self, ask: str, arm: int, reward: float | None, cost: float | None) -> None:
+        if reward:
+            raise BadParameter(
+                f"arm {str(ask)!r} has failed and brought {reward:g}; tell the reward, or that it failed"
+            )
+        number = self._asks.find(ask, arm, reward=True, cost=cost is not None)
+        charge = 0.0 if cost is None else self._units.cost(cost, ask)
+        self._failed_cost += charge + (self._asks[number].cost or 0.0)
+        self._spent += charge
+        self._asks.close(number)
+        self._rests.failed(arm, self._asks.next_number)
+        self._hear_budget()
 
     def forget(self, ask: str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
@@ -229,20 +298,36 @@ class Allocation:
         """Add to the budget. A policy that planned with the old one is told the new one."""
         with self._lock:
             self._budget += positive("amount", amount)
-            self._learner.new_budget(self._budget / self._units.cost_max)
+            self._hear_budget()
 
-    def add_arm(self, name: str, *, history: tuple[int, float, float] | None = None, cost: float | None = None) -> None:
-        """A new arm, from the next ask on; ``cost`` is for policies that must know the costs."""
+    def new_horizon(self, horizon: float) -> None:
+        """The budget is for this many requests in all, those already answered included."""
+        with self._lock:
+            self._learner.new_horizon(positive("horizon", horizon))
+
+    def add_arm(
+        self,
+        name: str,
+        *,
+        history: tuple[int, float, float] | None = None,
+        cost: float | None = None,
+        cost_max: float | None = None,
+    ) -> None:
+        """A new arm, from the next ask on; ``cost`` is for policies that must know the costs, ``cost_max`` for arms
+        with largest costs of their own; it may not be above the largest of the first arms."""
         with self._lock:
             checked_names([*self._names, name], fewest=1)
+            units = self._units_with(name, cost_max)
             known_cost = None
             if "costs" in self._learner.state.known:
                 if cost is None:
                     raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
-                known_cost = self._units.known_cost(name, {name: cost})
-            past = None if history is None else self._units.past(name, history)
-            self._number[name] = self._learner.add(known_cost)
+                known_cost = units.known_cost(name, {name: cost})
+            past = None if history is None else units.past(name, history)
+            self._units = units
+            self._number[name] = self._learner.add(known_cost, units.cap(name) / units.cost_max)
             self._told_arms = np.append(self._told_arms, 0)
+            self._rests.add()
             self._names.append(name)
             if past is not None:
                 self._learner.recall(self._number[name], *past)
@@ -271,7 +356,8 @@ class Allocation:
             most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
             shown = sorted(most_pulled[state.active[most_pulled]].tolist())
             of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
-        return posteriors.densities(of, self._units.reward_max, self._units.cost_max, style.sheet(width, dark))
+            costs = [self._units.scale(name) for name in of]
+        return posteriors.densities(of, self._units.reward_max, costs, style.sheet(width, dark))
 
     # --- saving --------------------------------------------------------------------------------------------------
 
@@ -284,13 +370,16 @@ class Allocation:
                 "policy": self.policy.spec,
                 "arms": self._names,
                 "budget": self._budget,
-                "cost_max": self._units.cost_max,
+                "cost_max": self._units.cost_max if self._units.caps is None else dict(self._units.caps),
                 "reward_max": self._units.reward_max,
                 "spent": self._spent,
                 "earned": self._earned,
                 "next_ask": self._asks.next_number,
                 "open": self._asks.to_list(),
                 "told": self._told_arms.tolist(),
+                "rests": self._rests.to_dict(),
+                "segments": list(self._segments),
+                "failed_cost": self._failed_cost,
                 **self._learner.to_dict(),
                 "generator": self._rng.bit_generator.state,
             }
@@ -333,13 +422,21 @@ class Allocation:
         self = cls.__new__(cls)
         self._lock = threading.RLock()
         self._budget = positive("budget", document["budget"])
-        self._units = Units(document["cost_max"], document["reward_max"])
         self._names = checked_names(document["arms"])
+        policy = parse_policy(document["policy"])
+        self._units = Units(*_by_units(document["cost_max"], document["reward_max"], self._names, policy))
         self._number = {name: i for i, name in enumerate(self._names)}
-        self._learner = Learner.from_dict(parse_policy(document["policy"]), len(self._names), document)
+        self._learner = Learner.from_dict(policy, len(self._names), document)
+        # allocations saved before there were these have none
+        self._failed_cost = _not_negative({"failed_cost": 0.0, **document}, "failed_cost")
+        self._segments = {name: number for number, name in enumerate(document.get("segments", ()))}
+        rests = document.get("rests")
+        self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
         self._spent = _not_negative(document, "spent")
         self._earned = _not_negative(document, "earned")
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
+        if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
+            raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
         self._told_arms = np.array(document["told"], dtype=np.int64)
         if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
             raise BadState("'told' is not one count for each arm; restore an undamaged copy")
@@ -356,14 +453,81 @@ class Allocation:
             raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
         return arm
 
-    def _amount(self, hold: float | bool) -> float:
-        """The money that an ask is to hold."""
-        if hold is False:
-            return 0.0
-        amount = self._units.cost_max if hold is True else positive("hold", hold)
-        if amount > self._units.cost_max:
-            raise BadParameter(f"hold is {amount:g}, above cost_max {self._units.cost_max:g}; hold that or less")
-        return amount
+    def _among(self, arms: Iterable[str] | None, exclude: Iterable[str]) -> Among:
+        """The arms that may answer a request: active, allowed, and awake if any of those is."""
+        active = self._learner.state.active
+        awake = self._rests.awake(self._asks.next_number)
+        if arms is None and not exclude and awake is None:
+            return active
+        among = active.copy()
+        if arms is not None:
+            among[:] = False
+            among[[self._arm(name) for name in _names(arms, "arms")]] = True
+            among &= active
+        among[[self._arm(name) for name in _names(exclude, "exclude")]] = False
+        if not among.any():
+            raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
+        if awake is not None and (among & awake).any():
+            among &= awake
+        return among
+
+    def _request(
+        self, segment: str | None, prices: Mapping[str, float] | None, among: Among
+    ) -> tuple[Request, Array | None]:
+        """The request as the policy sees it, and what each arm is estimated to cost, in the user's units."""
+        estimates = None if prices is None else estimated(prices, among, self._names, self._units)
+        if segment is None and estimates is None and not self._segments:
+            return PLAIN, None
+        if segment is not None and (not isinstance(segment, str) or not segment):
+            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
+        policy, state = self._learner.by_request, self._learner.state
+        if segment not in self._segments:
+            number = len(self._segments)
+            while policy.segments(state) <= number:
+                policy.open_segment(state)
+            self._segments[segment] = number
+        return Request(
+            self._segments[segment], None if estimates is None else estimates / self._units.cost_max
+        ), estimates
+
+    def _request_of(self, ask: OpenAsk) -> Request:
+        """The request that an open ask is for."""
+        if ask.price is None:
+            return Request(ask.segment) if self._segments else PLAIN
+        return Request(ask.segment, np.full(len(self._names), ask.price / self._units.cost_max))
+
+    def _paid_for(self, among: Among, amounts: Array | float) -> Among:
+        """Those of the arms for which there is the money to be held."""
+        if isinstance(amounts, float):
+            self._check_money(amounts)
+            return among
+        least = float(amounts[among].min())
+        self._check_money(least)
+        free = self._budget - self._spent - self._asks.held + self._nothing
+        if float(amounts[among].max()) <= free:
+            return among
+        return among & (amounts <= free)
+
+    def _units_with(self, name: str, cost_max: float | None) -> Units:
+        """The units when there is one more arm."""
+        if self._units.caps is None:
+            if cost_max is not None:
+                raise BadParameter("cost_max is one number for all arms here; leave it out for a new one")
+            return self._units
+        if cost_max is None:
+            raise MissingKnowledge(f"every arm has a cost_max of its own; pass one for arm {name!r}")
+        cap = positive(f"cost_max of arm {name!r}", cost_max)
+        if cap > self._units.cost_max:
+            raise BadParameter(
+                f"cost_max of arm {name!r} is {cap:g}, above the largest of the first arms, {self._units.cost_max:g}; "
+                "start a new allocation with history"
+            )
+        return replace(self._units, caps={**self._units.caps, name: cap})
+
+    def _hear_budget(self) -> None:
+        """A policy that plans with the budget plans with what failures have not taken."""
+        planned = max(self._budget - self._failed_cost, self._nothing)
+        self._learner.new_budget(planned / self._units.cost_max)
 
     def _check_money(self, amount: float) -> None:
         """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
@@ -386,6 +550,20 @@ class Allocation:
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))
+
+
+def _by_units(
+    cost_max: float | Mapping[str, float], reward_max: float, arms: Sequence[str], policy: Policy
+) -> tuple[float, float, Mapping[str, float] | None, bool]:
+    """What `Units` takes."""
+    largest, caps = caps_of(cost_max, arms)
+    return largest, reward_max, caps, caps is not None and policy.own_scales
+
+
+def _names(names: Iterable[str], what: str) -> list[str]:
+    if isinstance(names, str):
+        raise BadParameter(f"{what} is the text {names!r:.40}; pass a list of names")
+    return list(names)
 
 
 def _not_negative(document: dict[str, Any], what: str) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.beliefs import kept_posterior
+from budgetbandits.policies.paced import COST, REWARD, Paced
 from budgetbandits.policies.tally import Tally
 from budgetbandits.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.units import Units
@@ -28,7 +29,8 @@ def allocation_table(
             for arm, of in zip(arms, kept, strict=True)
         ]
     )
-    reward, cost = (means * (units.reward_max, units.cost_max)).T
+    scales = np.array([units.scale(names[arm]) for arm in arms])
+    reward, cost = means[:, 0] * units.reward_max, means[:, 1] * scales
     ratio = np.divide(reward, cost, out=np.full(len(arms), np.nan), where=cost > 0.0)
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
     rows = []
@@ -36,7 +38,7 @@ def allocation_table(
         name = names[arm] if state.active[arm] else f"{names[arm]} (retired)"
         interval = "–"
         if of is not None:
-            low, high = of.ratio.quantile(ENDS) * (units.reward_max / units.cost_max)
+            low, high = of.ratio.quantile(ENDS) * (units.reward_max / scales[arm])
             interval = f"{low:,.3g} – {high:,.3g}"
         rows.append((name, f"{told[arm]:,}", *(values[arm] for values in columns), interval))
     heads = ("arm", "pulls", "mean reward", "mean cost", "ratio", "95 % of the ratio")
@@ -45,6 +47,9 @@ def allocation_table(
 
 def _seen(state: State, arm: int) -> tuple[float, float]:
     """Mean reward and cost that were seen, in the policy's units; NaN if nothing was."""
-    if not isinstance(state, Tally) or not state.pulls[arm]:
-        return np.nan, np.nan
-    return float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
+    pulls = int(state.pulls[arm])
+    if isinstance(state, Tally) and pulls:
+        return float(state.reward[arm] / pulls), float(state.cost[arm] / pulls)
+    if isinstance(state, Paced) and pulls:
+        return float(state.sums[REWARD, :, arm].sum() / pulls), float(state.sums[COST, :, arm].sum() / pulls)
+    return np.nan, np.nan

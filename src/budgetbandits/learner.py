@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.arrays import Array
 from budgetbandits.choosing import Chooser, Kind, best_kind, chooser_for
-from budgetbandits.errors import BadState
-from budgetbandits.policies.base import Policy, State
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 
 Among = NDArray[np.bool_]
 """Which arms may be chosen, one entry for each."""
@@ -55,9 +56,18 @@ class Learner:
         *,
         repeatable: bool = False,
         kind: Kind | None = None,
+        scales: Array | None = None,
     ) -> Self:
-        """Before the first pull; ``known`` holds what the policy must know beforehand."""
-        return cls(policy, policy.start(arms, known or {}), kind or best_kind(policy, arms, repeatable))
+        """Before the first pull; ``known`` holds what the policy must know beforehand.
+
+        ``scales`` are the arms' own largest costs as shares of the largest of all. Where the policy can make use of
+        them (`Policy.own_scales`), an arm's cost of 1 is its own largest cost.
+        """
+        state = policy.start(arms, known or {})
+        if scales is not None and policy.own_scales:
+            state.known["scales"] = np.asarray(scales, dtype=float)
+            kind = "plain"  # other choosers compare the arms' scores as they are drawn
+        return cls(policy, state, kind or best_kind(policy, arms, repeatable))
 
     # --- choose and learn ----------------------------------------------------------------------------------------
 
@@ -66,24 +76,39 @@ class Learner:
         """Whether the policy would name an arm; False when it has stopped."""
         return self.policy.goes_on(self.state)
 
-    def choose(self, rng: np.random.Generator, among: Among | None = None) -> int | None:
+    def choose(self, rng: np.random.Generator, among: Among | None = None, request: Request = PLAIN) -> int | None:
         """The arm to pull, among these if not among all that are active; None if the policy stops."""
         if among is None or among is self.state.active:
-            return self.chooser.choose(self.state, rng) if self.goes_on else None
+            return self._choose(rng, request) if self.goes_on else None
         active, self.state.active = self.state.active, among
         try:
             if not self.goes_on:
                 return None
             # what was drawn ahead was drawn for all active arms
             ahead = self.kind in ("window", "sparse window")
-            return (self.policy if ahead else self.chooser).choose(self.state, rng)
+            return self.policy.choose(self.state, rng) if ahead else self._choose(rng, request)
         finally:
             self.state.active = active
 
-    def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+    def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
+        if request is PLAIN:
+            return self.chooser.choose(self.state, rng)
+        return self.by_request.choose(self.state, rng, request)
+
+    def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN) -> None:
         """From one pull, which may have been chosen long ago or not at all."""
-        self.policy.observe(self.state, arm, reward, cost, rng)
+        if request is PLAIN:
+            self.policy.observe(self.state, arm, reward, cost, rng)
+        else:
+            self.by_request.observe(self.state, arm, reward, cost, rng, request)
         self.chooser.told(self.state, rng, arm)
+
+    @property
+    def by_request(self) -> RequestPolicy:
+        """The policy, if it looks at requests."""
+        if isinstance(self.policy, RequestPolicy):
+            return self.policy
+        raise BadParameter(f"{self.policy.name} looks at neither segments nor prices of requests; use bts-paced")
 
     def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
         """From so many past pulls with this total reward and total cost."""
@@ -92,8 +117,11 @@ class Learner:
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
-    def add(self, cost: float | None = None) -> int:
-        """One more arm, by its number; ``cost`` is for policies that must know the costs."""
+    def add(self, cost: float | None = None, scale: float = 1.0) -> int:
+        """One more arm, by its number; ``cost`` is for policies that must know the costs, ``scale`` its largest cost as
+        a share of the largest of all, where arms have scales of their own."""
+        if "scales" in self.state.known:
+            self.state.known["scales"] = np.append(self.state.known["scales"], scale)
         known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
         self.state.extend(self.policy.one_more(self.state, known))
         self.chooser.reset(self.state)
@@ -109,6 +137,11 @@ class Learner:
         if "budget" in self.state.known:
             self.state.known["budget"] = budget
 
+    def new_horizon(self, horizon: float) -> None:
+        """A policy that plans with the number of requests must know what it is now."""
+        if "horizon" in self.state.known:
+            self.state.known["horizon"] = horizon
+
     # --- saving --------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +151,8 @@ class Learner:
     @classmethod
     def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
         state = policy.start(arms, saved["state"]["known"]).filled(saved["state"])
+        if "scales" in saved["state"]["known"]:
+            state.known["scales"] = np.array(saved["state"]["known"]["scales"], dtype=float)
         chooser = dict(saved["chooser"])
         learner = cls(policy, state, chooser.pop("kind"))
         learner.chooser.restore(chooser, state)
@@ -141,6 +176,9 @@ class Learner:
                 old = state[name]
                 new = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
                 self.state.check(name, new)
+                if new.shape[:-1] != old.shape[:-1]:
+                    self.state.widen(new.shape[1])  # others have opened segments
+                    old = state[name]
                 old[..., numbers] = new
             for name in self._of_all:
                 setattr(self.state, name, of_all[name])

@@ -41,6 +41,8 @@ class OpenAsk:
     reward  what it brought, if told
     cost    what it cost, if told
     counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
+    segment the number of the request's segment
+    price   what the arm was estimated to cost, if it was
     """
 
     arm: int
@@ -48,6 +50,8 @@ class OpenAsk:
     reward: float | None = None
     cost: float | None = None
     counts: bool = True
+    segment: int = 0
+    price: float | None = None
 
     def lacks(self, reward: bool, cost: bool) -> bool:
         """Whether what is to be told now was not told before."""
@@ -76,11 +80,11 @@ class OpenAsks:
         """What all of them hold; summed exactly, because differences of a running sum would add up."""
         return math.fsum(self._holds.values()) if self._holds else 0.0
 
-    def add(self, arm: int, hold: float) -> int:
+    def add(self, ask: OpenAsk) -> int:
         """One more; its number."""
         number = self.next_number
         self.next_number += 1
-        self.put(number, OpenAsk(arm, hold))
+        self.put(number, ask)
         return number
 
     def put(self, number: int, ask: OpenAsk) -> None:
@@ -146,4 +150,5 @@ def _possible(ask: OpenAsk, units: Units) -> bool:
     numbers = ((ask.hold, units.cost_max), (ask.cost, units.cost_max), (ask.reward, units.reward_max))
     inside = all(value is None or 0.0 <= value <= top for value, top in numbers)
     settled = ask.cost is not None and (ask.hold or ask.reward is not None)
-    return inside and not settled and isinstance(ask.counts, bool)
+    request = isinstance(ask.segment, int) and ask.segment >= 0 and (ask.price is None or ask.price > 0.0)
+    return inside and not settled and isinstance(ask.counts, bool) and request

@@ -116,6 +116,16 @@ def optimum(problem: Problem, budget: float) -> Optimum:
     >>> best.reward, best.best_arm_reward
     (1.3, 1.0)
     """
+    step, steps, whole = budget_steps(problem, budget)
+    atoms = [cost_atoms(arm) for arm in problem.arms]
+    remainder = whole > steps * step  # what no cost can be paid from, but enough to go on while pulls are free
+    value, choice = _best_values(atoms, step, steps, remainder)
+    alone = max(_best_values([atoms[arm]], step, steps, remainder)[0][-1] for arm in best_arms(problem))
+    return Optimum(budget, float(step), float(value[-1]), float(alone), best_ratio(problem), choice)
+
+
+def budget_steps(problem: Problem, budget: float) -> tuple[Fraction, int, Fraction]:
+    """The step of the costs, how many of them the budget holds, and the budget as a fraction."""
     if not 0.0 <= budget < math.inf:
         raise BadParameter(f"budget is {budget}; use a number from 0 upwards")
     step = cost_step(problem)
@@ -128,18 +138,14 @@ def optimum(problem: Problem, budget: float) -> Optimum:
         raise BadParameter(
             f"a budget of {steps} steps of {float(step):g}; use at most {MOST_STEPS} or a coarser lattice"
         )
-    atoms = [_cost_atoms(arm) for arm in problem.arms]
-    remainder = whole > steps * step  # what no cost can be paid from, but enough to go on while pulls are free
-    value, choice = _best_values(atoms, step, steps, remainder)
-    alone = max(_best_values([atoms[arm]], step, steps, remainder)[0][-1] for arm in best_arms(problem))
-    return Optimum(budget, float(step), float(value[-1]), float(alone), best_ratio(problem), choice)
+    return step, steps, whole
 
 
 def cost_step(problem: Problem) -> Fraction:
     """The largest step of which every possible cost is a multiple."""
     step = Fraction(0)
     for arm in problem.arms:
-        for cost in _cost_atoms(arm)[0]:
+        for cost in cost_atoms(arm)[0]:
             fraction = Fraction(float(cost)).limit_denominator(LARGEST_DENOMINATOR)
             if abs(float(fraction) - cost) > 1e-12:
                 raise NotALattice(
@@ -153,7 +159,8 @@ def cost_step(problem: Problem) -> Fraction:
     return step
 
 
-def _cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
+def cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
+    """The costs an arm can have, how likely each is, and the mean reward that comes with it."""
     atoms = arm.law.cost_atoms()
     if atoms is None:
         raise NotALattice(

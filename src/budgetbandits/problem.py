@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +28,17 @@ from budgetbandits.laws import (
     Lattice,
     Law,
     OutcomeLaw,
+    Table,
     joint_table,
     parse_joint,
     parse_law,
 )
 from budgetbandits.problem_table import headline, problem_table
+from budgetbandits.recorded import Recorded, read_csv, read_table
 from budgetbandits.registry import Registry
+
+UNITS = ("reward_max", "cost_max")
+"""What 1 is in the units of whoever recorded outcomes."""
 
 SMALLEST_COST = 1e-12
 """Mean costs below this are as good as 0: no game would end."""
@@ -71,6 +76,10 @@ class Arm:
 class Problem:
     """At least two arms with different names.
 
+    arms        each with its law, whose rewards and costs lie in [0, 1]
+    reward_max  what a reward of 1 is in the units of whoever recorded it
+    cost_max    what a cost of 1 is in their units
+
     >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
     >>> problem.names, problem.reward_means / problem.cost_means
     (('arm-1', 'arm-2'), array([1.5 , 0.75]))
@@ -79,9 +88,15 @@ class Problem:
     """
 
     arms: tuple[Arm, ...]
+    reward_max: float = 1.0
+    cost_max: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(self.arms))
+        for name in UNITS:
+            unit = getattr(self, name)
+            if isinstance(unit, bool) or not isinstance(unit, int | float) or not 0.0 < unit < float("inf"):
+                raise ProblemError(f"{name} is {unit!r:.40}; use a positive number")
         if len(self.arms) < 2:
             raise ProblemError(
                 f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"
@@ -139,6 +154,36 @@ class Problem:
         return _numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
 
     @classmethod
+    def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Problem:
+        """The arms of a CSV file with an outcome in each row; ``columns`` says how arm, reward and cost are called.
+
+        Each pull of an arm brings one of its recorded pairs of reward and cost, all equally likely.
+        """
+        return cls._recorded(read_csv(path, columns))
+
+    @classmethod
+    def from_table(cls, table: Any, columns: Mapping[str, str] | None = None) -> Problem:
+        """The same from a mapping of columns, or from a frame of polars or pandas.
+
+        >>> rows = {"arm": ["a", "a", "b"], "reward": [1, 0, 5], "cost": [0.02, 0.01, 0.04]}
+        >>> problem = Problem.from_table(rows)
+        >>> problem.cost_means.tolist(), problem.cost_max, problem.reward_max
+        ([0.375, 1.0], 0.04, 5.0)
+        """
+        return cls._recorded(read_table(table, columns))
+
+    @classmethod
+    def _recorded(cls, recorded: Recorded) -> Problem:
+        top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
+        arms = []
+        for number, name in enumerate(recorded.arms):
+            rewards, costs = recorded.outcomes(number)
+            pairs, counts = np.unique(np.stack([rewards / top[0], costs / top[1]], axis=1), axis=0, return_counts=True)
+            rows = np.column_stack([pairs, counts]).tolist()
+            arms.append(Arm(name, Table(rows)))
+        return cls(tuple(arms), *top)
+
+    @classmethod
     def from_toml(cls, text: str) -> Problem:
         """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
         try:
@@ -146,12 +191,13 @@ class Problem:
         except (ValueError, RecursionError) as error:
             raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
         for key in document:
-            if key != "arms":
-                raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries only")
+            if key != "arms" and key not in UNITS:
+                raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
         entries = document.get("arms", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise ProblemError("arms is not a list of tables; write each arm under a line [[arms]]")
-        return cls(tuple(_parse_arm(entry, i + 1) for i, entry in enumerate(entries)))
+        units = {name: document[name] for name in UNITS if name in document}
+        return cls(tuple(_parse_arm(entry, i + 1) for i, entry in enumerate(entries)), **units)
 
     @classmethod
     def load(cls, path: str | Path) -> Problem:
@@ -182,7 +228,8 @@ class Problem:
                     f"arm {arm.name!r}: {arm.law!r:.60} holds a law from outside the package, which no problem file "
                     f"can; use one of {', '.join(LAWS)} or {', '.join(JOINT_LAWS)}"
                 )
-        return self.content
+        units = [f"{name} = {getattr(self, name)!r}\n" for name in UNITS if getattr(self, name) != 1.0]
+        return "".join([*units, self.content])
 
     def plot(self, *, width: str | float = "page", dark: bool = False, ax: Any = None) -> Any:
         """A Matplotlib figure of the arms in the plane of mean cost and mean reward, with lines of equal ratio.

@@ -13,10 +13,16 @@ from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge,
 
 @dataclass(frozen=True)
 class Units:
-    """The largest cost and the largest reward of a pull, which map the user's units to a policy's [0, 1]."""
+    """The largest cost and the largest reward of a pull, which map the user's units to a policy's [0, 1].
+
+    ``caps`` are the largest costs of single arms by name, where they have their own; ``cost_max`` is the largest of
+    them. With ``own_scales`` the policy sees an arm's costs as shares of its own cap.
+    """
 
     cost_max: float = 1.0
     reward_max: float = 1.0
+    caps: Mapping[str, float] | None = None
+    own_scales: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cost_max", positive("cost_max", self.cost_max))
@@ -28,7 +34,19 @@ class Units:
 
     def cost(self, value: float, arm: str) -> float:
         """A cost, checked, in the user's units."""
-        return _within(value, self.cost_max, "cost", arm, CostOutOfRange)
+        return _within(value, self.cap(arm), "cost", arm, CostOutOfRange)
+
+    def cap(self, arm: str) -> float:
+        """The largest cost of an arm."""
+        return self.cost_max if self.caps is None else self.caps[str(arm)]
+
+    def scale(self, arm: str) -> float:
+        """What the policy sees as a cost of 1."""
+        return self.cap(arm) if self.own_scales else self.cost_max
+
+    def scales(self, arms: Iterable[str]) -> list[float] | None:
+        """The arms' caps as shares of the largest, if they have their own."""
+        return None if self.caps is None else [self.caps[arm] / self.cost_max for arm in arms]
 
     def cost_floor(self, value: float) -> float:
         """A lower bound on mean costs, in a policy's units."""
@@ -55,8 +73,27 @@ class Units:
         if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or not 0 <= pulls <= 2**53:
             raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r:.40}; give a whole number from 0 to 2^53")
         reward = _within(reward, self.reward_max * int(pulls), "total past reward", name, RewardOutOfRange)
-        cost = _within(cost, self.cost_max * int(pulls), "total past cost", name, CostOutOfRange)
-        return int(pulls), reward / self.reward_max, cost / self.cost_max
+        cost = _within(cost, self.cap(name) * int(pulls), "total past cost", name, CostOutOfRange)
+        return int(pulls), reward / self.reward_max, cost / self.scale(name)
+
+
+def caps_of(cost_max: float | Mapping[str, float], arms: Iterable[str]) -> tuple[float, dict[str, float] | None]:
+    """The largest cost of all, and those of single arms if they have their own.
+
+    >>> caps_of({"small": 0.01, "large": 2}, ["small", "large"])
+    (2.0, {'small': 0.01, 'large': 2.0})
+    """
+    if not isinstance(cost_max, Mapping):
+        return positive("cost_max", cost_max), None
+    names = list(arms)
+    for name in names:
+        if name not in cost_max:
+            raise MissingKnowledge(f"cost_max has no entry for arm {name!r}; give every arm one, or one number for all")
+    for name in cost_max:
+        if name not in names:
+            raise BadParameter(f"cost_max has {name!r:.40}, which is no arm; remove it or add the arm")
+    caps = {name: positive(f"cost_max of arm {name!r}", cost_max[name]) for name in names}
+    return max(caps.values()), caps
 
 
 def positive(what: str, value: float) -> float:

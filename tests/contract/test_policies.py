@@ -27,7 +27,7 @@ EVERY = pytest.mark.parametrize("name", POLICIES)
 def test_the_contract(name, check):
     reason = CONTRACT[check](POLICIES[name]())
     expected = {
-        "first pulls in turn": ("bts", "bts-gaussian", "bts-joint", "npts-ratio", "thompson"),
+        "first pulls in turn": ("bts", "bts-gaussian", "bts-joint", "bts-paced", "npts-ratio", "thompson"),
         "a new arm gets its chance": ("epsilon-first", "epsilon-first-greedy"),
         "history counts": ("epsilon-first", "epsilon-first-greedy"),
     }

@@ -429,6 +429,7 @@ def test_the_registry_has_every_policy():
         "bts",
         "bts-gaussian",
         "bts-joint",
+        "bts-paced",
         "epsilon-first",
         "epsilon-first-greedy",
         "pd-bwk",

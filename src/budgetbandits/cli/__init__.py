@@ -15,6 +15,7 @@ from budgetbandits.cli.checking import check_command
 from budgetbandits.cli.comparing import compare_command
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.plots import plot_command
+from budgetbandits.cli.replaying import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
 from budgetbandits.errors import BudgetBanditsError
@@ -47,6 +48,7 @@ def _options(
 
 
 app.command("simulate")(simulating.simulate_command)
+app.command("replay")(replay_command)
 app.command("demo")(simulating.demo_command)
 app.command("policies")(listing.policies_command)
 app.command("laws")(listing.laws_command)

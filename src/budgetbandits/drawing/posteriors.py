@@ -56,14 +56,14 @@ def density(law: Law | Ratio, scale: float = 1.0) -> Density:
     return Density(middles * scale, heights / scale, *(float(each * scale) for each in (median, low, high)))
 
 
-def densities(of: Mapping[str, ArmPosterior], reward_max: float, cost_max: float, sheet: Sheet) -> Picture:
+def densities(of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], sheet: Sheet) -> Picture:
     """Three panels, a row for each arm in its order: reward, cost, and reward by cost; every density is as high as its
     row. A stroke is the middle 95 %, an arrow says that it goes on, a dot is the median, a dotted line the best one."""
     titles = ("mean reward", "mean cost", "reward by cost")
     columns = (
         [density(each.reward, reward_max) for each in of.values()],
-        [density(each.cost, cost_max) for each in of.values()],
-        [density(each.ratio, reward_max / cost_max) for each in of.values()],
+        [density(each.cost, largest) for each, largest in zip(of.values(), costs_max, strict=True)],
+        [density(each.ratio, reward_max / largest) for each, largest in zip(of.values(), costs_max, strict=True)],
     )
     with matplotlib.rc_context(settings(sheet)):
         picture, axes = panels(titles, sheet)

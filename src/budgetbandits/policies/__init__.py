@@ -21,6 +21,7 @@ from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPoli
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.omega_ucb import OmegaStarUCB, OmegaUCB
+from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
 from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy, trial
@@ -56,6 +57,7 @@ POLICIES: dict[str, type[Policy]] = {
         BudgetedThompson,
         GaussianThompson,
         JointThompson,
+        PacedThompson,
         EpsilonFirst,
         EpsilonFirstGreedy,
         PDBwK,

@@ -13,6 +13,7 @@ Rewards and costs are numbers in [0, 1]. Feedback may come late, in batches, in 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -28,8 +29,12 @@ KNOWLEDGE = {
     "budget": "the budget, in units of the largest possible cost",
     "cost_floor": "a positive lower bound on every arm's mean cost",
     "costs": "every arm's mean cost, known and fixed",
+    "horizon": "how many requests the budget is for; without it, as many as can be paid",
 }
 """What a policy may declare under `needs`."""
+
+UNLIMITED = frozenset({"horizon"})
+"""What is infinite if nobody says otherwise."""
 
 
 SMALLEST, LARGEST = 1e-9, 1e15
@@ -82,6 +87,10 @@ class State:
         if name in self.positive and not (array > 0).all():
             raise BadState(f"{name!r} holds a 0, which it never is; the saved state is damaged")
 
+    def widen(self, segments: int) -> None:
+        """Make room for this many segments; only policies that know segments can."""
+        raise BadState("the saved state has segments, which this policy knows none of; it is damaged")
+
     def extend(self, other: Self) -> None:
         """Append the arms of another state of the same policy."""
         for f in fields(self):
@@ -97,6 +106,8 @@ class Policy(ABC):
     """Immutable hyper-parameters and the rule they parametrise."""
 
     name: ClassVar[str]
+    own_scales: ClassVar[bool] = False
+    """Whether arms may have scales of their own: ``known["scales"]`` says what a cost of 1 is for each."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -144,6 +155,9 @@ class Policy(ABC):
         """Exactly what this policy needs out of ``known``, checked."""
         taken: dict[str, Any] = {}
         for what in sorted(self.needs):
+            if what in UNLIMITED and known.get(what, math.inf) in (None, math.inf):
+                taken[what] = math.inf
+                continue
             if known.get(what) is None:
                 raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[what]}; pass {what}=...")
             taken[what] = np.asarray(known[what], dtype=float) if what == "costs" else float(known[what])
@@ -160,6 +174,45 @@ class Policy(ABC):
         for what, value in values.items():
             if value is not None and not least <= value <= most:
                 raise BadParameter(f"{self.name}: {what} is {value}; use a positive number from {least:g} to {most:g}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is known of a request before its arm is chosen.
+
+    segment  the number of its segment
+    prices   an estimate of what each arm will cost, in units of the largest cost; None if there is none
+    """
+
+    segment: int = 0
+    prices: Array | None = None
+
+
+PLAIN = Request()
+"""Nothing is known of it."""
+
+
+@dataclass(frozen=True)
+class RequestPolicy(Policy):
+    """A policy that looks at the request."""
+
+    @abstractmethod
+    def segments(self, state: State) -> int:
+        """How many segments there are."""
+
+    @abstractmethod
+    def open_segment(self, state: State) -> int:
+        """One more segment, by its number."""
+
+    @abstractmethod
+    def choose(self, state: State, rng: np.random.Generator, request: Request = PLAIN) -> int | None:
+        """The arm to pull for this request, or None when the policy can afford none."""
+
+    @abstractmethod
+    def observe(
+        self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN
+    ) -> None:
+        """Learn from one pull for this request."""
 
 
 def written(value: Any) -> str:

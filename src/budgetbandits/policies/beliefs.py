@@ -8,6 +8,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
+from budgetbandits.policies.paced import COST, REWARD, Paced
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior
@@ -40,9 +41,14 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     kept = kept_posterior(policy, state, arm)
     if kept is not None:
         return kept
+    sums = None
     if isinstance(state, Tally):
-        pulls, reward, cost = int(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
-        return ArmPosterior.independent(Beta(1.0 + reward, 1.0 + pulls - reward), Beta(1.0 + cost, 1.0 + pulls - cost))
+        sums = float(state.reward[arm]), float(state.cost[arm])
+    elif isinstance(state, Paced):
+        sums = float(state.sums[REWARD, :, arm].sum()), float(state.sums[COST, :, arm].sum())
+    if sums is not None:
+        pulls = int(state.pulls[arm])
+        return ArmPosterior.independent(*(Beta(1.0 + each, 1.0 + pulls - each) for each in sums))
     raise BadParameter(
         f"{policy.name} keeps statistics of its own, neither known posteriors nor sums of rewards and costs; "
         "draw its state yourself"

@@ -69,6 +69,7 @@ class GaussianThompson(SamplingPolicy):
     """
 
     name: ClassVar[str] = "bts-gaussian"
+    own_scales: ClassVar[bool] = True
     score = staticmethod(score)
     learn = staticmethod(learn)
 

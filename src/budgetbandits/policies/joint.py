@@ -63,6 +63,7 @@ class JointThompson(SamplingPolicy):
     """
 
     name: ClassVar[str] = "bts-joint"
+    own_scales: ClassVar[bool] = True
     score = staticmethod(score)
     learn = staticmethod(learn)
 

@@ -7,7 +7,7 @@ NAMES = {
     "epsilon-first-greedy": "ε-first greedy", "primal-dual-bwk": "PrimalDualBwK", "ucb-bv2": "UCB-BV2",
     "kube-fractional": "fractional KUBE", "kube-knapsack": "knapsack KUBE", "thompson": "Thompson", "ucb1": "UCB1",
     "ucb-v": "UCB-V", "moss": "MOSS", "kl-ucb": "KL-UCB", "bayes-ucb": "Bayes-UCB",
-    "bts-gaussian": "Gaussian BTS", "bts-joint": "joint BTS",
+    "bts-gaussian": "Gaussian BTS", "bts-joint": "joint BTS", "bts-paced": "paced BTS",
 }  # fmt: skip
 """As their papers write them."""
 

@@ -5,16 +5,17 @@ With φ(x, n) = √(νx/n) + ν/n and ν = ¼ ln(BK),
     pd-bwk            argmax min(r̄ + φ(r̄, n), 1) / max(c̄ − φ(c̄, n), 0)            the variant of Xia et al. 2015
     primal-dual-bwk   argmax min(r̄ + φ, 1) / Σ_j v_j · (lower bound of the arm's use of resource j)
 
-where the resources are money and, if a ``horizon`` T is given, time; uses are scaled so that both have the same budget
+where the resources are money and, if there is a horizon T, time; uses are scaled so that both have the same budget
 B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The prices start at v_j = 1 and rise by the factor
 (1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
-the two rules are one.
+the two rules are one. The horizon is what the driver says the budget is for, unless ``horizon`` gives another.
 
 Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is that of Xia et al. 2015.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -88,12 +89,16 @@ class PrimalDualBwK(PDBwK):
     def __post_init__(self) -> None:
         self.positive(horizon=self.horizon)
 
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"budget", "horizon"})
+
     def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
         return Priced(**vars(super().start(arms, known)))
 
     def goes_on(self, state: State) -> bool:
         assert isinstance(state, Priced)
-        return self.horizon is None or state.chosen < self.horizon
+        return state.chosen < self._requests(state)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Priced)
@@ -120,19 +125,20 @@ class PrimalDualBwK(PDBwK):
         price = money * lower(mean_cost, pulls, width) + time
         return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
+    def _requests(self, state: Tally) -> float:
+        """The horizon; infinite if there is none."""
+        return float(state.known["horizon"]) if self.horizon is None else self.horizon
+
     def _uses(self, state: Tally) -> tuple[float, float]:
         """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
-        if self.horizon is None:
-            return 1.0, 0.0
         common = self._common_budget(state)
-        return common / float(state.known["budget"]), common / self.horizon
+        return common / float(state.known["budget"]), common / self._requests(state)
 
     def _common_budget(self, state: Tally) -> float:
-        budget = float(state.known["budget"])
-        return budget if self.horizon is None else min(budget, self.horizon)
+        return min(float(state.known["budget"]), self._requests(state))
 
     def _raise_prices(self, state: Priced, arm: int) -> None:
-        if self.horizon is None or state.pulls[arm] == 0:
+        if self._requests(state) == math.inf or state.pulls[arm] == 0:
             return
         growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         pulls = float(state.pulls[arm])

@@ -92,7 +92,10 @@ class SamplingPolicy(Policy):
         return float(type(self).score(state.statistics[:, arm], rng, *self.extras()))
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        return best(np.where(state.active, self.draw(state, rng, 1)[0], -np.inf), rng)
+        scores = self.draw(state, rng, 1)[0]
+        if "scales" in state.known:
+            scores = scores / state.known["scales"]  # of reward per cost on the arm's own scale
+        return best(np.where(state.active, scores, -np.inf), rng)
 
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         assert isinstance(state, Posterior)

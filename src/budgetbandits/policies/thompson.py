@@ -131,6 +131,7 @@ class BudgetedThompson(BetaThompson):
     """
 
     name: ClassVar[str] = "bts"
+    own_scales: ClassVar[bool] = True
     score = staticmethod(ratio)
 
     prior_cost: Prior = UNIFORM

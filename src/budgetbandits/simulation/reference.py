@@ -7,6 +7,7 @@ and the games at all smaller budgets are read off on the way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -94,9 +95,14 @@ def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSeque
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, identity))
 
 
-def what_is_known(problem: Problem, policy: Policy, budget: float) -> dict[str, Any]:
+def what_is_known(problem: Problem, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
     """Exactly what the policy declares that it needs, and nothing else."""
-    truth = {"budget": budget, "cost_floor": float(problem.cost_means.min()), "costs": problem.cost_means}
+    truth = {
+        "budget": budget,
+        "cost_floor": float(problem.cost_means.min()),
+        "costs": problem.cost_means,
+        "horizon": horizon,
+    }
     return {what: truth[what] for what in policy.needs}
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from budgetbandits.allocation import Allocation
 from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import KNOWLEDGE, Policy, State
+from budgetbandits.policies.base import KNOWLEDGE, UNLIMITED, Policy, State
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index_policy import IndexPolicy
 
@@ -37,7 +37,7 @@ def expect(kept: bool, otherwise: str) -> None:
 
 def knowledge(policy: Policy, arms: int, budget: float = BUDGET) -> dict[str, Any]:
     """What the policy says it needs."""
-    truth = {"budget": budget, "cost_floor": 0.1, "costs": np.linspace(0.2, 0.9, arms)}
+    truth = {"budget": budget, "cost_floor": 0.1, "costs": np.linspace(0.2, 0.9, arms), "horizon": 10.0**9}
     return {what: truth[what] for what in policy.needs}
 
 
@@ -143,11 +143,11 @@ class _Watched(Mapping[str, Any]):
 
 
 def reads_what_it_declares(policy: Policy) -> None:
-    truth = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9])}
+    truth = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9]), "horizon": 1000.0}
     expect(policy.needs <= set(KNOWLEDGE), f"needs names {sorted(policy.needs)}; there is {', '.join(KNOWLEDGE)}")
     state = policy.start(2, _Watched(truth, policy.needs))
     expect(set(state.known) == policy.needs, "the state's known is not what needs names; make it with take(known)")
-    for what in policy.needs:
+    for what in policy.needs - UNLIMITED:
         try:
             policy.start(2, {key: truth[key] for key in policy.needs - {what}})
         except MissingKnowledge as error:

@@ -1,0 +1,240 @@
+"""Paced Thompson sampling: a budget that must last for so many requests.
+
+With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
+end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes
+
+    rate = money not spent yet / requests not answered yet,
+
+and solves the program of `fluid` for the drawn means: of all mixes of arms that cost ``rate`` on average, the one that
+brings most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
+is BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is often an
+estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
+
+Posteriors. What is kept of an arm are the number, the sums and the sums of squares of its rewards and costs. θ is drawn
+from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the outcomes together with one 0 and one 1, and
+
+    κ = (n + 2) m(1 − m) / s².
+
+For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
+narrower. BTS makes Bernoulli trials of them instead, which forgets how little they vary; ``trials=1`` does so here.
+
+Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
+money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
+outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It is
+at least what makes one 0 and one 1, so that no posterior begins with its mass at 0 or 1.
+
+Estimates. Where the price of each arm is estimated before the choice, its relation to the estimate is learned too, as
+a cost with the prior that it is between 0 and twice the estimate, and the choice compares prices of this request.
+
+Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
+posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
+estimates or κ > n + 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.fluid import Mix, at_price, best_mix
+from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
+from budgetbandits.policies.sampling import trial
+
+PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
+"""The rows of `Paced.sums`: what this budget has paid, what is learned of rewards and costs, and of costs as shares of
+twice their estimate."""
+
+SMALLEST_COST = 1e-12
+"""A drawn cost is never 0; rounding might make it so."""
+
+SMALLEST_VARIANCE = 1e-9
+"""Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
+
+MOST_POOLING = 1e6
+
+OUTCOMES_FOR_POOLING = 20.0
+"""How many outcomes in other segments weigh as much as what ``pooling`` says of how alike segments are."""
+
+
+@dataclass
+class Paced(State):
+    """Sums of outcomes as (row, segment, arm), and how many of the pulls were not made with this budget."""
+
+    sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
+    past_pulls: int = 0
+
+    @property
+    def segments(self) -> int:
+        return int(self.sums.shape[1])
+
+    @property
+    def scales(self) -> Any:
+        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        return self.known.get("scales", 1.0)
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget."""
+        return max(float(self.known["budget"]) - float((self.sums[PAID] * self.scales).sum()), 0.0)
+
+    @property
+    def rate(self) -> float:
+        """Money for each request that is still to come; 0 without a horizon."""
+        to_come = float(self.known["horizon"]) - (int(self.pulls.sum()) - self.past_pulls)
+        return self.left / max(to_come, 1.0)
+
+    def widen(self, segments: int) -> None:
+        """Make room for this many segments."""
+        if segments > self.segments:
+            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
+            self.sums = np.concatenate([self.sums, more], axis=1)
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        try:
+            self.widen(np.shape(values["sums"])[1])
+        except (KeyError, IndexError, ValueError):
+            raise BadState("'sums' has no segments; the saved state is damaged") from None
+        return super().filled(values)
+
+
+@dataclass(frozen=True)
+class PacedThompson(RequestPolicy):
+    """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
+
+    >>> policy, rng = PacedThompson(), np.random.default_rng(1)
+    >>> state = policy.start(2, {"budget": 300.0, "horizon": 1000.0})
+    >>> for _ in range(1000):
+    ...     arm = policy.choose(state, rng)
+    ...     policy.observe(state, arm, reward=(0.2, 0.8)[arm], cost=(0.1, 0.5)[arm], rng=rng)
+    >>> state.pulls.tolist(), round(state.left, 6)
+    ([500, 500], 0.0)
+    """
+
+    name: ClassVar[str] = "bts-paced"
+    own_scales: ClassVar[bool] = True
+    pooling: float = 8.0
+    trials: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.between(1.0, MOST_POOLING, pooling=self.pooling)
+        if self.trials not in (0.0, 1.0):
+            raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"budget", "horizon"})
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
+        return Paced(
+            active=np.ones(arms, dtype=bool),
+            pulls=np.zeros(arms, dtype=np.int64),
+            known=self.take(known),
+            sums=np.zeros((9, 1, arms)),
+        )
+
+    def one_more(self, state: State, known: Mapping[str, Any]) -> Paced:
+        assert isinstance(state, Paced)
+        arm = self.start(1, known)
+        arm.widen(state.segments)
+        return arm
+
+    def segments(self, state: State) -> int:
+        assert isinstance(state, Paced)
+        return state.segments
+
+    def open_segment(self, state: State) -> int:
+        assert isinstance(state, Paced)
+        state.widen(state.segments + 1)
+        return state.segments - 1
+
+    def choose(self, state: State, rng: np.random.Generator, request: Request = PLAIN) -> int | None:
+        assert isinstance(state, Paced)
+        if not state.active.any():
+            return None
+        arms = np.flatnonzero(state.active)
+        sums = state.sums if len(arms) == len(state.active) else state.sums[:, :, arms]
+        scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        means = self.draw(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], rng)
+        reward, cost = means[0].tolist(), (means[1] * scales).tolist()
+        answered = sums[COUNT].sum(axis=1) + 1.0
+        mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
+        if request.prices is not None:
+            ratio = self.draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], rng)[request.segment]
+            here = (2.0 * request.prices[arms] * ratio).tolist()
+            return int(arms[at_price(reward[request.segment], here, mix.price)])
+        return int(arms[_drawn(mix, request.segment, rng)])
+
+    def draw(self, count: Array, total: Array, squares: Array, rng: np.random.Generator) -> Array:
+        """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
+        arm); sums of several kinds of outcome have them for a further axis in front."""
+        weight, mean, square = self._prior(count, total, squares)
+        n = count + weight
+        mean = (total + weight * mean) / n
+        most = mean * (1.0 - mean)
+        variance = np.maximum((squares + weight * square) / n - mean * mean, SMALLEST_VARIANCE * most)
+        kappa = n * most / variance
+        return np.asarray(np.maximum(rng.beta(kappa * mean, kappa * (1.0 - mean)), SMALLEST_COST))
+
+    def _prior(self, count: Array, total: Array, squares: Array) -> tuple[Any, Any, Any]:
+        """How many outcomes a segment starts with, their mean and their mean square: a 0 and a 1, and of the others."""
+        if len(count) == 1:
+            return 2.0, 0.5, 0.5
+        all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
+        n = all_count - count + 2.0
+        mean = (all_total - total + 1.0) / n
+        square = (all_squares - squares + 1.0) / n
+        variance = np.maximum(square - mean * mean, 0.0)
+        one_of_each = variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
+        alike = self._likeness(count, total, all_count + 2.0, all_total + 1.0, all_squares + 1.0)
+        return np.minimum(n, np.maximum(alike, one_of_each)), mean, square
+
+    def _likeness(self, count: Array, total: Array, n: Array, all_total: Array, all_squares: Array) -> Array:
+        """For each arm, the variance within segments by that between them: the method of moments, with ``pooling`` for
+        a first guess."""
+        mean = all_total / n
+        between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
+        within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_VARIANCE)
+        by_chance = np.maximum((count > 0.0).sum(axis=0) - 1.0, 0.0)  # of between / within, if all segments were alike
+        apart = n - (count * count).sum(axis=0) / n
+        differences = OUTCOMES_FOR_POOLING / self.pooling + np.maximum(between / within - by_chance, 0.0)
+        return np.asarray((OUTCOMES_FOR_POOLING + apart) / differences)
+
+    def observe(
+        self,
+        state: State,
+        arm: int,
+        reward: float,
+        cost: float,
+        rng: np.random.Generator,
+        request: Request = PLAIN,
+    ) -> None:
+        assert isinstance(state, Paced)
+        state.pulls[arm] += 1
+        sums = state.sums[:, request.segment, arm]
+        if request.prices is not None:
+            scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
+            relative = min(cost * scale / (2.0 * float(request.prices[arm])), 1.0)
+            sums[PRICED:] += (1.0, relative, relative * relative)
+        paid = cost
+        if self.trials:
+            reward, cost = trial(reward, rng), trial(cost, rng)
+        sums[:PRICED] += (paid, 1.0, reward, cost, reward * reward, cost * cost)
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Paced)
+        state.pulls[arm] += pulls
+        # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
+        state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
+        state.past_pulls += pulls
+
+
+def _drawn(mix: Mix, segment: int, rng: np.random.Generator) -> int:
+    """The arm that the mix names for a request of this segment."""
+    if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
+        return mix.upgrade
+    return mix.arms[segment]

@@ -1,0 +1,84 @@
+"""Arms that rest: after failures, and those that neither bring nor cost anything.
+
+A provider that is down brings nothing and costs nothing. Told as reward 0 and cost 0, it would not be given up by a
+policy that looks at ratios: 0/0 says nothing. But each ask of it uses a request, so it is asked ever more rarely:
+
+- After its k-th failure in a row an arm rests for 2^k asks, up to 1,024. A success ends the row.
+- An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one:
+  its share of t asks falls like √(2/t).
+
+An arm at rest is not asked, unless every arm that may be asked is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BadState
+
+LONGEST = 1024
+"""Asks that an arm rests after failures, at most."""
+
+IDLE_PULLS = 50
+"""From so many pulls without reward and cost on, an arm rests."""
+
+FIELDS = ("row", "until", "idle", "failures")
+
+
+class Rests:
+    """For each arm: failures in a row, the ask until which it rests, idle pulls (−1: it has brought or cost something)
+    and all its failures."""
+
+    def __init__(self, arms: int) -> None:
+        self.row, self.until, self.idle, self.failures = np.zeros((4, arms), dtype=np.int64)
+        self._latest = 0
+
+    def add(self) -> None:
+        """One more arm."""
+        for name in FIELDS:
+            setattr(self, name, np.append(getattr(self, name), 0))
+
+    def failed(self, arm: int, now: int) -> None:
+        """A failure was told when this many asks had been made."""
+        self.row[arm] += 1
+        self.failures[arm] += 1
+        self._rest(arm, now + min(2 ** int(self.row[arm]), LONGEST))
+
+    def told(self, arm: int, something: bool, now: int) -> None:
+        """An outcome was told, which brought or cost something, or neither."""
+        self.row[arm] = 0
+        if something or self.idle[arm] < 0:
+            self.idle[arm] = -1
+            self.until[arm] = 0
+            return
+        self.idle[arm] += 1
+        self._rest(arm, now + int(self.idle[arm]) if self.idle[arm] >= IDLE_PULLS else 0)
+
+    def _rest(self, arm: int, until: int) -> None:
+        self.until[arm] = until
+        self._latest = max(self._latest, until)
+
+    def awake(self, now: int) -> NDArray[np.bool_] | None:
+        """The arms that do not rest; None if none does."""
+        if now >= self._latest:
+            return None
+        resting = self.until > now
+        return ~resting if resting.any() else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name).tolist() for name in FIELDS}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], arms: int) -> Self:
+        self = cls(arms)
+        for name in FIELDS:
+            values = np.array(saved[name], dtype=np.int64)
+            if values.shape != (arms,) or (values < -1).any():
+                raise BadState(f"{name!r} of the rests is not one count for each arm; restore an undamaged copy")
+            setattr(self, name, values)
+        self._latest = int(self.until.max(initial=0))
+        return self

@@ -1,0 +1,161 @@
+"""Play policies on recorded outcomes: what each arm brought and cost for each request.
+
+The rules. Requests come in a shuffled order, and there is a budget for all of them. For each the policy names an arm
+among those that were recorded and whose price fits the money left, as a limit on the price of an answer would have it;
+so no policy spends more than there is. It is told that arm's outcome alone. A request for which no arm fits stays
+unanswered and brings 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadParameter
+from budgetbandits.fluid import best_mix
+from budgetbandits.learner import Learner
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.recorded import ReplayTable
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One policy at one budget: an entry for each order.
+
+    reward      mean reward of a request
+    used        share of the budget that was spent
+    unanswered  requests that no arm could be paid for
+    """
+
+    policy: str
+    budget_per_request: float
+    reward: Array
+    used: Array
+    unanswered: Array
+
+
+def replay(
+    table: ReplayTable,
+    policy: Policy,
+    budget_per_request: float,
+    orders: int = 20,
+    seed: int = 0,
+    *,
+    learn_on: ReplayTable | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Replayed:
+    """Play a policy on the table in so many shuffled orders; with ``learn_on``, on that table first, at the same rate
+    of money, and with what it has learned then on this one.
+
+    >>> from budgetbandits import parse_policy
+    >>> from budgetbandits.recorded import read_table
+    >>> rows = [(n, arm, r, c) for n in range(200) for arm, r, c in (("small", 0.5, 0.001), ("large", 0.9, 0.1))]
+    >>> columns = dict(zip(("request", "arm", "reward", "cost"), zip(*rows)))
+    >>> played = replay(ReplayTable.of(read_table(columns)), parse_policy("bts-paced"), 0.05, orders=3)
+    >>> played.reward.round(2).tolist(), bool(played.used.max() <= 1.0)
+    ([0.7, 0.7, 0.7], True)
+    """
+    if not 0.0 < budget_per_request < np.inf:
+        raise BadParameter(f"budget per request is {budget_per_request}; use a positive number, in the table's units")
+    if orders < 1 or seed < 0:
+        raise BadParameter(f"orders is {orders}, seed {seed}; use at least one order and a seed from 0 upwards")
+    if learn_on is not None:
+        _check_alike(learn_on, table)
+    tables = [table] if learn_on is None else [learn_on, table]
+    rows = []
+    for order in range(orders):
+        rows.append(_one_order(tables, policy, budget_per_request, np.random.SeedSequence(seed, spawn_key=(order,))))
+        if progress is not None:
+            progress(order + 1)
+    reward, used, unanswered = np.array(rows).T
+    return Replayed(policy.spec, budget_per_request, reward, used, unanswered)
+
+
+def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:
+    if learn_on.arms != table.arms:
+        apart = sorted(set(learn_on.arms) ^ set(table.arms)) or ["in another order"]
+        raise BadParameter(f"the two tables have different arms ({', '.join(apart)}); record the same arms in both")
+    if table.segments[: len(learn_on.segments)] != learn_on.segments:
+        raise BadParameter(
+            "the two tables number their segments otherwise; read the second with segments=first.segments"
+        )
+
+
+def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:
+    """The mean reward of the best mix, all means known: one mix for every segment that the table has."""
+    present = np.unique(table.segment)
+    weight = [float((table.segment == s).mean()) for s in present]
+    rewards, costs = (
+        [_means(values[table.segment == s], missing) for s in present]
+        for values, missing in ((table.rewards, -np.inf), (table.costs, 1.0))
+    )
+    mix = best_mix(rewards, costs, weight, budget_per_request)
+    spend = mix.spend(costs, weight)
+    return mix.spend(rewards, weight) * min(1.0, budget_per_request / spend)
+
+
+def _means(values: Array, missing: float) -> list[float]:
+    seen = ~np.isnan(values)
+    totals = np.where(seen, values, 0.0).sum(axis=0)
+    means: list[float] = np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), missing).tolist()
+    return means
+
+
+def _one_order(
+    tables: Sequence[ReplayTable], policy: Policy, budget_per_request: float, seed: np.random.SeedSequence
+) -> tuple[float, float, int]:
+    """What came of the last table: reward for each request, share of the budget used, requests unanswered."""
+    shuffle, player = (np.random.default_rng(child) for child in seed.spawn(2))
+    arms = len(tables[-1].arms)
+    caps = np.nanmax(np.vstack([table.costs for table in tables]), axis=0, initial=0.0)
+    top = float(caps.max()) or 1.0
+    caps = np.where(caps > 0.0, caps, top)
+    reward_max = max(float(np.nanmax(table.rewards)) for table in tables) or 1.0
+    spent, asked = 0.0, 0
+    learner = None
+    for table in tables:
+        money = budget_per_request * len(table)
+        if learner is None:
+            known = {"budget": money / top, "horizon": float(len(table))}
+            learner = Learner.new(policy, arms, known, scales=caps / top)
+            scale = caps if policy.own_scales else np.full(arms, top)
+        else:
+            learner.new_budget((spent + money) / top)
+            learner.new_horizon(float(asked + len(table)))
+        game = _Game(learner, table, money, scale, reward_max)
+        for request in shuffle.permutation(len(table)).tolist():
+            game.answer(request, player)
+        spent, asked = spent + game.spent, asked + len(table) - game.unanswered
+    return game.earned / len(table), game.spent / money, game.unanswered
+
+
+class _Game:
+    """A learner on one table, with money of its own."""
+
+    def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
+        self._learner, self._table, self._money = learner, table, money
+        self._scale, self._reward_max = scale, reward_max
+        self._requests = [PLAIN] * max(len(table.segments), 1)
+        if isinstance(learner.policy, RequestPolicy):
+            while learner.policy.segments(learner.state) < len(table.segments):
+                learner.policy.open_segment(learner.state)
+            self._requests = [Request(segment) for segment in range(max(len(table.segments), 1))]
+        self.spent = self.earned = 0.0
+        self.unanswered = 0
+
+    def answer(self, number: int, rng: np.random.Generator) -> None:
+        costs, learner = self._table.costs[number], self._learner
+        fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not
+        request = self._requests[self._table.segment[number]]
+        active = learner.state.active
+        arm = learner.choose(rng, active if fits.all() else fits, request) if fits.any() else None
+        if arm is None:
+            self.unanswered += 1
+            return
+        cost, reward = float(costs[arm]), float(self._table.rewards[number, arm])
+        self.spent += cost
+        self.earned += reward
+        learner.learn(arm, reward / self._reward_max, cost / float(self._scale[arm]), rng, request)

@@ -1,0 +1,189 @@
+"""Paced Thompson sampling: its posteriors, its program and its budget, against what they must be."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from budgetbandits import parse_policy
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.policies.base import Request
+from budgetbandits.policies.paced import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED, PacedThompson
+from budgetbandits.policies.thompson import BudgetedThompson
+
+
+def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
+    """A state that has seen these (segment, arm, reward, cost)."""
+    state, rng = policy.start(arms, {"budget": budget, "horizon": horizon}), np.random.default_rng(0)
+    state.widen(segments)
+    for segment, arm, reward, cost in outcomes:
+        policy.observe(state, arm, reward, cost, rng, Request(segment))
+    return state
+
+
+def drawn(policy, state, rows, rounds=4000):
+    """Means drawn of one row, as (round, segment, arm)."""
+    rng = np.random.default_rng(5)
+    return np.array([policy.draw(*(state.sums[row] for row in rows), rng) for _ in range(rounds)])
+
+
+def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
+    """Kolmogorov–Smirnov; false alarm 1e-4 for each of four."""
+    policy = PacedThompson()
+    state = told(policy, [(0, 0, 1.0, 0.0)] * 7 + [(0, 0, 0.0, 1.0)] * 3 + [(0, 1, 1.0, 1.0)] * 2)
+    for rows, beta in (
+        ((COUNT, REWARD, REWARD_SQUARED), [(8, 4), (3, 1)]),
+        ((COUNT, COST, COST_SQUARED), [(4, 8), (3, 1)]),
+    ):
+        means = drawn(policy, state, rows)[:, 0]
+        for arm, parameters in enumerate(beta):
+            assert stats.kstest(means[:, arm], stats.beta(*parameters).cdf).pvalue > 1e-4
+
+
+def test_outcomes_that_vary_less_have_a_narrower_posterior():
+    """All outcomes 0.9: with one 0 and one 1, mean and variance worked out by hand."""
+    policy = PacedThompson()
+    means = drawn(policy, told(policy, [(0, 0, 0.9, 0.5)] * 98), (COUNT, REWARD, REWARD_SQUARED))[:, 0, 0]
+    mean = (98 * 0.9 + 1) / 100
+    variance = (98 * 0.81 + 1) / 100 - mean**2
+    kappa = 100 * mean * (1 - mean) / variance
+    assert kappa == pytest.approx(1184.07, abs=0.01)
+    assert stats.kstest(means, stats.beta(kappa * mean, kappa * (1 - mean)).cdf).pvalue > 1e-4
+
+
+def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid():
+    state = told(PacedThompson(trials=1.0), [(0, 0, 0.9, 0.25)] * 400)
+    assert state.sums[REWARD, 0, 0] == state.sums[REWARD_SQUARED, 0, 0] == pytest.approx(360, abs=24)
+    assert state.sums[COST, 0, 0] == state.sums[COST_SQUARED, 0, 0] == pytest.approx(100, abs=35)
+    assert state.left == 900.0
+
+
+def test_without_a_horizon_it_chooses_as_bts_does():
+    """The shares of arm 0, two samples of 4,000: false alarm 1e-4."""
+    outcomes = [(0, 0, 1.0, 1.0), (0, 0, 1.0, 0.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 0.0)]
+    paced, plain, rng = PacedThompson(), BudgetedThompson(), np.random.default_rng(3)
+    one, other = told(paced, outcomes, horizon=np.inf), plain.start(2, {})
+    for _, arm, reward, cost in outcomes:
+        plain.observe(other, arm, reward, cost, rng)
+    assert one.rate == 0.0
+    hits = [
+        sum(policy.choose(state, rng) == 0 for _ in range(4000)) for policy, state in ((paced, one), (plain, other))
+    ]
+    table = [[hit, 4000 - hit] for hit in hits]
+    assert 0.02 < hits[1] / 4000 < 0.98
+    assert stats.chi2_contingency(table).pvalue > 1e-4
+
+
+def known_well(policy, rate, requests=1.0):
+    """Three arms known to a hundredth, and so much money for each request to come."""
+    state = policy.start(3, {"budget": 1.0, "horizon": 1.0})
+    for arm, (reward, cost) in enumerate([(0.2, 0.1), (0.8, 0.5), (0.9, 1.0)]):
+        state.pulls[arm] = 20_000
+        state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, cost, reward**2, cost**2])
+    state.known["horizon"] = 60_000 + requests
+    state.known["budget"] = float(state.sums[0].sum()) + rate * requests
+    return state
+
+
+def test_it_mixes_the_two_arms_that_the_money_lies_between():
+    policy, rng = PacedThompson(), np.random.default_rng(8)
+    state = known_well(policy, 0.3)
+    chosen = np.bincount([policy.choose(state, rng) for _ in range(2000)], minlength=3)
+    assert chosen[2] == 0
+    assert chosen[1] == pytest.approx(1000, abs=4 * np.sqrt(500))  # half of 2,000; four standard deviations
+
+
+@pytest.mark.parametrize(("rate", "arm"), [(0.01, 0), (0.5, 1), (1.5, 2)])
+def test_the_best_ratio_for_little_money_and_the_best_reward_for_much(rate, arm):
+    policy, rng = PacedThompson(), np.random.default_rng(8)
+    state = known_well(policy, rate)
+    assert np.mean([policy.choose(state, rng) == arm for _ in range(50)]) > 0.8
+
+
+def test_money_and_requests_count_when_they_are_told():
+    policy, rng = PacedThompson(), np.random.default_rng(1)
+    state = policy.start(2, {"budget": 10.0, "horizon": 20.0})
+    assert state.rate == 0.5
+    for _ in range(5):
+        policy.choose(state, rng)
+    assert state.rate == 0.5
+    policy.observe(state, 0, 1.0, 0.7, rng)
+    assert state.rate == pytest.approx(9.3 / 19)
+    policy.recall(state, 1, 100, 50.0, 80.0)  # somebody else's money
+    assert state.rate == pytest.approx(9.3 / 19)
+    state.known["horizon"] = 0.5  # an estimate that was too low: all that is left may go to the next request
+    assert state.rate == pytest.approx(9.3)
+
+
+def test_a_segment_starts_from_the_others():
+    """Four segments alike: a fifth knows arm 0 at once, to about the variance within by the pooled outcomes."""
+    policy = PacedThompson()
+    rng = np.random.default_rng(2)
+    outcomes = [(s, 0, float(rng.random() < 0.9), 0.5) for s in range(4) for _ in range(200)]
+    state = told(policy, outcomes, segments=5)
+    fifth = drawn(policy, state, (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
+    assert fifth[:, 0].mean() == pytest.approx(0.9, abs=0.03)
+    assert fifth[:, 0].std() < 0.06
+    assert fifth[:, 1].mean() == pytest.approx(0.5, abs=0.05)  # nobody has seen arm 1
+    different = [(s, 0, float(s % 2), 0.5) for s in range(4) for _ in range(200)]
+    unsure = drawn(policy, told(policy, different, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
+    assert unsure.std() > 0.2
+
+
+def test_segments_share_one_price_on_money():
+    """Money for one good answer in two: it goes to the segment where the dear arm brings more."""
+    policy, rng = PacedThompson(), np.random.default_rng(4)
+    pay = {(0, 0): 0.5, (0, 1): 0.6, (1, 0): 0.1, (1, 1): 0.9}
+    outcomes = [(s, a, pay[s, a], (0.1, 1.0)[a]) for s in (0, 1) for a in (0, 1) for _ in range(5000)]
+    state = told(policy, outcomes, segments=2)
+    state.known |= {"horizon": 20_001.0, "budget": float(state.sums[0].sum()) + 0.55}
+    easy, hard = ([policy.choose(state, rng, Request(s)) for _ in range(50)] for s in (0, 1))
+    assert np.mean(easy) < 0.1
+    assert np.mean(hard) > 0.9
+
+
+def test_estimates_decide_for_this_request():
+    """Both arms cost as estimated. The dear one is worth 0.3 more: at a price of 1 it is taken up to 0.3 dearer."""
+    policy, rng = PacedThompson(), np.random.default_rng(6)
+    state = policy.start(2, {"budget": 1e9, "horizon": 1.0})
+    for number in range(6000):
+        prices = np.array([0.2, (0.2, 0.5, 0.8)[number % 3]])
+        arm = number % 2
+        policy.observe(state, arm, (0.5, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
+    state.known |= {"horizon": 6001.0, "budget": float(state.sums[0].sum()) + 0.35}
+    cheap, dear = (Request(0, np.array([0.2, price])) for price in (0.3, 0.9))
+    assert {policy.choose(state, rng, cheap) for _ in range(30)} == {1}
+    assert {policy.choose(state, rng, dear) for _ in range(30)} == {0}
+
+
+def test_arms_on_scales_of_their_own():
+    policy, rng = PacedThompson(), np.random.default_rng(6)
+    state = policy.start(2, {"budget": 10.0, "horizon": 100.0})
+    state.known["scales"] = np.array([0.002, 1.0])
+    policy.observe(state, 0, 1.0, 0.5, rng)
+    policy.observe(state, 1, 1.0, 0.5, rng)
+    assert state.left == pytest.approx(10.0 - 0.001 - 0.5)
+
+
+def test_a_state_with_segments_is_read_as_it_was_written():
+    policy = PacedThompson()
+    state = told(policy, [(2, 1, 0.5, 0.3), (0, 0, 1.0, 0.1)], segments=3)
+    written = json.dumps(state.to_dict())
+    again = policy.start(2, json.loads(written)["known"]).filled(json.loads(written))
+    assert json.dumps(again.to_dict()) == written
+    with pytest.raises(BadState, match="no segments"):
+        policy.start(2, state.known).filled(state.to_dict() | {"sums": 3.0})
+
+
+def test_an_arm_that_comes_later_has_every_segment():
+    policy = PacedThompson()
+    state = told(policy, [(2, 1, 0.5, 0.3)], segments=3)
+    state.extend(policy.one_more(state, state.known))
+    assert state.sums.shape[1:] == (3, 3)
+
+
+@pytest.mark.parametrize("spec", ["bts-paced:pooling=0", "bts-paced:trials=0.5", "bts-paced:horizon=9"])
+def test_what_it_refuses(spec):
+    with pytest.raises(BadParameter):
+        parse_policy(spec)

@@ -1,0 +1,226 @@
+"""Segments, arms for one request, prices, holds, failures and scales of an allocation."""
+
+import json
+
+import numpy as np
+import pytest
+
+from budgetbandits import Allocation
+from budgetbandits.errors import BadParameter, BudgetExhausted, CostOutOfRange, MissingKnowledge, NoArmLeft
+from budgetbandits.rests import IDLE_PULLS, LONGEST, Rests
+
+CAPS = {"small": 0.002, "large": 1.0}
+
+
+def fresh(policy="bts-paced", arms=("small", "large"), **settings):
+    settings = (
+        {"budget": 50.0, "cost_max": CAPS, "seed": 1} | ({"horizon": 100} if "paced" in policy else {}) | settings
+    )
+    return Allocation(policy, list(arms), **settings)
+
+
+def test_an_allocation_paces_its_budget():
+    spend = fresh(budget=10.0)
+    for _ in range(100):
+        ask = spend.ask(hold=True)
+        spend.tell(ask, *((0.5, 0.001) if ask == "small" else (0.9, 0.2)))
+    assert 9.0 < spend.spent <= 10.0
+    assert 40 <= spend.pulls["large"] <= 50
+
+
+def test_segments_are_opened_on_the_way_and_learn_for_themselves():
+    spend = fresh(budget=20.0, horizon=200)
+    worth = {"code": {"small": 0.1, "large": 0.9}, "chat": {"small": 0.7, "large": 0.75}}
+    answers = dict.fromkeys(worth, 0)
+    for number in range(200):
+        segment = ("code", "chat")[number % 2]
+        ask = spend.ask(segment=segment)
+        answers[segment] += ask == "large"
+        spend.tell(ask, worth[segment][str(ask)], {"small": 0.001, "large": 0.2}[str(ask)])
+    assert spend.segments == ("code", "chat")
+    assert answers["code"] > 70 > 40 > answers["chat"]
+    assert spend.spent <= 20.2
+
+
+def step(spend, rng):
+    prices = {"small": 0.001, "large": float(rng.uniform(0.1, 0.4))}
+    ask = spend.ask(hold=True, segment=str(rng.choice(["code", "chat", "mail"])), prices=prices)
+    if rng.random() < 0.2:
+        spend.tell(ask, failed=True, cost=0.0001)
+    elif rng.random() < 0.8:
+        spend.tell(ask, float(rng.random()), float(min(prices[str(ask)] * rng.uniform(0.5, 1.5), CAPS[str(ask)])))
+    return str(ask)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 30])
+def test_a_saved_allocation_goes_on_bit_for_bit(stop):
+    spend, rng = fresh(budget=100.0), np.random.default_rng(3)
+    for _ in range(stop):
+        step(spend, rng)
+    copy = Allocation.from_json(spend.to_json())
+    assert copy.to_json() == spend.to_json()
+    trails = [[step(each, np.random.default_rng(seed)) for seed in range(40)] for each in (spend, copy)]
+    assert trails[0] == trails[1]
+    assert copy.to_json() == spend.to_json()
+
+
+def test_an_allocation_saved_before_there_were_segments_is_read():
+    spend = fresh("bts", cost_max=1.0)
+    document = json.loads(spend.to_json())
+    for name in ("rests", "segments", "failed_cost"):
+        del document[name]
+    assert Allocation.from_json(json.dumps(document)).ask() == spend.ask()
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube", "bts-paced", "epsilon-first"])
+def test_arms_of_one_request(policy):
+    spend = fresh(policy, ["a", "b", "c"], cost_max=1.0)
+    for _ in range(10):
+        ask = spend.ask(arms=["b", "c"], exclude=["c"])
+        assert ask == "b"
+        spend.tell(ask, 0.0, 1.0)
+    assert spend.ask(exclude=["b"]) != "b"
+    spend.retire("a")
+    with pytest.raises(NoArmLeft, match="leave no arm"):
+        spend.ask(arms=["a"])
+    with pytest.raises(BadParameter, match="pass a list"):
+        spend.ask(arms="b")
+
+
+def test_prices_decide_and_are_held_with_a_margin():
+    spend = fresh(budget=20.0, horizon=400)
+    rng = np.random.default_rng(5)
+    dear = {True: 0, False: 0}
+    for number in range(400):
+        prices = {"small": 0.001, "large": (0.05, 0.5)[number % 2]}
+        ask = spend.ask(hold=True, prices=prices)
+        assert spend.held == pytest.approx(min(1.5 * prices[str(ask)], CAPS[str(ask)]))
+        dear[bool(number % 2)] += ask == "large"
+        cost = min(prices[str(ask)] * rng.uniform(0.8, 1.2), CAPS[str(ask)])
+        spend.tell(ask, {"small": 0.4, "large": 0.9}[str(ask)], cost)
+    assert dear[False] > 190  # for the same reward, money goes to the requests that cost less: 10 of it,
+    assert dear[True] < 30  # and what is left pays for 20 of the others
+    assert 18.0 < spend.spent <= 20.0
+
+
+def test_holds_by_arm_and_arms_that_cannot_be_paid():
+    spend = fresh(budget=0.5)
+    assert spend.ask(hold=True) == "small"  # the large one's cap is not there
+    assert spend.held == 0.002
+    with pytest.raises(BudgetExhausted, match="hold less"):
+        spend.ask(hold=True, arms=["large"])
+    assert spend.ask(holds={"large": 0.3}, arms=["large"]) == "large"
+    assert spend.held == pytest.approx(0.302)
+
+
+def test_costs_above_an_arms_own_cap_are_refused():
+    spend = fresh()
+    ask = spend.ask(arms=["small"])
+    with pytest.raises(CostOutOfRange, match=r"above cost_max 0\.002"):
+        spend.tell(ask, 1.0, 0.01)
+
+
+def test_a_failure_is_paid_and_not_learned_and_the_arm_rests():
+    spend = fresh("bts", cost_max=1.0)
+    ask = spend.ask(arms=["large"])
+    spend.tell(ask, failed=True, cost=0.25)
+    assert (spend.spent, spend.pulls["large"], spend.failures["large"]) == (0.25, 0, 1)
+    assert spend.resting == ("large",)
+    assert [spend.ask() for _ in range(2)] == ["small"] * 2  # two asks of rest
+    assert spend.resting == ()
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    assert [spend.ask() for _ in range(4)] == ["small"] * 4  # then four
+    spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    assert spend.ask(arms=["large"]) == "large"  # nobody else may answer
+    with pytest.raises(BadParameter, match="has failed and brought"):
+        spend.tell(spend.ask(), 1.0, failed=True)
+
+
+def test_a_policy_that_plans_hears_what_failures_cost():
+    spend = fresh(budget=10.0)
+    spend.tell(spend.ask(arms=["large"]), failed=True, cost=0.5)
+    assert spend._learner.state.known["budget"] == 9.5
+    spend.top_up(1.0)
+    assert spend._learner.state.known["budget"] == 10.5
+    spend.new_horizon(50)
+    assert spend._learner.state.known["horizon"] == 50.0
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube"])
+def test_a_dead_arm_is_asked_ever_more_rarely(policy):
+    """Told as failed, and told as reward 0 and cost 0: without a rule bts gives it a third of the asks, kube all."""
+    for failed, most in ((True, 12), (False, 160)):
+        spend, dead = fresh(policy, cost_max=1.0, budget=1e6), 0
+        for _ in range(3000):
+            ask = spend.ask()
+            if ask == "large":
+                dead += 1
+                spend.tell(ask, failed=True) if failed else spend.tell(ask, 0.0, 0.0)
+            else:
+                spend.tell(ask, 1.0, 0.5)
+        assert dead <= most
+
+
+def test_rests_end():
+    rests = Rests(1)
+    for _ in range(20):
+        rests.failed(0, now=0)
+    assert rests.until[0] == LONGEST
+    for _ in range(IDLE_PULLS):
+        rests.told(0, False, now=5)
+    assert rests.until[0] == 5 + IDLE_PULLS
+    rests.told(0, True, now=6)
+    assert rests.awake(6) is None or rests.awake(6)[0]
+
+
+def test_own_scales_divide_the_drawn_ratios():
+    """The share of one arm in 2,000 asks against draws of its own; false alarm 1e-4."""
+    history = {"small": (4, 0.0, 0.4), "large": (4, 4.0, 2.0)}
+    spend = fresh("bts", cost_max={"small": 0.2, "large": 1.0}, history=history)
+    hits = sum(spend.ask() == "large" for _ in range(2000))
+    rng = np.random.default_rng(2)
+    small = rng.beta(1, 5, 100_000) / rng.beta(3, 3, 100_000) / 0.2
+    share = (rng.beta(5, 1, 100_000) / rng.beta(3, 3, 100_000) > small).mean()
+    assert 0.3 < share < 0.9
+    assert hits / 2000 == pytest.approx(share, abs=3.9 * np.sqrt(share * (1 - share) / 2000))
+
+
+def test_an_arm_of_its_own_scale_comes_later():
+    spend = fresh()
+    with pytest.raises(MissingKnowledge, match="pass one for arm 'medium'"):
+        spend.add_arm("medium")
+    with pytest.raises(BadParameter, match="above the largest"):
+        spend.add_arm("medium", cost_max=3.0)
+    spend.add_arm("medium", cost_max=0.1, history=(10, 8.0, 0.5))
+    spend.tell(spend.ask(arms=["medium"], segment="code"), 1.0, 0.05)
+    assert spend.pulls["medium"] == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "complaint"),
+    [
+        ({"prices": {"small": 0.001}}, MissingKnowledge, "no entry for arm 'large'"),
+        ({"prices": {"small": 0.001, "large": 2.0}}, BadParameter, "above its cost_max 1"),
+        ({"prices": {"smal": 0.001}}, BadParameter, "no arm"),
+        ({"holds": {"smal": 0.001}}, BadParameter, "no arm"),
+        ({"holds": {"small": 0.5}}, BadParameter, "above its cost_max"),
+        ({"segment": ""}, BadParameter, "name it by a text"),
+        ({"segment": 3}, BadParameter, "name it by a text"),
+    ],
+)
+def test_what_an_ask_refuses(asked, error, complaint):
+    spend = fresh()
+    before = spend.to_json()
+    with pytest.raises(error, match=complaint):
+        spend.ask(**asked)
+    assert spend.to_json() == before
+
+
+def test_other_policies_say_that_they_do_not_look_at_requests():
+    with pytest.raises(BadParameter, match="use bts-paced"):
+        fresh("bts").ask(segment="code")
+    with pytest.raises(MissingKnowledge, match="cost_max has no entry for arm 'large'"):
+        fresh(cost_max={"small": 1.0})
+    with pytest.raises(BadParameter, match="which is no arm"):
+        fresh(cost_max=CAPS | {"huge": 1.0})
