@@ -25,14 +25,14 @@ from budgetbandits.experiments.study import Study
 TABLE, DIGEST = "results.parquet", "results.blake2b"
 
 
-def load(study: Study, record: dict[str, Any]) -> pl.DataFrame:
-    """As an earlier reader kept it, or else part by part, and kept for the next one."""
+def load(study: Study, record: dict[str, Any], keep: bool = True) -> pl.DataFrame:
+    """As an earlier reader kept it, or else part by part, and kept for the next one unless that is not wanted."""
     made_of = _ingredients(study, record)
     table = _kept(study, made_of)
     if table is None:
         labels = _labels(study, record)
         table = labels.join(_parts(labels["part"]), on="part", maintain_order="left_right").drop("part")
-        if _ingredients(study, record) == made_of:  # else a part was replaced while it was read
+        if keep and _ingredients(study, record) == made_of:  # else a part was replaced while it was read
             _keep(study, made_of, table)
     return table
 
