@@ -25,13 +25,13 @@ import psutil  # type: ignore[import-untyped]
 import service
 
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
-from budgetbandits.service.dashboard.numbers import Times
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.base import Transaction, found
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.times import Times
 
 MONTH = 30 * 86_400.0
 VIEWERS = 10

@@ -20,7 +20,7 @@ from budgetbandits.report import page
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from studies import SMALL
 
-WITHOUT_RESULT = {"serve"}
+WITHOUT_RESULT = {"serve", "view"}
 
 
 def commands(group=None, path=()):

@@ -18,6 +18,7 @@ from budgetbandits.cli.plots import plot_command
 from budgetbandits.cli.replaying import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.service import campaign_app, key_app, serve_command
+from budgetbandits.cli.viewing import view_command
 from budgetbandits.errors import BudgetBanditsError
 
 app = typer.Typer(
@@ -63,6 +64,7 @@ app.command("leaderboard")(leaderboard_command)
 app.command("recommend")(recommend_command)
 app.command("plot")(plot_command)
 app.command("bounds")(bounds_command)
+app.command("view")(view_command)
 app.command("serve")(serve_command)
 app.add_typer(campaign_app, name="campaign")
 app.add_typer(key_app, name="key")

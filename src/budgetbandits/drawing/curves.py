@@ -84,8 +84,9 @@ def apart(groups: Iterable[Sequence[Curve]]) -> bool:
 
 
 def by_final_value(groups: Sequence[Sequence[Curve]], series: Sequence[Series]) -> list[Series]:
-    """The series by their values at the end, the lowest first: by the mean of their ranks in the panels."""
-    final = np.array([[curve.mean[-1] for curve in curves] for curves in groups])
+    """The series by their values at the end, the lowest first: by the mean of their ranks in the panels. Curves without
+    a value come last."""
+    final = np.array([[curve.mean[-1] if curve.mean.size else np.inf for curve in curves] for curves in groups])
     ranks = final.argsort(axis=1).argsort(axis=1).mean(axis=0)
     return [series[place] for place in np.argsort(ranks, kind="stable")]
 
@@ -115,6 +116,8 @@ def _curve(
 ) -> None:  # fmt: skip
     colour, order = sheet.colour(series.look), 40 - series.number  # the first policy lies on top
     seen = np.isfinite(curve.mean) & ((curve.mean > 0.0) | (axes.get_yscale() == "linear"))
+    if not seen.any():  # empty artists would leave no room for the panel
+        return
     x, y, low, high = (part[seen] for part in (curve.budgets, curve.mean, curve.low, curve.high))
     if wanted.deviations:
         x = _aside(axes, x, side)

@@ -23,7 +23,7 @@ ROW = 0.2
 
 
 class Estimate(NamedTuple):
-    """A mean and its interval; an interval that is not known is not finite."""
+    """A mean and its interval; what is not known is not finite."""
 
     mean: float
     low: float
@@ -73,13 +73,13 @@ def _stack(titles: Sequence[str], rows: int, sheet: Sheet) -> tuple[Picture, lis
 def _dots(
     axes: Axes, panel: int, estimates: Sequence[Estimate], series: Sequence[Series], sheet: Sheet, log: bool
 ) -> None:
-    order = sorted(range(len(series)), key=lambda place: estimates[place].mean)
+    order = sorted(range(len(series)), key=lambda place: (math.isnan(estimates[place].mean), estimates[place].mean))
     _names(axes, [series[place] for place in order], panel)
     means = np.array([each.mean for each in estimates])
-    tops = np.minimum([each.high for each in estimates], 2.0 * means.max())
+    tops = np.minimum([each.high for each in estimates], 2.0 * np.nanmax(means))
     low, high = scales.limits([*means, *tops])
     if log:
-        low, high = min(low, means.min()) / 1.3, high * 1.3
+        low, high = min(low, np.nanmin(means)) / 1.3, high * 1.3
         axes.set_xscale("log")
         scales.logarithmic(axes.xaxis, low, high, 5)
     else:
@@ -88,6 +88,8 @@ def _dots(
     axes.set_xlim(low, high)
     for row, place in enumerate(order):
         each, one = estimates[place], series[place]
+        if math.isnan(each.mean):
+            continue
         colour, known = sheet.colour(one.look), math.isfinite(each.low) and math.isfinite(each.high)
         if known:
             (band,) = axes.plot([max(each.low, low), each.high], [row, row], color=colour, linewidth=1.6, alpha=0.55)

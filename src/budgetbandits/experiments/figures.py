@@ -113,11 +113,11 @@ def dots(
     summary = with_intervals(results, metric).filter(pl.col("budget") == results.largest(budget))
     groups = {}
     for group in results.groups[:MANY]:
-        found = {row["policy"]: row for row in summary.filter(pl.col("group") == group).rows(named=True)}
-        groups[group] = [
-            rows.Estimate(found[policy]["mean"], found[policy]["low"], found[policy]["high"])
-            for policy in results.policies
-        ]
+        found = {
+            row["policy"]: rows.Estimate(row["mean"], row["low"], row["high"])
+            for row in summary.filter(pl.col("group") == group).rows(named=True)
+        }
+        groups[group] = [found.get(policy, rows.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
     return rows.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
 
 

@@ -46,11 +46,28 @@ class Results:
     record: dict[str, Any]
 
     @classmethod
-    def load(cls, folder: str | Path) -> Results:
-        """Read a study that is done; a part that is missing is an error that says how to go on."""
+    def load(cls, folder: str | Path, *, keep: bool = True) -> Results:
+        """Read a study that is done; a part that is missing is an error that says how to go on.
+
+        ``keep`` writes the table into the folder if it is not there yet, for whoever reads the study next.
+        """
         study = Study(Path(folder))
         record = study.asked()
-        return cls(load_table(study, record), record)
+        return cls(load_table(study, record, keep), record)
+
+    @classmethod
+    def so_far(cls, folder: str | Path) -> Results | None:
+        """What a study that is still running has found, or None before its first part. Not every policy has played on
+        every problem then, so only summaries and the figures "regret" and "dots" make sense. Writes nothing."""
+        study = Study(Path(folder))
+        record = study.asked()
+        there = study.there()
+        done = record | {"cells": [cell for cell in record["cells"] if cell["key"] in there]}
+        if not done["cells"]:
+            return None
+        table = load_table(study, done, keep=False)
+        names = set(table["problem"].unique())
+        return cls(table, done | {"problems": [each for each in record["problems"] if each["name"] in names]})
 
     @classmethod
     def of(cls, table: pl.DataFrame, name: str = "games", *, paired: bool = False) -> Results:

@@ -27,15 +27,15 @@ PLACE = "place"
 """The column of a part that says which of its cell's problems a row is of; a part of one problem has none."""
 
 
-def load(study: Study, record: dict[str, Any]) -> pl.DataFrame:
-    """As an earlier reader kept it, or else part by part, and kept for the next one."""
+def load(study: Study, record: dict[str, Any], keep: bool = True) -> pl.DataFrame:
+    """As an earlier reader kept it, or else part by part, and kept for the next one unless that is not wanted."""
     made_of = _ingredients(study, record)
     table = _kept(study, made_of)
     if table is None:
         labels = _labels(study, record)
         keys = ["part", PLACE]
         table = labels.join(_parts(labels), on=keys, maintain_order="left_right").drop(keys)
-        if _ingredients(study, record) == made_of:  # else a part was replaced while it was read
+        if keep and _ingredients(study, record) == made_of:  # else a part was replaced while it was read
             _keep(study, made_of, table)
     return table
 

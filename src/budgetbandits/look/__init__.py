@@ -1,4 +1,4 @@
-"""The look that every page of the package shares: colours, type, tables and controls as one style sheet.
+"""The look that the pages of the package share: colours, type, tables and controls, and how a page stays up to date.
 
 It needs nothing but the standard library, so that the service can use it without the laboratory.
 """
@@ -9,7 +9,26 @@ from functools import cache
 from importlib import resources
 
 
-@cache
 def style_sheet() -> str:
-    """The text of base.css, to be put into a page."""
-    return (resources.files("budgetbandits.look") / "base.css").read_text(encoding="utf-8")
+    """For every page."""
+    return _text("base.css")
+
+
+def live_style_sheet() -> str:
+    """For pages that stay up to date, with a bar of their own and states."""
+    return style_sheet() + _text("live.css")
+
+
+def live_script() -> str:
+    """What keeps the part of a page with the id "live" up to date."""
+    return _text("live.js")
+
+
+def icon() -> str:
+    """The package's sign, as SVG."""
+    return _text("icon.svg")
+
+
+@cache
+def _text(name: str) -> str:
+    return (resources.files("budgetbandits.look") / name).read_text(encoding="utf-8")

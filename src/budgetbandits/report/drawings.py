@@ -243,8 +243,8 @@ def _figure_2(ensemble: Results) -> Drawn:
 def _plain(folder: Path, about: Drawn, draw: Draw, name: str | None = None) -> Drawn:
     """A figure with one scale."""
     saved = _save(draw(sheet(WIDTHS["wide"])), folder, name or about.id)
-    wide = _svg(about, draw, "wide") if about.legend else _as_drawing(about, saved, "wide")
-    return replace(about, drawings=(wide, _svg(about, draw, "narrow")))
+    wide = drawing_of(about, draw, "wide") if about.legend else _as_drawing(about, saved, "wide")
+    return replace(about, drawings=(wide, drawing_of(about, draw, "narrow")))
 
 
 def _scaled(folder: Path, about: Drawn, results: Results, log: bool | None = None, **options: Any) -> Drawn:
@@ -257,14 +257,15 @@ def _scaled(folder: Path, about: Drawn, results: Results, log: bool | None = Non
     if not (regrets(results)["mean"] > 0.0).all():
         scales = [LINEAR]
     drawings = [
-        _svg(about, partial(figures.regret, results, log=scale == LOG, **options), width, scale)
+        drawing_of(about, partial(figures.regret, results, log=scale == LOG, **options), width, scale)
         for scale in scales
         for width in WIDTHS
     ]
     return replace(about, drawings=tuple(drawings))
 
 
-def _svg(about: Drawn, draw: Draw, width: str, scale: str = "") -> Drawing:
+def drawing_of(about: Drawn, draw: Draw, width: str, scale: str = "") -> Drawing:
+    """The figure drawn for one of `WIDTHS`."""
     on = sheet(WIDTHS[width])
     return _as_drawing(about, _laid_out(draw(replace(on, legend=not about.legend))), width, scale)
 

@@ -19,6 +19,8 @@ from budgetbandits.report import asked, paper, study, tables
 from budgetbandits.report.theory_figures import exponent
 from budgetbandits.words import count, estimate, exact, interval, number, short
 
+REPORT = "report.html"
+
 
 def write_report(folder: str | Path, found: Findings | None = None) -> Path:
     """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two.
@@ -27,12 +29,24 @@ def write_report(folder: str | Path, found: Findings | None = None) -> Path:
     """
     folder = Path(folder)
     if is_paper(folder):
-        content = paper.content(found or load(folder), folder)
+        text = render(paper.content(found or load(folder), folder))
     else:
-        content = study.content(Results.load(folder), folder)
-    page = folder / "report.html"
-    page.write_text(render(content), encoding="utf-8")
+        text = page_of(Results.load(folder), folder)
+    page = folder / REPORT
+    page.write_text(text, encoding="utf-8")
     return page
+
+
+def page_of(results: Results, folder: Path) -> str:
+    """The page of a study; its figures and tables are written into ``folder``."""
+    return render(study.content(results, folder))
+
+
+def with_way_back(page: str, to: str) -> str:
+    """The page with the name in its bar as a link; a page that has no such bar is left as it is."""
+    before, name, after = page.partition('<span class="brand">')
+    inside, end, after = after.partition("</span>")
+    return f'{before}<a class="brand" href="{to}">{inside}</a>{after}' if end else before + name + inside + after
 
 
 def render(content: dict[str, Any], template: str = "report.html") -> str:

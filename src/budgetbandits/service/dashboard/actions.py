@@ -9,9 +9,10 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.dashboard.numbers import DAY, digits_for, money
+from budgetbandits.service.dashboard.numbers import digits_for, money
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.times import DAY
 
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""

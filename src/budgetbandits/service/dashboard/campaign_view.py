@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.campaigns import summary
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
-from budgetbandits.service.dashboard.numbers import DAY, HOUR, MINUTE, digits_for
+from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.ledger import to_units
@@ -17,6 +17,7 @@ from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
 from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.times import DAY, HOUR, MINUTE
 
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}

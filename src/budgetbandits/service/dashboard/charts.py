@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView, Slot
-from budgetbandits.service.dashboard.numbers import DAY, HOUR, Times, money, share
+from budgetbandits.service.dashboard.numbers import money, share
 from budgetbandits.service.dashboard.svg import ARM_COLOURS, arm_class, ticks
 from budgetbandits.service.ledger import to_units
+from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
 GROUPS = 48

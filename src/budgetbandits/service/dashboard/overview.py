@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.dashboard.numbers import DAY, HOUR
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Group, Pace, Standing, pace, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.page_sql import Glance
+from budgetbandits.times import DAY, HOUR
 
 PAGE = 100
 """Campaigns on a page."""

@@ -8,23 +8,27 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from budgetbandits.look import style_sheet
+from budgetbandits.look import icon, live_script, live_style_sheet
 from budgetbandits.service.dashboard import charts, numbers, svg
 from budgetbandits.service.ledger import to_units
+from budgetbandits.times import duration
 
 if TYPE_CHECKING:
     import jinja2
 
 FOLDER = resources.files("budgetbandits.service.dashboard")
-TYPES = {"style.css": "text/css; charset=utf-8", "dashboard.js": "text/javascript; charset=utf-8",
-         "icon.svg": "image/svg+xml"}  # fmt: skip
+SHARED = {"live.js": live_script, "icon.svg": icon}
+SCRIPT = "text/javascript; charset=utf-8"
+TYPES = {"style.css": "text/css; charset=utf-8", "live.js": SCRIPT, "dashboard.js": SCRIPT, "icon.svg": "image/svg+xml"}
 
 
 @cache
 def asset(name: str) -> bytes:
     """A file that pages refer to."""
+    if name in SHARED:
+        return SHARED[name]().encode()
     text = (FOLDER / "assets" / name).read_text(encoding="utf-8")
-    return (style_sheet() + text if name == "style.css" else text).encode()
+    return (live_style_sheet() + text if name == "style.css" else text).encode()
 
 
 @cache
@@ -43,7 +47,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals.update(asset_path=asset_path, svg=svg, charts=charts, asset=lambda name: asset(name).decode())
     made.filters.update(
-        money=numbers.money, count=numbers.count, share=numbers.share, duration=numbers.duration, units=to_units,
+        money=numbers.money, count=numbers.count, share=numbers.share, duration=duration, units=to_units,
         significant=numbers.significant, plain=numbers.plain, path=lambda name: quote(name, safe=""),
     )  # fmt: skip
     return made

@@ -18,7 +18,6 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
 from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
 from budgetbandits.service.dashboard.fresh import Fresh
-from budgetbandits.service.dashboard.numbers import Times
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
@@ -26,6 +25,7 @@ from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.stores.base import Campaign, T, Transaction, found
+from budgetbandits.times import Times
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from budgetbandits.service.dashboard.numbers import HOUR, digits_for, duration, money
+from budgetbandits.service.dashboard.numbers import digits_for, money
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.page_sql import Glance
+from budgetbandits.times import HOUR, duration
 
 SILENT = HOUR
 """Seconds without feedback after which that is an alarm."""

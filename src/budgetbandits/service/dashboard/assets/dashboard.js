@@ -1,4 +1,4 @@
-// Keeps a page up to date and checks forms while they are filled in. Every page works without it.
+// Signs in by a link, filters the list, checks forms while they are filled in. Every page works without it.
 "use strict";
 
 // Times are written by the server in this zone; the page is loaded again the first time that it is known.
@@ -16,106 +16,6 @@ if (linked && keyField) {
   history.replaceState(null, "", location.pathname + location.search);
   keyField.value = linked[1];
   keyField.form.submit();
-}
-
-const live = document.getElementById("live");
-let drawnAt = Date.now();
-let cutOff = null;
-
-function show(id, visible) {
-  const element = document.getElementById(id);
-  if (element) element.hidden = !visible;
-}
-
-function say(words) {
-  const state = document.querySelector("#live-state [data-words]");
-  if (state) state.textContent = words;
-}
-
-function connected() {
-  cutOff = null;
-  document.body.classList.remove("stale");
-  show("disconnected", false);
-  say("Live");
-}
-
-function disconnected() {
-  if (cutOff !== null) return;
-  cutOff = Date.now();
-  document.body.classList.add("stale");
-  const alarm = document.getElementById("disconnected");
-  if (alarm) alarm.querySelector("[data-since]").textContent = new Date(drawnAt).toLocaleTimeString();
-  show("disconnected", true);
-  say("Not connected");
-  age();
-}
-
-function age() {
-  const element = document.querySelector("#disconnected [data-age]");
-  const seconds = Math.round((Date.now() - drawnAt) / 1000);
-  if (element) element.textContent = seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
-}
-
-let drawing = false;
-let again = false;
-let wanted = 0; // the number of the latest event that the page has been told of
-
-// Put the newest numbers in place; what has the focus, and what is being typed, stays.
-async function draw() {
-  if (drawing) { again = true; return; }
-  drawing = true;
-  try {
-    const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
-    if (answer.status === 401) { location.reload(); return; }
-    if (answer.status === 503) { show("store-error", true); return; }
-    if (!answer.ok) return;
-    const text = await answer.text();
-    const focus = document.activeElement;
-    const inside = focus && live.contains(focus);
-    const href = inside ? focus.getAttribute("href") : null;
-    const typed = inside && focus.id ? { id: focus.id, value: focus.value, at: focus.selectionStart } : null;
-    live.innerHTML = text;
-    if (typed) {
-      const field = document.getElementById(typed.id);
-      if (field) { field.value = typed.value; field.focus(); field.setSelectionRange(typed.at, typed.at); }
-    } else if (href) {
-      const link = [...live.querySelectorAll("a")].find((each) => each.getAttribute("href") === href);
-      if (link) link.focus();
-    }
-    drawnAt = Date.now();
-    show("store-error", false);
-    connected();
-    // what was drawn for somebody else a moment ago may not know of it yet
-    if (Number(answer.headers.get("X-Event")) < wanted) setTimeout(draw, 1000);
-  } catch {
-    disconnected();
-  } finally {
-    drawing = false;
-    if (again) { again = false; setTimeout(draw, 200); }
-  }
-}
-
-if (live && document.body.dataset.live) {
-  let source = null;
-  const listen = () => {
-    if (source) source.close();
-    source = new EventSource(document.body.dataset.live);
-    source.addEventListener("changed", (event) => { wanted = Number(event.data); draw(); });
-    source.addEventListener("quiet", () => draw());
-    source.addEventListener("store", () => show("store-error", true));
-    source.onopen = () => { if (cutOff !== null) draw(); };
-    source.onerror = () => {
-      disconnected();
-      if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
-    };
-  };
-  listen();
-  setInterval(() => { if (cutOff !== null) age(); }, 1000);
-  window.addEventListener("pagehide", () => source && source.close());
-  window.addEventListener("pageshow", (event) => { if (event.persisted) { listen(); draw(); } });
-  document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-try]")) { listen(); draw(); }
-  });
 }
 
 // The filter of the list asks while somebody types.

@@ -1,0 +1,79 @@
+"""Moments and durations as text, for every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(38), duration(4440), duration(200000)
+    ('38 s', '1 h 14 min', '2 d 7 h')
+    """
+    seconds = max(0, round(seconds))
+    days, hours, minutes = seconds // 86_400, seconds % 86_400 // 3600, seconds % 3600 // 60
+    if days:
+        return f"{days:,} d {hours} h" if hours and days < 100 else f"{days:,} d"
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Moments as text in one zone, seen from now."""
+
+    zone: tzinfo
+    now: float
+
+    @classmethod
+    def of(cls, zone: str, now: float) -> Times:
+        """The zone that a browser names; UTC if there is none like that."""
+        try:
+            return cls(ZoneInfo(zone) if zone else UTC, now)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return cls(UTC, now)
+
+    def local(self, at: float) -> datetime:
+        return datetime.fromtimestamp(at, self.zone)
+
+    @property
+    def zone_name(self) -> str:
+        """
+        >>> Times.of("Europe/Berlin", 0.0).zone_name
+        'CET (UTC+1)'
+        """
+        local = self.local(self.now)
+        offset = (local.utcoffset() or local - local).total_seconds() / 3600
+        ahead = "" if offset == 0 else f"{offset:+g}".replace("-", "−")
+        return "UTC" if local.tzname() == "UTC" else f"{local.tzname()} (UTC{ahead})"
+
+    def clock(self, at: float) -> str:
+        return f"{self.local(at):%H:%M:%S}"
+
+    def moment(self, at: float) -> str:
+        """Within a day the time, else the day as well."""
+        if abs(at - self.now) < DAY and self.local(at).date() == self.local(self.now).date():
+            return f"{self.local(at):%H:%M}"
+        return f"{self.day(at)}, {self.local(at):%H:%M}"
+
+    def day(self, at: float) -> str:
+        local = self.local(at)
+        year = "" if local.year == self.local(self.now).year else f" {local.year}"
+        return f"{local.day} {local:%b}{year}"
+
+    def midnights(self, begin: float, end: float) -> list[float]:
+        """The beginnings of days in this time, at most 400."""
+        made, day = list[float](), self.local(begin).replace(hour=0, minute=0, second=0, microsecond=0)
+        while len(made) < 400:
+            day = datetime.combine(day.date(), day.time(), self.zone)
+            if day.timestamp() > end:
+                break
+            if day.timestamp() >= begin:
+                made.append(day.timestamp())
+            day = datetime.fromordinal(day.toordinal() + 1).replace(tzinfo=self.zone)
+        return made

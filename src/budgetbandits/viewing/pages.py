@@ -1,0 +1,234 @@
+"""The pages of a folder of studies: what is asked for by its address, and the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+
+from budgetbandits import look
+from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.policies.names import label
+from budgetbandits.report.drawings import marks_of
+from budgetbandits.report.page import with_way_back
+from budgetbandits.times import Times, duration
+from budgetbandits.viewing import drawn
+from budgetbandits.viewing.folder import SERVED, Folder, Shown
+from budgetbandits.viewing.thrift import Thrifty
+from budgetbandits.words import count, exact, listed, short
+
+HTML = "text/html; charset=utf-8"
+ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
+          "icon.svg": "image/svg+xml"}  # fmt: skip
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'"
+"""Figures have their colours in attributes, hence inline styles. A report brings its own, stricter, policy."""
+
+
+OWN_REPORT = 20.0
+"""Seconds after its last part that a study has to write its report itself."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back."""
+
+    body: bytes
+    kind: str = HTML
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Viewer:
+    """Answers for one folder. Nothing is written into it."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._curves: dict[str, Thrifty[drawn.Curves | None]] = {}
+        self._reports: dict[str, tuple[float, Thrifty[str]]] = {}
+
+    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
+        """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
+        first, _, rest = path.lstrip("/").partition("/")
+        try:
+            if first == "":
+                return self._list(query, part)
+            if first == "study":
+                return self._study(rest, query, part)
+            if first == "watch":
+                return self._watch(self.folder.study(rest, time.time()), query, part)
+            if first == "files":
+                return self._file(rest)
+            if first == "assets" and rest.rpartition("/")[2] in ASSETS:
+                name = rest.rpartition("/")[2]
+                kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+                return Answer(asset(name), ASSETS[name], headers=kept)
+            raise NotFound(f"there is no page {path!r:.80}; go back to the list")  # noqa: TRY301 (a page as well)
+        except NotFound as error:
+            return _page("problem.html", 404, problem=str(error), title="Not found")
+        except (BudgetBanditsError, OSError) as error:
+            return _page("problem.html", 500, problem=str(error), title="This cannot be shown")
+
+    def pulse(self, path: str) -> int:
+        """A number that changes when the page at this path does."""
+        first, _, rest = path.lstrip("/").partition("/")
+        if first == "":
+            studies, wrong = self.folder.studies(time.time())
+            state = [(each.place, each.progress.cells_done, each.progress.running) for each in studies]
+            return int(hashlib.sha256(repr((state, wrong)).encode()).hexdigest()[:12], 16)
+        return self._event(self.folder.study(rest, time.time()))
+
+    # --- pages ---------------------------------------------------------------------------------------------------
+
+    def _list(self, query: Mapping[str, str], part: bool) -> Answer:
+        studies, wrong = self.folder.studies(time.time())
+        if query.get("format") == "json":
+            return _json({"studies": [_numbers(each) for each in studies], "unreadable": wrong})
+        values: dict[str, Any] = {
+            "studies": studies,
+            "pages": self.folder.pages(),
+            "wrong": wrong,
+            "root": str(self.folder.root),
+        }
+        if part:
+            return _page("_list.html", **values)
+        return _page("list.html", **values, live="/live/")
+
+    def _study(self, place: str, query: Mapping[str, str], part: bool) -> Answer:
+        """The report of a study that is done; a study that is not is watched."""
+        shown = self.folder.study(place, time.time())
+        if query.get("format") == "json" or not shown.progress.finished:
+            return self._watch(shown, query, part)
+        text = shown.report.read_text(encoding="utf-8") if shown.report is not None else self._report(shown)
+        if text is None:
+            return self._watch(shown, query, part)
+        if part:  # of a page that was watched: it is another one now
+            return Answer(b"", headers={"X-Reload": "1"})
+        return Answer(with_way_back(text, "/").encode())
+
+    def _report(self, shown: Shown) -> str | None:
+        """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
+        if shown.progress.quiet_for < OWN_REPORT:
+            return None
+        of, made = self._reports.get(shown.place, (0.0, None))
+        if made is None or of != shown.progress.latest:
+            made = Thrifty(partial(drawn.report, self.folder.inside(shown.place)), least=math.inf)
+            self._reports[shown.place] = (shown.progress.latest, made)
+        return made.latest()
+
+    def _watch(self, shown: Shown, query: Mapping[str, str], part: bool) -> Answer:
+        if query.get("format") == "json":
+            return _json(_numbers(shown))
+        curves = self._curves_of(shown)
+        _, report = self._reports.get(shown.place, (0.0, None))
+        without = shown.progress.finished and shown.report is None
+        report_to_come = without and (report is None or not report.number)
+        values: dict[str, Any] = {
+            "study": shown, "marks": marks_of(shown.record["policies"]), "making": report_to_come,
+            "curves": None if report_to_come else curves.latest(), "failed": curves.failed, "tried": curves.number > 0,
+            "wrong": "" if report is None else report.failed,
+        }  # fmt: skip
+        if part:
+            return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
+        return _page("study.html", **values, live=f"/live/watch/{quote(shown.place)}")
+
+    def _curves_of(self, shown: Shown) -> Thrifty[drawn.Curves | None]:
+        if shown.place not in self._curves:
+            self._curves[shown.place] = Thrifty(partial(drawn.curves, self.folder.inside(shown.place)))
+        return self._curves[shown.place]
+
+    def _event(self, shown: Shown) -> int:
+        """Grows with each part, each drawing of the curves, and when the report is there."""
+        _, report = self._reports.get(shown.place, (0.0, None))
+        drawings = self._curves_of(shown).number + (0 if report is None else report.number)
+        return shown.progress.cells_done + drawings
+
+    def _file(self, place: str) -> Answer:
+        path = self.folder.inside(place)
+        if path.suffix not in SERVED or not path.is_file():
+            raise NotFound(f"there is no file {place!r:.80} to show; go back to the list")
+        content = path.read_bytes()
+        if path.suffix == ".html":
+            content = with_way_back(content.decode("utf-8", errors="replace"), "/").encode()
+        return Answer(content, SERVED[path.suffix])
+
+
+def _numbers(shown: Shown) -> dict[str, Any]:
+    """For programs."""
+    record, far = shown.record, shown.progress
+    return {
+        "place": shown.place or ".", "name": record["name"], "begun": record.get("begun"),
+        "policies": record["policies"], "problems": len(record["problems"]), "budgets": record["budgets"],
+        "runs": record["runs"], "finished": far.finished, "running": far.running, "cells": far.cells,
+        "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
+        "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
+        "by_policy": {policy: {"done": done, "of": of} for policy, (done, of) in far.by_policy.items()},
+    }  # fmt: skip
+
+
+def _json(content: dict[str, Any]) -> Answer:
+    return Answer(json.dumps(content).encode(), "application/json")
+
+
+# --- templates and assets ----------------------------------------------------------------------------------------
+
+
+def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> Answer:
+    now = time.time()
+    times = Times(datetime.now().astimezone().tzinfo or UTC, now)
+    text = environment().get_template(template).render({"live": "", "times": times} | values)
+    return Answer(text.encode(), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {}))
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages refer to."""
+    if name == "style.css":
+        own = resources.files("budgetbandits.viewing") / "templates" / "view.css"
+        return (look.live_style_sheet() + own.read_text(encoding="utf-8")).encode()
+    return (look.live_script() if name == "live.js" else look.icon()).encode()
+
+
+@cache
+def asset_path(name: str) -> str:
+    """With a digest of what it holds, so that browsers may keep it."""
+    return f"/assets/{hashlib.sha256(asset(name)).hexdigest()[:12]}/{name}"
+
+
+@cache
+def environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("budgetbandits.viewing"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    made.globals.update(asset_path=asset_path, counted=count)
+    made.filters.update(
+        policy=label, duration=duration, path=quote, short=short, exact=exact, listed=listed,
+        thousands=lambda number: f"{number:,.0f}", rate=_rate,
+    )  # fmt: skip
+    return made
+
+
+def _rate(per_second: float) -> str:
+    """
+    >>> _rate(1234.5), _rate(2.5), _rate(0.02)
+    ('1,234 a second', '2.5 a second', '1.2 a minute')
+    """
+    if per_second >= 10.0:
+        return f"{per_second:,.0f} a second"
+    return f"{per_second:.1f} a second" if per_second >= 1.0 else f"{60.0 * per_second:.1f} a minute"
+
+
+def address_of(folder: Folder) -> str:
+    """Where to begin: at the study, if the folder is one."""
+    return "/study/" if Path(folder.root / "study.json").is_file() else "/"

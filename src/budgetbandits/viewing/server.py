@@ -1,0 +1,116 @@
+"""The laboratory's page over HTTP, with the standard library's server.
+
+It reads files and has no sign-in, so it listens on this machine alone unless told otherwise; then the few lines that
+connect pages with requests are all there is to it, and the laboratory needs nothing of the service's.
+"""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import time
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.viewing.pages import Answer, Viewer
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOK_EVERY = 1.0
+"""Seconds between two looks whether a page has changed; more if a look is slow."""
+SILENCE = 10.0
+"""Seconds after which a page is told that nothing has changed, so that ages and rates are right."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves a viewer on a host and port until it is shut down."""
+
+    daemon_threads = True
+
+    def __init__(self, viewer: Viewer, host: str, port: int) -> None:
+        self.viewer, self.local = viewer, host in LOOPBACK
+        self.stopping = False
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        try:
+            super().__init__((host, port), Handler)
+        except OSError as error:
+            raise BadParameter(
+                f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port, such as "
+                f"--port 0 for any that is free"
+            ) from None
+
+    @property
+    def url(self) -> str:
+        host, port = str(self.server_address[0]), self.server_address[1]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that has gone away is no error."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = 60.0
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        path = unquote(asked.path)
+        if not self._for_us():
+            self._send(Answer(b"open this page by its address on this machine\n", "text/plain", 403))
+        elif path.startswith("/live/"):
+            self._stream(path.removeprefix("/live"))
+        else:
+            query = dict(parse_qsl(asked.query))
+            self._send(self.server.viewer.answer(path, query, "X-Part" in self.headers))
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _for_us(self) -> bool:
+        """On this machine alone, another name for it is a page elsewhere that wants to read along."""
+        name = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        return not self.server.local or name in LOOPBACK
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        for name, value in ({"Cache-Control": "no-store"} | dict(answer.headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def _stream(self, path: str) -> None:
+        """Server-sent events: that something has changed. What, the page asks for itself."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in self._events(path):
+            self.wfile.write(event)
+            self.wfile.flush()
+
+    def _events(self, path: str) -> Iterator[bytes]:
+        seen, told = -1, time.monotonic()
+        while not self.server.stopping:
+            began = time.monotonic()
+            try:
+                last = self.server.viewer.pulse(path)
+            except (BudgetBanditsError, OSError):
+                yield b"event: store\ndata: cannot be read\n\n"
+            else:
+                if last != seen or began - told >= SILENCE:
+                    yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
+                    seen, told = last, began
+            time.sleep(max(LOOK_EVERY, 20.0 * (time.monotonic() - began)))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody wants a line for every look."""
