@@ -37,7 +37,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.problem import KNOWN_FAMILIES, Problem, family, two_gap
 from budgetbandits.simulation.simulate import ENGINES
 
-KEYS = ("name", "seed", "runs", "budgets", "policies", "plugins", "problems", "engine", "max_rounds")
+KEYS = ("name", "seed", "runs", "budgets", "policies", "plugins", "problems", "engine", "max_rounds", "common")
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high")
 GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
 FILE_KEYS = ("name", "file")
@@ -73,6 +73,7 @@ def read(text: str, folder: Path) -> dict[str, Any]:
         "seed": _whole(document, "seed", smallest=0, default=0),
         "engine": _engine(document),
         "max_rounds": _whole(document, "max_rounds", smallest=1) if "max_rounds" in document else None,
+        "common": _common(document),
     }
 
 
@@ -131,6 +132,13 @@ def _engine(document: dict[str, Any]) -> str:
     if engine not in ENGINES:
         raise ExperimentError(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
     return str(engine)
+
+
+def _common(document: dict[str, Any]) -> bool:
+    common = document.get("common", False)
+    if not isinstance(common, bool):
+        raise ExperimentError(f"common is {common!r}; write true, or leave it out")
+    return common
 
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:

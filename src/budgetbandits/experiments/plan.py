@@ -36,6 +36,7 @@ class Cell:
     runs: int
     engine: str
     max_rounds: int | None
+    common: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -51,6 +52,8 @@ class Cell:
             "engine": self.engine,
             "max_rounds": self.max_rounds,
         }
+        if self.common:
+            content["common"] = True
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
@@ -69,6 +72,7 @@ class Experiment:
     seed: int = 0
     engine: str = "auto"
     max_rounds: int | None = None
+    common: bool = False
     file: str | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +116,7 @@ class Experiment:
         return [
             Cell(
                 problem, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
-                self.max_rounds,
+                self.max_rounds, self.common,
             )
             for problem, policy, start in itertools.product(self.problems, self.policies, starts)
         ]  # fmt: skip

@@ -125,7 +125,7 @@ def _play(cell: Cell) -> _Part:
     try:
         outcome = simulate(
             cell.problem.problem, cell.policy, cell.budgets, cell.runs, cell.seed, first_run=cell.first_run,
-            engine=cell.engine, max_rounds=cell.max_rounds, compiling=lambda: None,
+            engine=cell.engine, max_rounds=cell.max_rounds, common=cell.common, compiling=lambda: None,
         )  # fmt: skip
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {cell.problem.name!r}: {error}") from None

@@ -48,7 +48,7 @@ def _render(content: dict[str, Any]) -> str:
         "estimate": estimate, "interval": interval, "counted": count, "shown_arms": asked.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
-    script = _text("report.js")
+    script = _text("rescale.js") + _text("report.js")
     return environment.get_template("report.html").render(
         content,
         style_sheets=Markup(look.style_sheet() + _text("report.css")),
