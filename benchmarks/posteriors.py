@@ -1,6 +1,6 @@
-"""Which posterior serves budgeted Thompson sampling best: one game of each policy on each of many random problems.
+"""Which posterior serves budgeted Thompson sampling best: games of each policy on each of many random problems.
 
-    .venv/bin/python benchmarks/posteriors.py priors       # about four minutes of one core
+    .venv/bin/python benchmarks/posteriors.py priors       # about 15 minutes of one core
     .venv/bin/python benchmarks/posteriors.py correlated   # about three
 
 Prints the tables of docs/findings/priors.md or correlated.md and draws their figure in docs/figures. ``--keep FILE``
@@ -10,20 +10,23 @@ keeps the regrets, or reads them if the file is there.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from posteriors_figure import draw_correlated, draw_priors
 
-from budgetbandits import Problem, family, parse_policy, simulate
+from budgetbandits import Problem, family, simulate_many
 from budgetbandits.arrays import Array
 from budgetbandits.laws import Bernoulli, Copula
 from budgetbandits.problem import Arm
 
 SEED = 1
 ARMS = 10
-BUDGET = 2_000.0
+GAMES = {"priors": (5_000.0, 2, 10), "correlated": (2_000.0, 1, 1)}
+"""The budget, and how many games of each policy and of BTS on each problem. Those of BTS are cheap, and every ratio has
+them below the line."""
 RESAMPLES = 2_000
 BTS = "bts"
 PRIORS = (
@@ -37,12 +40,14 @@ PRIORS = (
 )
 JOINT = (BTS, "bts-joint")
 CORRELATIONS = (-0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9)
-STATISTICS: dict[str, Callable[[Array], Array]] = {
-    "mean": lambda regret: regret.mean(axis=-1),
-    "median": lambda regret: np.quantile(regret, 0.5, axis=-1),
-    "90 %": lambda regret: np.quantile(regret, 0.9, axis=-1),
-    "99 %": lambda regret: np.quantile(regret, 0.99, axis=-1),
+STATISTICS: dict[str, Callable[[Array], float]] = {
+    "mean": lambda regret: float(np.mean(regret)),
+    "median": lambda regret: float(np.quantile(regret, 0.5)),
+    "90 %": lambda regret: float(np.quantile(regret, 0.9)),
+    "99 %": lambda regret: float(np.quantile(regret, 0.99)),
 }
+Regrets = Mapping[str, Array]
+"""By policy: the pseudo-regret of each game, as (problem, game)."""
 
 
 def correlated(correlation: float, seed: int) -> Problem:
@@ -68,41 +73,54 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 }
 
 
-def regrets(setting: Setting, problems: int) -> Array:
-    """The pseudo-regret of one game, as (policy, problem)."""
+def regrets(name: str, setting: Setting, count: int, budget: float, games: int, games_of_bts: int) -> dict[str, Array]:
+    """The games of every policy on so many problems."""
     problem, policies = setting
-    found = np.empty((len(policies), problems))
-    for number in range(problems):
-        arms = problem(number)
-        for place, policy in enumerate(policies):
-            outcome = simulate(arms, parse_policy(policy), [BUDGET], 1, seed=SEED)
-            found[place, number] = outcome.pseudo_regret[0, 0]
+    problems = {str(number): problem(number) for number in range(count)}
+    found = {}
+    for policy in policies:
+        played = games_of_bts if policy == BTS else games
+
+        def tell(done: int, total: int, policy: str = policy) -> None:
+            print(f"\r{name}, {policy}: {done:,} of {total:,} games\033[K", end="", file=sys.stderr, flush=True)
+
+        table = simulate_many(problems, policy, [budget], played, SEED, progress=tell)
+        found[policy] = table["pseudo_regret"].to_numpy().reshape(count, played)  # rows come by problem, then by run
+    print(file=sys.stderr)
     return found
 
 
-def compared(found: Array) -> dict[str, Array]:
+def compared(found: Regrets) -> dict[str, Array]:
     """For each statistic its value by that of BTS and a 95 % interval: problems are drawn again, the same for all."""
-    rng = np.random.default_rng(SEED)
-    again = rng.integers(found.shape[1], size=(RESAMPLES, found.shape[1]))
+    count = len(found[BTS])
+    again = np.random.default_rng(SEED).integers(count, size=(RESAMPLES, count))
     result = {}
     for name, statistic in STATISTICS.items():
-        ratio = statistic(found) / statistic(found[0])
-        resampled = np.array([statistic(found[:, rows]) for rows in again])
+        ratio = np.array([statistic(games) for games in found.values()]) / statistic(found[BTS])
+        resampled = np.array([[statistic(games[rows]) for games in found.values()] for rows in again])
         low, high = np.quantile(resampled / resampled[:, :1], [0.025, 0.975], axis=0)
         result[name] = np.stack([ratio, low, high], axis=1)
     return result
 
 
-def table(policies: tuple[str, ...], found: Array, ratios: dict[str, Array]) -> str:
+def table(found: Regrets, ratios: dict[str, Array]) -> str:
     """Markdown: the values of BTS, and the others by them."""
     lines = ["| policy | " + " | ".join(STATISTICS) + " |", "|---|" + "---|" * len(STATISTICS)]
-    for place, policy in enumerate(policies):
+    for place, policy in enumerate(found):
         cells = [
-            f"{STATISTICS[name](found[0]):.0f}" if place == 0 else "{:.2f} ({:.2f}–{:.2f})".format(*ratios[name][place])
+            f"{STATISTICS[name](found[BTS]):.0f}"
+            if policy == BTS
+            else "{:.2f} ({:.2f}–{:.2f})".format(*ratios[name][place])
             for name in STATISTICS
         ]
         lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def kept(path: Path, settings: Mapping[str, Setting]) -> dict[str, dict[str, Array]]:
+    """The regrets that a file holds, by setting and policy."""
+    with np.load(path) as held:
+        return {name: {policy: held[f"{name}|{policy}"] for policy in setting[1]} for name, setting in settings.items()}
 
 
 def main() -> None:
@@ -113,14 +131,17 @@ def main() -> None:
     given = parser.parse_args()
     settings = SETTINGS[given.which]
     if given.keep and given.keep.exists():
-        found = dict(np.load(given.keep))
+        found = kept(given.keep, settings)
     else:
-        found = {name: regrets(setting, given.problems) for name, setting in settings.items()}
+        found = {
+            name: regrets(name, setting, given.problems, *GAMES[given.which]) for name, setting in settings.items()
+        }
         if given.keep:
-            np.savez(given.keep, **found)
+            named = {f"{name}|{policy}": each for name in found for policy, each in found[name].items()}
+            np.savez(given.keep, allow_pickle=False, **named)
     ratios = {name: compared(found[name]) for name in settings}
-    for name, (_, policies) in settings.items():
-        print(f"\n{name}, {found[name].shape[1]:,} problems\n\n{table(policies, found[name], ratios[name])}")
+    for name in settings:
+        print(f"\n{name}, {len(found[name][BTS]):,} problems\n\n{table(found[name], ratios[name])}")
     figure = Path(__file__).parents[1] / "docs/figures" / f"{given.which}.png"
     if given.which == "priors":
         draw_priors(ratios, PRIORS, figure)

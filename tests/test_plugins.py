@@ -1,14 +1,17 @@
 """Policies, laws and families from files and from installed packages."""
 
 import json
+import pickle
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from budgetbandits import Allocation, Problem, family, plugins, simulate
+from budgetbandits.cli.simulating import simulate_command
 from budgetbandits.errors import BadParameter, BadState, ExperimentError, PluginError, UnknownPolicy
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results
@@ -16,6 +19,7 @@ from budgetbandits.experiments.runner import Workers, run
 from budgetbandits.laws import KNOWN_LAWS
 from budgetbandits.policies import KNOWN, parse_policy
 from budgetbandits.problem import KNOWN_FAMILIES
+from budgetbandits.simulation.simulate import identity_of
 
 OMEGA = '''
 from dataclasses import dataclass
@@ -231,3 +235,43 @@ def test_a_nan_index_is_refused_by_name(folder):
     (folder / "nan.py").write_text(OMEGA.replace("z = 2.0", "z = np.nan * 2.0"))
     with pytest.raises(Exception, match=r"omega.*not a number|not a number.*omega|NaN"):
         simulate(PROBLEM, plugins.find_policy("nan.py:OmegaUCB", folder), [50.0], runs=2)
+
+
+def test_a_file_beside_it_is_imported_and_sent_to_workers(tmp_path):
+    """Two folders have a file of the same name, and each policy has its own; workers play with neither at hand."""
+    for place, added in (("one", "1.0"), ("two", "3.0")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "shifts.py").write_text(f"def shift(x):\n    return x + {added}\n")
+        (tmp_path / place / "mine.py").write_text(BESIDE.replace('"shifted"', f'"shifted-{place}"'), encoding="utf-8")
+    one, two = (plugins.find_policy(f"{tmp_path / place / 'mine.py'}:Shifted") for place in ("one", "two"))
+    assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in (one, two)] == [3.0, 7.0]
+    assert "shifts" not in sys.modules
+    assert str(tmp_path / "one") not in sys.path
+    sent = [pickle.loads(cloudpickle.dumps(each)) for each in (one, two)]
+    assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in sent] == [3.0, 7.0]
+    assert identity_of(one) != identity_of(two)
+
+
+BESIDE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from shifts import shift
+
+from budgetbandits.policies import IndexPolicy
+
+
+@dataclass(frozen=True)
+class Shifted(IndexPolicy):
+    name: ClassVar[str] = "shifted"
+    index = staticmethod(lambda reward, cost, pulls, rounds: shift(reward) / np.maximum(cost, 1e-9))
+"""
+
+
+def test_two_policies_of_one_name_are_not_shown_in_one_table(folder):
+    (folder / "again.py").write_text((folder / "mine.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "p.toml").write_text(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).to_toml())
+    policies = [f"{folder / name}:OmegaUCB" for name in ("mine.py", "again.py")]
+    with pytest.raises(BadParameter, match="policies names my-omega twice; name each once"):
+        simulate_command(folder / "p.toml", policies, [20.0])

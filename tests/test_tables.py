@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from budgetbandits import Allocation, BudgetedThompson, Problem, parse_policy, simulate
+from budgetbandits import Allocation, BudgetedThompson, Problem, parse_policy, simulate, simulate_many
 from budgetbandits.calls import ArmInfo, CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
@@ -182,6 +182,23 @@ def test_a_campaign_says_what_matters():
     assert repr(campaign(2)) == "CampaignInfo('<i>ads</i>', active, bts: spent 12.50 of 50.00, held 0.50, left 37.00)"
     assert "1 (retired)" not in campaign(1)._repr_html_()
     assert "<table>" not in campaign(0)._repr_html_()
+
+
+def test_a_single_run_is_not_called_a_mean():
+    games = simulate_many([many_arms(3)], ["ucb1", "kube"], [5.0], 1, engine="reference")
+    written = Results.of(games).to_latex()
+    assert "of a single run" in written
+    assert "standard error" not in written
+
+
+def test_a_campaign_draws_its_money_and_pulls():
+    drawn = campaign(2).plot(width="phone")
+    drawn.draw_without_rendering()
+    money, pulls = drawn.axes
+    assert [bar.get_width() for bar in money.patches] == [12.5, 0.5, 37.0]
+    assert [bar.get_width() for bar in pulls.patches] == [arm.pulls for arm in campaign(2).arms]
+    assert len(campaign(0).plot().axes) == 1
+    assert "20 arms of 25 pulled most" in campaign(25).plot().axes[1].get_title(loc="left")
 
 
 # --- results of tables -----------------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ class BadParameter(BudgetBanditsError, ValueError):
     """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
 
 
+class PolicyFailed(BudgetBanditsError, RuntimeError):
+    """The code of a policy from outside the package raised an error, which is the cause of this one."""
+
+
 class NotANumber(BudgetBanditsError, ValueError):
     """A policy scores an arm by something that is not a number (NaN), so no arm is the best."""
 

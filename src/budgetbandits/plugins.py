@@ -104,7 +104,8 @@ def load(path: str | Path) -> dict[str, list[str]]:
 def run_file(path: str | Path) -> ModuleType:
     """The module that a file makes; run once as long as the file stays as it is.
 
-    It is not left among the imported modules, so worker processes are sent its classes themselves and need no file.
+    Neither it nor the files beside it that it imports are left among the imported modules, so worker processes are sent
+    its classes themselves and need no file.
     """
     path = Path(path)
     if not path.is_file():
@@ -119,19 +120,29 @@ def _run(path: Path, _version: tuple[str, int, int]) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PluginError(f"{str(path)!r} is no Python file; name one that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(path.stem)
+    folder = path.resolve().parent
+    before = dict(sys.modules)
     sys.modules[path.stem] = module  # dataclasses look for the module of the class they make
+    sys.path.insert(0, str(folder))  # files beside it can be imported, as those beside a script
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's code does
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         raise PluginError(f"{path}{where}: {type(error).__name__}: {error}; repair the file") from error
     finally:
-        if before is None:
-            del sys.modules[path.stem]
-        else:
-            sys.modules[path.stem] = before
+        sys.path.remove(str(folder))
+        for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
+            if name == path.stem or _beside(sys.modules[name], folder):
+                del sys.modules[name]
+                if name in before:
+                    sys.modules[name] = before[name]
     return module
+
+
+def _beside(module: ModuleType, folder: Path) -> bool:
+    """Whether this is a single file in the folder: it is sent to workers whole, like the file that imports it."""
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve().parent == folder and not hasattr(module, "__path__")
 
 
 def add_policy(kind: type[Policy]) -> None:

@@ -149,6 +149,8 @@ class Problem:
     @classmethod
     def bernoulli(cls, rewards: Sequence[float], costs: Sequence[float]) -> Problem:
         """Bernoulli arms ``arm-1``, ``arm-2``, … with these mean rewards and costs."""
+        if not all(hasattr(means, "__len__") and not isinstance(means, str) for means in (rewards, costs)):
+            raise ProblemError("rewards or costs is no list; give the mean of each arm, such as [0.3, 0.6]")
         if len(rewards) != len(costs):
             raise ProblemError(f"{len(rewards)} mean rewards but {len(costs)} mean costs; give one of each per arm")
         return _numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
@@ -341,14 +343,7 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
     >>> len(family("uniform-bernoulli", arms=10, seed=3))
     10
     """
-    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
-        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
-    if arms < 2:
-        raise BadParameter(f"arms is {arms}; a problem needs at least two")
-    if seed < 0:
-        raise BadParameter(f"seed is {seed}; use a whole number from 0 upwards")
-    if not 0.0 <= low < high <= 1.0:
-        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
+    check_family(name, arms, seed, low, high)
     number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
     if name in ARMS_FAMILIES:
@@ -357,6 +352,20 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
         return _numbered(ARMS_FAMILIES[name](rng, arms))
     draw = KNOWN_FAMILIES[name]
     return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
+
+
+def check_family(name: str, arms: int, seed: int, low: float, high: float) -> None:
+    """Refuse what `family` cannot draw."""
+    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
+    for what, value, least in (("arms", arms, 2), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise BadParameter(f"{what} is {value!r:.40}; use a whole number from {least} upwards")
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
+            raise BadParameter(f"the range holds {end!r:.40}; use numbers, 0 <= low < high <= 1")
+    if not 0.0 <= low < high <= 1.0:
+        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
 
 
 def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:

@@ -91,6 +91,30 @@ def test_the_legend_fits_the_width_with_eleven_long_names():
     assert len(figure.legends[0].get_texts()) == 11
 
 
+@pytest.mark.parametrize("width", ["paper", "phone"])
+@pytest.mark.parametrize("figure", ["dots", "wins", "regret", "profile"])
+def test_very_long_names_leave_room_for_the_figure(figure, width):
+    """They lose their middle and stay different; a layout that collapsed would warn, and a warning is an error here."""
+    names = ["bts", *(f"a-policy-whose-name-is-far-too-long-for-any-table:width=0.{i},other_width=17" for i in (1, 2))]
+    results = study(lambda _g, n, policy, b: b + n + names.index(policy), 1.0, 2, policies=names, groups=GROUPS[:1])
+    drawn = results.plot(figure, width=width)
+    drawn.draw_without_rendering()
+    assert drawn.axes[0].get_position().width > 0.2
+    labels = drawn.legends[0].get_texts() if figure in ("regret", "profile") else drawn.axes[0].get_yticklabels()
+    assert len({text.get_text() for text in labels}) == 3
+
+
+def test_pulls_of_a_policy_that_is_not_loaded_say_what_to_load():
+    results = study(1.0, policies=["bts", "nobody-knows-me"], groups=GROUPS[:1])
+    results.record.update(seed=0, engine="auto")
+    with pytest.raises(BadParameter, match=r"nobody-knows-me is no policy of the package; load .* --plugin mine.py"):
+        results.plot("pulls")
+
+
+def test_one_problem_is_not_called_several(one):
+    assert one.plot("wins").axes[0].get_title(loc="left").endswith("arms, 1 problem")
+
+
 def test_the_lower_bounds_slope_is_drawn_as_it_is(one):
     slope = figures.lower_bound_of(one, GROUPS[0])
     (panel,) = one.plot("regret", lower_bound=True).axes

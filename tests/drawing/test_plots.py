@@ -133,3 +133,24 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(BadParameter, match=r"figures need Matplotlib; install budgetbandits\[lab\]"):
         Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).plot()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"width": None}, "width is None; use paper, page, phone"),
+        ({"budget": "5"}, "no budget '5' was played"),
+        ({"foo": 5}, "does not take foo; it takes budget"),
+        ({"figure": "regret", "log": "x"}, "log is 'x'; use True, False"),
+        ({"figure": "regret", "ax": 3}, "ax is 3; give axes"),
+        ({"figure": "x"}, "unknown figure 'x'; choose one of pulls, regret"),
+    ],
+)
+def test_odd_options_are_refused(outcome, options, words):
+    with pytest.raises(BadParameter, match=words):
+        outcome.plot(**options)
+
+
+def test_a_problem_is_not_drawn_into_a_number():
+    with pytest.raises(BadParameter, match="ax is 3; give axes"):
+        Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).plot(ax=3)

@@ -116,7 +116,14 @@ def test_cells_are_named_by_what_they_compute():
     # a name is not what is computed
     renamed = Experiment.from_toml(SMALL.replace('name = "inline"', 'name = "mine"'))
     assert {cell.key for cell in renamed.cells()} == keys
-    for change in ({"budgets": (5.0,)}, {"seed": 4}, {"runs": 5}, {"engine": "auto"}, {"max_rounds": 7}):
+    for change in (
+        {"budgets": (5.0,)},
+        {"seed": 4},
+        {"runs": 5},
+        {"engine": "auto"},
+        {"max_rounds": 7},
+        {"common": True},
+    ):
         assert keys.isdisjoint(cell.key for cell in small(**change).cells())
 
 

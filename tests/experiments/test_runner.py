@@ -53,6 +53,18 @@ def test_two_workers_give_the_same_bits(undisturbed, tmp_path):
     assert contents(run(small(), tmp_path, Workers(jobs=2))) == contents(undisturbed)
 
 
+def test_common_outcomes_are_played_and_compared_run_by_run(undisturbed, tmp_path):
+    experiment = small().changed(common=True)
+    results = Results.load(run(experiment, tmp_path, ONE).folder)
+    assert results.paired
+    assert not Results.load(undisturbed.folder).paired
+    assert contents(undisturbed).keys().isdisjoint(cell.key for cell in experiment.cells())
+    named, policy = experiment.problems[0], experiment.policies[0]
+    outcome = simulate(named.problem, policy, experiment.budgets, 6, seed=3, engine="reference", common=True)
+    rows = results.table.filter((pl.col("problem") == named.name) & (pl.col("policy") == policy.spec))
+    assert rows["regret"].to_list() == outcome.regret.ravel().tolist()
+
+
 def test_a_second_time_nothing_is_computed(tmp_path):
     study = run(small(), tmp_path, ONE)
     before = stamps(study)

@@ -21,7 +21,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem, family
 from budgetbandits.simulation.outcome import Outcome
-from budgetbandits.simulation.simulate import simulate
+from budgetbandits.simulation.simulate import check_specs, simulate
 
 
 def simulate_command(
@@ -44,6 +44,7 @@ def simulate_command(
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = Problem.load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
+    check_specs(policies)
     outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds)
     if as_json:
         print_json(_record(arms, outcomes))

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from budgetbandits.arrays import AnyArray
 from budgetbandits.drawing import axes as scales
-from budgetbandits.drawing.picture import Picture, finish, note
+from budgetbandits.drawing.picture import Picture, check_axes, finish, note
 from budgetbandits.drawing.style import Sheet, settings
 from budgetbandits.words import number
 
@@ -78,6 +78,7 @@ def plane(
 ) -> Picture | Axes:
     """Arms by mean cost and mean reward. On a line through the origin the ratio is the same; the steepest is the best
     arm's, and the part of each ratio in it is written at its end."""
+    check_axes(ax)
     with matplotlib.rc_context(settings(sheet)):
         if ax is not None:
             _plane(ax, names, costs, rewards, sheet)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +56,26 @@ class Picture(Figure):
         self.savefig(written, format="png", dpi=2 * svg.PIXELS)
         width, height = self.get_size_inches() * svg.PIXELS
         return written.getvalue(), {"width": round(width), "height": round(height)}
+
+
+def chosen(figures: Mapping[str, Callable[..., Any]], figure: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that draws a figure of this name, if it takes these options."""
+    if figure not in figures:
+        raise BadParameter(f"unknown figure {figure!r:.40}; choose one of {', '.join(figures)}")
+    takes = inspect.signature(figures[figure]).parameters
+    for name, value in options.items():
+        if name not in takes:
+            known = ", ".join(name for name, of in takes.items() if of.kind is of.KEYWORD_ONLY and name != "ax")
+            raise BadParameter(f"figure {figure!r} does not take {name}; it takes {known}")
+        if name == "log" and value is not None and not isinstance(value, bool):
+            raise BadParameter(f"log is {value!r:.40}; use True, False, or None to have the numbers decide")
+    check_axes(options.get("ax"))
+    return figures[figure]
+
+
+def check_axes(ax: Any) -> None:
+    if ax is not None and not isinstance(ax, Axes):
+        raise BadParameter(f"ax is {ax!r:.40}; give axes of Matplotlib's, or leave it out")
 
 
 def save(figure: Figure, path: str | Path) -> Path:
@@ -106,6 +128,31 @@ def leftmost(of: Axes) -> bool:
     return spec is None or spec.colspan.start == 0
 
 
+def shortened(names: Sequence[str], inches: float, sheet: Sheet) -> list[str]:
+    """Names that take at most about so many inches: long ones lose their middle, and all stay different.
+
+    >>> from budgetbandits.drawing.style import sheet
+    >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, sheet("paper"))
+    ['BTS', 'a-policy-w…idth=0.25']
+    >>> shortened([f"a-policy-of-mine width=0.{i} and-more=17" for i in (1, 2)], 1.2, sheet("paper"))
+    ['a-poli…dth=0.1 and-m', 'a-poli…dth=0.2 and-m']
+    """
+    letters = max(int(inches * 72.0 / (0.57 * sheet.font)), 15)  # a letter of DejaVu Sans is about so wide
+    cut = [
+        name if len(name) <= letters else f"{name[: letters // 2]}…{name[len(name) - (letters - 1) // 2 :]}"
+        for name in names
+    ]
+    short = []
+    for name, text in zip(names, cut, strict=True):
+        alike = [other for other, its in zip(names, cut, strict=True) if its == text]
+        # those that would be the same are told apart by where they begin to differ
+        same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*alike, strict=False))
+        start = max(sum(1 for _ in same) - 6, 0)
+        differing = f"{name[: letters // 3]}…{name[start : start + letters - letters // 3 - 1]}"
+        short.append(differing if len(alike) > 1 else text)
+    return short
+
+
 def key(series: Series, sheet: Sheet, line: bool = True) -> Line2D:
     """What stands for a policy in a legend."""
     look = series.look
@@ -118,9 +165,11 @@ def legend(picture: Picture, series: Sequence[Series], sheet: Sheet, beside: boo
     """The names of the policies, in this order: beside a single wide panel, or below in as many columns as fit."""
     if not sheet.legend:
         return
-    keys = [key(each, sheet, line) for each in series]
+    beside = beside and not sheet.narrow
+    names = shortened([each.name for each in series], 0.35 * sheet.width if beside else sheet.width - 0.6, sheet)
+    keys = [key(each._replace(name=name), sheet, line) for each, name in zip(series, names, strict=True)]
     length = 3.4 if line else 1.2  # of a key, in letters: long enough to tell line styles apart
-    if beside and not sheet.narrow:
+    if beside:
         made = picture.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
     else:
         made = _fitting(picture, keys, sheet, length)

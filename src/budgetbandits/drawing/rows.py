@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 from budgetbandits.arrays import AnyArray
 from budgetbandits.drawing import axes as scales
 from budgetbandits.drawing import svg
-from budgetbandits.drawing.picture import Picture, Series, below, finish, grow, note, panels
+from budgetbandits.drawing.picture import Picture, Series, below, finish, grow, note, panels, shortened
 from budgetbandits.drawing.style import Sheet, settings
-from budgetbandits.words import number
+from budgetbandits.words import count, number
 
 ROW = 0.2
 """Inches of a row at 8.6 points."""
@@ -74,7 +74,7 @@ def _dots(
     axes: Axes, panel: int, estimates: Sequence[Estimate], series: Sequence[Series], sheet: Sheet, log: bool
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (math.isnan(estimates[place].mean), estimates[place].mean))
-    _names(axes, [series[place] for place in order], panel)
+    _names(axes, [series[place] for place in order], panel, sheet)
     means = np.array([each.mean for each in estimates])
     tops = np.minimum([each.high for each in estimates], 2.0 * np.nanmax(means))
     low, high = scales.limits([*means, *tops])
@@ -102,9 +102,11 @@ def _dots(
         svg.tag(note(axes, row, said, sheet), "name", one.number, panel, 1)
 
 
-def _names(axes: Axes, series: Sequence[Series], panel: int) -> None:
+def _names(axes: Axes, series: Sequence[Series], panel: int, sheet: Sheet) -> None:
     """Policies from top to bottom, with a hairline for each."""
-    axes.set_yticks(range(len(series)), [each.name for each in series])
+    spec = axes.get_subplotspec()
+    room = 0.4 * sheet.width / (1 if spec is None else spec.get_gridspec().ncols)
+    axes.set_yticks(range(len(series)), shortened([each.name for each in series], room, sheet))
     axes.set_ylim(len(series) - 0.5, -0.5)
     for each, text in zip(series, axes.get_yticklabels(), strict=True):
         svg.tag(text, "name", each.number, panel)
@@ -118,7 +120,9 @@ def wins(
 ) -> Picture:
     """A panel for each group of problems: on which share of them each policy is the best, most often on top."""
     with matplotlib.rc_context(settings(sheet)):
-        picture, axes = _stack([f"{group}, {problems[group]} problems" for group in groups], len(series), sheet)
+        picture, axes = _stack(
+            [f"{group}, {count(problems[group], 'problem')}" for group in groups], len(series), sheet
+        )
         furthest = 102.0 * max(sum(each) / problems[group] for group, counts in groups.items() for each in counts)
         for place, (group, counts) in enumerate(groups.items()):
             _wins(axes[place], place, counts, problems[group], series, sheet)
@@ -135,13 +139,13 @@ def _wins(
     axes: Axes, panel: int, counts: Sequence[Wins], problems: int, series: Sequence[Series], sheet: Sheet
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (-sum(counts[place][:2]), -counts[place].close))
-    _names(axes, [series[place] for place in order], panel)
+    _names(axes, [series[place] for place in order], panel, sheet)
     axes.grid(axis="x")
     axes.grid(visible=False, axis="y")
     for row, place in enumerate(order):
         one, start = series[place], 0.0
-        for part, ((alpha, _), count) in enumerate(zip(SHADES, counts[place], strict=True)):
-            share = 100.0 * count / problems
+        for part, ((alpha, _), won) in enumerate(zip(SHADES, counts[place], strict=True)):
+            share = 100.0 * won / problems
             (bar,) = axes.barh(row, share, left=start, height=0.66, color=sheet.colour(one.look), alpha=alpha)
             svg.tag(bar, "fill", one.number, panel, part)
             start += share
@@ -172,7 +176,7 @@ def _pulls(axes: Axes, panel: int, shares: AnyArray, ratios: AnyArray, series: S
     alphas = np.where(worth >= 1.0 - 1e-12, 1.0, 0.12 + 0.48 * worth)
     good = shares[:, arms][:, worth >= 1.0 - 1e-12].sum(axis=1)
     order = np.argsort(-good, kind="stable")
-    _names(axes, [series[place] for place in order], panel)
+    _names(axes, [series[place] for place in order], panel, sheet)
     axes.grid(visible=False)
     for row, place in enumerate(order):
         one, ends = series[place], np.cumsum(100.0 * shares[place, arms])

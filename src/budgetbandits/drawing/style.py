@@ -85,6 +85,8 @@ def sheet(width: str | float = "page", dark: bool = False) -> Sheet:
         if width not in WIDTHS:
             raise BadParameter(f"unknown width {width!r}; choose {', '.join(WIDTHS)}, or a number of inches")
         inches = WIDTHS[width]
+    elif isinstance(width, bool) or not isinstance(width, int | float):
+        raise BadParameter(f"width is {width!r:.40}; use {', '.join(WIDTHS)}, or a number of inches")
     else:
         inches = float(width)
     if not inches >= SMALLEST_WIDTH:

@@ -40,6 +40,7 @@ from budgetbandits.simulation.simulate import ENGINES
 
 KEYS = (
     "name", "seed", "runs", "budgets", "budget_unit", "policies", "plugins", "problems", "engine", "max_rounds",
+    "common",
 )  # fmt: skip
 BUDGET_UNITS = ("1", "smallest mean cost")
 """What budgets are multiples of: the largest cost there can be, or the smallest mean cost of each problem's arms."""
@@ -91,6 +92,7 @@ def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
         "seed": _whole(document, "seed", smallest=0, default=0),
         "engine": _engine(document),
         "max_rounds": _whole(document, "max_rounds", smallest=1) if "max_rounds" in document else None,
+        "common": _common(document),
     }
 
 
@@ -155,6 +157,13 @@ def _budget_unit(document: dict[str, Any]) -> str:
     if unit not in BUDGET_UNITS:
         raise ExperimentError(f"budget_unit is {unit!r}; write one of {', '.join(map(repr, BUDGET_UNITS))}, or nothing")
     return str(unit)
+
+
+def _common(document: dict[str, Any]) -> bool:
+    common = document.get("common", False)
+    if not isinstance(common, bool):
+        raise ExperimentError(f"common is {common!r}; write true, or leave it out")
+    return common
 
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:

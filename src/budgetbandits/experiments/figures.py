@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ import polars as pl
 from budgetbandits import plugins
 from budgetbandits.arrays import AnyArray
 from budgetbandits.drawing import curves, profiles, rows
-from budgetbandits.drawing.picture import Picture, Series
+from budgetbandits.drawing.picture import Picture, Series, chosen
 from budgetbandits.drawing.style import Sheet, looks, sheet
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.plan import scaled
 from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
@@ -38,21 +37,13 @@ def draw(results: Results, figure: str | None, width: str | float, dark: bool, a
     """One of `FIGURES`, on a sheet of this width, or in ``ax`` if it has a single panel. Without a name it is regret
     against budget, and dots if there is a single budget."""
     figure = figure or ("regret" if len(results.budgets) > 1 else "dots")
-    if figure not in FIGURES:
-        raise BadParameter(f"unknown figure {figure!r}; choose one of {', '.join(FIGURES)}")
     if ax is not None:
         if figure in ("wins", "pulls"):
             raise BadParameter(f"figure {figure!r} needs a figure of its own; leave out ax")
         if len(results.groups) > 1:
             raise BadParameter(f"the study has {len(results.groups)} groups of problems, a panel each; leave out ax")
         options["ax"] = ax
-    function = FIGURES[figure]
-    takes = inspect.signature(function).parameters
-    for name in options:
-        if name not in takes:
-            known = ", ".join(name for name, of in takes.items() if of.kind is of.KEYWORD_ONLY and name != "ax")
-            raise BadParameter(f"figure {figure!r} does not take {name}; it takes {known}")
-    return function(results, sheet(width, dark), **options)
+    return chosen(FIGURES, figure, options)(results, sheet(width, dark), **options)
 
 
 def series_of(results: Results) -> list[Series]:
@@ -178,14 +169,22 @@ def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Pictur
     record = results.record
     if "seed" not in record:
         raise BadParameter("these are not the results of a study, so no game can be played again; plot an Outcome")
-    policies = [plugins.find_policy(spec) for spec in results.policies]
+    policies = []
+    for spec in results.policies:
+        try:
+            policies.append(plugins.find_policy(spec))
+        except UnknownPolicy:
+            raise BadParameter(
+                f"games are played again for this figure, and {spec} is no policy of the package; load the file that "
+                "it is from: 'budgetbandits --plugin mine.py plot ...', or plugins.load('mine.py')"
+            ) from None
     groups, worth = {}, {}
     for group in results.groups[:MANY]:
         ((named, problem),) = results.problems(group, 1)
         budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"))
         played = [
             simulate(problem, policy, budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
-                     engine=record["engine"]).pulls[:, at]
+                     engine=record["engine"], common=results.paired).pulls[:, at]
             for policy in policies
         ]  # fmt: skip
         groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])

@@ -12,6 +12,8 @@ from budgetbandits.simulation.many import COLUMNS
 
 def with_group(table: pl.DataFrame) -> pl.DataFrame:
     """All problems in one group, if the table says nothing of groups."""
+    if not isinstance(table, pl.DataFrame):
+        raise BadParameter(f"the table is {table!r:.40}; give a polars DataFrame of games, as simulate_many returns")
     if lacking := [name for name in COLUMNS if name not in table.columns]:
         raise BadParameter(
             f"the table has no column {lacking[0]!r}; give one with a row for each game, as simulate_many returns"

@@ -41,6 +41,7 @@ class Cell:
     engine: str
     max_rounds: int | None
     budget_unit: str = "1"
+    common: bool = False
 
     @property
     def games(self) -> int:
@@ -55,7 +56,7 @@ class Cell:
     def key(self) -> str:
         """The hash of what the cell computes. Names are left out: renaming a problem recomputes nothing."""
         problems = [named.problem for named in self.problems]
-        content = {
+        content: dict[str, Any] = {
             "format": PART_FORMAT,
             "version": budgetbandits.__version__,
             "problem": problems[0].content if len(problems) == 1 else [problem.identity for problem in problems],
@@ -65,7 +66,11 @@ class Cell:
             "runs": [self.first_run, self.runs],
             "engine": self.engine,
             "max_rounds": self.max_rounds,
-        } | ({} if self.budget_unit == "1" else {"budget_unit": self.budget_unit})
+        }
+        if self.budget_unit != "1":
+            content["budget_unit"] = self.budget_unit
+        if self.common:
+            content["common"] = True
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
@@ -95,6 +100,7 @@ class Experiment:
     engine: str = "auto"
     max_rounds: int | None = None
     budget_unit: str = "1"
+    common: bool = False
     file: str | None = None
 
     def __post_init__(self) -> None:
@@ -140,7 +146,7 @@ class Experiment:
         return [
             Cell(
                 problems, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
-                self.max_rounds, self.budget_unit,
+                self.max_rounds, self.budget_unit, self.common,
             )
             for problems, policy, start in itertools.product(shares, self.policies, starts)
         ]  # fmt: skip

@@ -33,13 +33,14 @@ def table_of(results: Results, metric: str, budgets: Sequence[float] | None, jud
             sure = best[budget].get(group)
             columns.append(_heading(what, group, budget, len(results.groups), len(asked)))
             cells.append([estimate(of[name]["mean"], of[name]["sem"], name == sure) for name in results.policies])
+    several = frame["sem"].is_not_null().any()
     at = f" at a budget of {asked[0]:,g}" if len(asked) == 1 else ""
+    meaning = f"Mean {what}{at} ± its standard error." if several else f"The {what}{at} of a single run."
     return Table(
         columns=("policy", *columns),
         rows=[(label(policy), *row) for policy, row in zip(results.policies, zip(*cells, strict=True), strict=True)],
-        title=f"{results.record['name']}: mean {what}{at}",
-        note=f"Mean {what}{at} ± its standard error."
-        + (" Bold: surely the best of its column (95 %, Holm)." if judged else ""),
+        title=f"{results.record['name']}: {'mean ' if several else ''}{what}{at}",
+        note=meaning + (" Bold: surely the best of its column (95 %, Holm)." if judged else ""),
     )
 
 

@@ -30,6 +30,7 @@ from budgetbandits.experiments.table import load as load_table
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.summaries import check_metric, spread, summarise
 from budgetbandits.tables import Table
+from budgetbandits.words import count
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
@@ -89,7 +90,7 @@ class Results:
             "group": len(self.groups), "problem": len(self.record["problems"]),
             "policy": len(self.policies), "budget": len(self.budgets), "run": self.record["runs"],
         }  # fmt: skip
-        words = [_counted(count, word) for word, count in counts.items() if word != "group" or count > 1]
+        words = [count(many, word) for word, many in counts.items() if word != "group" or many > 1]
         return f"Results({self.record['name']!r}: {', '.join(words)})"
 
     def _repr_html_(self) -> str:
@@ -112,6 +113,11 @@ class Results:
     def paired(self) -> bool:
         """Whether all policies met the same outcomes, run by run."""
         return bool(self.record.get("paired"))
+
+    @property
+    def test(self) -> str:
+        """The test by which two policies are compared on a problem, in words."""
+        return "Student's test of the differences run by run" if self.paired else "Welch's test"
 
     @property
     def policies(self) -> list[str]:
@@ -279,8 +285,9 @@ class Results:
         if budget is None:
             return max(self.budgets)
         if budget not in self.budgets:
+            asked = f"{budget:g}" if isinstance(budget, int | float) else f"{budget!r:.40}"
             raise BadParameter(
-                f"the study has no budget {budget:g}; it has {', '.join(f'{each:g}' for each in self.budgets)}"
+                f"the study has no budget {asked}; it has {', '.join(f'{each:g}' for each in self.budgets)}"
             )
         return budget
 
@@ -320,8 +327,3 @@ def towards_less(metric: str) -> float:
     if metric not in BETTER:
         raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
     return 1.0 if BETTER[metric] == "lower" else -1.0
-
-
-def _counted(count: int, word: str) -> str:
-    several = {"policy": "policies"}.get(word, word + "s")
-    return f"{count:,} {word if count == 1 else several}"

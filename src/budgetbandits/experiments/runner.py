@@ -151,7 +151,7 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
     budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
     try:
         engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready)
-        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, common=False)
+        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common)
         return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {named.name!r}: {error}") from None

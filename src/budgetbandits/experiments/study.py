@@ -150,6 +150,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "policies": [policy.spec for policy in experiment.policies],
         "parameters": [_parameters(policy) for policy in experiment.policies],
         "engine": experiment.engine,
+        "paired": experiment.common,
         "problems": [
             {
                 "name": named.name,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,10 +34,11 @@ def pairs(prior: Prior, what: str) -> Pairs:
     >>> pairs("2/8 + 1/1", "prior"), pairs((0.5, 0.5), "prior"), pairs("jeffreys", "prior")
     (((2.0, 8.0), (1.0, 1.0)), ((0.5, 0.5),), ((0.5, 0.5),))
     """
-    if isinstance(prior, str) and prior in NAMES:
-        return NAMES[prior]
+    if isinstance(prior, str) and prior.strip().lower() in NAMES:
+        return NAMES[prior.strip().lower()]
     try:
-        listed = [part.split("/") for part in prior.split("+")] if isinstance(prior, str) else list(prior)
+        # the + of an exponent, as in 1e+2, joins nothing
+        listed = [p.split("/") for p in re.split(r"(?<![eE])\+", prior)] if isinstance(prior, str) else list(prior)
         if not isinstance(prior, str) and np.ndim(listed[0]) == 0:
             listed = [listed]
         read = tuple((float(a), float(b)) for a, b in listed)

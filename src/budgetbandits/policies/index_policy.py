@@ -118,12 +118,10 @@ class IndexPolicy(TallyPolicy):
     def scores(self, state: Tally) -> Any:
         """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
         pulls = state.seen
-        extras = self.extras(state)
+        index, extras = index_of(self), self.extras(state)
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                return type(self).index(
-                    state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *extras
-                )
+                return index(state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *extras)
         except TypeError:
             check_arity(self, extras)
             raise
@@ -151,11 +149,19 @@ class MomentsPolicy(IndexPolicy):
         state.product[arm] += reward * cost / max(pulls, 1)
 
 
+def index_of(policy: IndexPolicy) -> Callable[..., Any]:
+    """The policy's index; an error if it has none."""
+    index: Callable[..., Any] | None = getattr(type(policy), "index", None)
+    if index is None:
+        raise BadParameter(f"{policy.name} has no index; write index = staticmethod(function) in the class")
+    return index
+
+
 def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:
     """Refuse `extras` that the index does not take, or fewer than it wants."""
     if not isinstance(extras, tuple):
         raise BadParameter(f"{policy.name}: extras gives {extras!r:.40}; let it return a tuple, such as (width,)")
-    index = type(policy).index
+    index = index_of(policy)
     try:
         inspect.signature(index).bind(*range(4), *extras)
     except TypeError:

@@ -89,7 +89,7 @@ class SamplingPolicy(Policy):
     def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
         """The score of one arm in one round."""
         assert isinstance(state, Posterior)
-        return float(type(self).score(state.statistics[:, arm], rng, *self.extras()))
+        return float(function_of(self, "score")(state.statistics[:, arm], rng, *self.extras()))
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         scores = self.draw(state, rng, 1)[0]
@@ -100,4 +100,12 @@ class SamplingPolicy(Policy):
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         assert isinstance(state, Posterior)
         state.pulls[arm] += 1
-        type(self).learn(state.statistics[:, arm], reward, cost, rng, *self.extras())
+        function_of(self, "learn")(state.statistics[:, arm], reward, cost, rng, *self.extras())
+
+
+def function_of(policy: SamplingPolicy, name: str) -> Callable[..., Any]:
+    """The policy's ``score`` or ``learn``; an error if it has none."""
+    function: Callable[..., Any] | None = getattr(type(policy), name, None)
+    if function is None:
+        raise BadParameter(f"{policy.name} has no {name}; write {name} = staticmethod(function) in the class")
+    return function

@@ -113,7 +113,7 @@ def _over_problems(results: Results, folder: Path) -> list[Drawn]:
         "wins",
         "Who wins where",
         f"On which share of the problems a policy has the lowest mean regret at B = {budget}: surely, not surely, or "
-        "is not surely worse than the lowest (Welch's test, 95 %, Holm over the others of a problem).",
+        f"is not surely worse than the lowest ({results.test}, 95 %, Holm over the others of a problem).",
     )
     quantiles = Drawn(
         "quantiles",

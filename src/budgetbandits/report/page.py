@@ -63,7 +63,7 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
         "estimate": estimate, "interval": interval, "counted": count, "shown_arms": asked.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
-    script = _text("report.js")
+    script = _text("rescale.js") + _text("report.js")
     return environment.get_template(template).render(
         content,
         style_sheets=Markup(look.style_sheet() + _text("report.css")),

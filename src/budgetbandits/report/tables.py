@@ -111,7 +111,7 @@ def winners(results: Results) -> dict[str, Any]:
     for (group,), part in results.winners().group_by("group", maintain_order=True):
         unsure = int((part["problems"] - part["sure"]).sum())
         rows.append({"group": group, "policies": part.rows(named=True), "unsure": unsure})
-    return {"policies": results.policies, "rows": rows, "budget": results.largest()}
+    return {"policies": results.policies, "rows": rows, "budget": results.largest(), "test": results.test}
 
 
 def exceptions(ensemble: Results) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from budgetbandits import oracle
 from budgetbandits.drawing import arms, curves
-from budgetbandits.drawing.picture import Picture, Series
+from budgetbandits.drawing.picture import Picture, Series, chosen
 from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter
 from budgetbandits.intervals import LEVEL, student_quantile
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
 
 def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
     """One of `FIGURES`, on a sheet of this width, or in ``ax`` if it has a single panel."""
-    if figure not in FIGURES:
-        raise BadParameter(f"unknown figure {figure!r}; choose one of {', '.join(FIGURES)}")
     if ax is not None:
         if figure == "pulls":
             raise BadParameter("figure 'pulls' has two panels; leave out ax")
         options["ax"] = ax
-    return FIGURES[figure](outcome, sheet(width, dark), **options)
+    return chosen(FIGURES, figure, options)(outcome, sheet(width, dark), **options)
 
 
 def pulls(outcome: Outcome, of: Sheet, *, budget: float | None = None) -> Picture:
     """Each arm's share of the pulls at one budget, the largest if none is given, beside its true ratio."""
     budgets = outcome.budgets.tolist()
     if budget is not None and budget not in budgets:
-        raise BadParameter(f"no budget {budget:g} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")
+        raise BadParameter(f"no budget {budget!r:.40} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")
     at = budgets.index(max(budgets) if budget is None else budget)
     games = outcome.pulls[:, at]
     share = games / games.sum(axis=1, keepdims=True)

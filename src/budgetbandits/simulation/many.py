@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import Problem, family
+from budgetbandits.problem import Problem, check_family, family
 from budgetbandits.simulation.simulate import (
     check_numbers,
+    check_specs,
     checked_budgets,
     choose_engine,
     outcome_of,
@@ -72,6 +75,8 @@ def simulate_many(
     if summary is not None:
         check_metric(summary)
     asked = checked_budgets(budgets)
+    if len(set(asked)) < len(asked):
+        raise BadParameter("budgets holds the same budget twice; name each once")
     plan = _Plan(named, players, asked, seed_of(seed), engine, common, max_rounds, compiling)
     works = list(plan.works(next(iter(named))))  # one problem says whether threads will do
     threads = all(work.engine.compiled for work in works)
@@ -93,8 +98,9 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    if count < 1:
-        raise BadParameter(f"count is {count}; ask for at least one problem")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise BadParameter(f"count is {count!r:.40}; ask for a whole number of problems, at least one")
+    check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 
 
@@ -153,13 +159,12 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
 
 
 def _players(policies: Iterable[Policy | str] | Policy | str) -> list[Policy]:
+    if not isinstance(policies, Policy | Iterable):
+        raise BadParameter(f"policies is {policies!r:.40}; give a list of policies or names, such as ['bts', 'kube']")
     listed = [policies] if isinstance(policies, Policy | str) else list(policies)
     texts = [each for policy in listed for each in (sweep(policy) if isinstance(policy, str) else [policy])]
     players = [policy_of(each) for each in texts]
     if not players:
         raise BadParameter("no policy; give at least one, such as 'bts'")
-    specs = [player.spec for player in players]
-    for spec in specs:
-        if specs.count(spec) > 1:  # the table tells policies apart by these words
-            raise BadParameter(f"policies names {spec} twice; name each once, with a name of its own")
+    check_specs(players)
     return players

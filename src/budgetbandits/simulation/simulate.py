@@ -14,7 +14,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.plugins import find_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.reference import Game
 from budgetbandits.simulation.work import Work, all_games, check_jobs
@@ -67,6 +69,8 @@ def simulate(
     check_jobs(jobs)
     seed = seed_of(seed)
     policy = policy_of(policy)
+    if not isinstance(problem, Problem):
+        raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     rising = sorted(set(asked))
     chosen = choose_engine(problem, policy, rising, engine, compiling)
     began = time.perf_counter()
@@ -117,6 +121,7 @@ def choose_engine(
     ready: bool = False,
 ) -> Engine:
     """The engine that plays; unless it is ``ready``, it is compiled or loaded from the disk cache on the way."""
+    _check_priors(policy, len(problem))
     if wish == "reference":
         return Engine("reference", "asked for")
     try:
@@ -127,7 +132,7 @@ def choose_engine(
         return Engine("reference", "Numba is not installed; install budgetbandits[lab]")
     from budgetbandits.simulation.compiled.notice import noticing, say_compiling
 
-    with noticing(compiling or say_compiling):
+    with noticing(compiling or say_compiling), blaming(policy):
         chosen = engines.engine_for(problem, policy, budgets)
         if chosen.compiled and not ready:
             engines.warm_up(problem, policy)
@@ -136,6 +141,15 @@ def choose_engine(
             f"no fast engine plays {policy.spec}: {chosen.reason}; use engine='auto' or engine='reference'"
         )
     return chosen
+
+
+def _check_priors(policy: Policy, arms: int) -> None:
+    """In a game no arm comes later, so a prior for one that is not there is a mistake."""
+    most = max(map(len, policy.priors)) if isinstance(policy, BetaThompson) else 1
+    if most > max(arms, 1):
+        raise BadParameter(
+            f"{policy.spec} has priors of {most} arms, and the problem has {arms}; give one for each arm"
+        )
 
 
 def identity_of(policy: Policy) -> str:
@@ -158,6 +172,14 @@ def policy_of(policy: Policy | str) -> Policy:
     return policy
 
 
+def check_specs(policies: Sequence[Policy]) -> None:
+    """Tables tell policies apart by their words."""
+    specs = [policy.spec for policy in policies]
+    for spec in specs:
+        if specs.count(spec) > 1:
+            raise BadParameter(f"policies names {spec} twice; name each once, with a name of its own")
+
+
 def seed_of(seed: int | None) -> int:
     """The seed, checked; a fresh one for None."""
     if seed is None:
@@ -169,7 +191,7 @@ def seed_of(seed: int | None) -> int:
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
     for name, number in (("runs", runs), ("first_run", first_run), ("max_rounds", max_rounds)):
-        if number is not None and not isinstance(number, int | np.integer):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
             raise BadParameter(f"{name} is {number!r:.40}; use a whole number")
     if runs < 1:
         raise BadParameter(f"runs is {runs}; play at least one")

@@ -14,6 +14,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
+from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import Game, ReferencePlayer
 
@@ -56,7 +57,11 @@ class Work:
         longest = self.max_rounds or (1 << 60 if self.engine.compiled else 100_000_000)
         for run in runs:
             outcomes = CommonOutcomes(self.problem, self.seed, run) if self.common else None
-            yield player.play(np.random.SeedSequence(self.seed, spawn_key=(*self.seed_key, run)), longest, outcomes)
+            with blaming(self.policy):
+                game = player.play(
+                    np.random.SeedSequence(self.seed, spawn_key=(*self.seed_key, run)), longest, outcomes
+                )
+            yield game
 
     def play_all(self, runs: Iterable[int]) -> list[list[Game]]:
         return list(self.play(runs))  # what travels between processes is a list, not a generator

@@ -22,6 +22,7 @@ function showPolicies() {
     button.setAttribute("aria-pressed", String(!off.has(button.dataset.policy)));
   }
   for (const button of document.querySelectorAll(".keys .all")) button.textContent = off.size ? "Show all" : "Hide all";
+  rescale(off);
   hideReadout();
 }
 

@@ -5,12 +5,14 @@ An address and a signature are a type of their own to Numba, so the engines that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
@@ -22,6 +24,17 @@ def compiled_function(function: FunctionType, signature: Any, cached: bool) -> D
     except RuntimeError:  # no file to keep the cache beside: typed at a prompt
         compiled = njit(signature, **OPTIONS)(function)
     return compiled
+
+
+def why_not(error: NumbaError) -> str:
+    """Why Numba could not compile a function, in a line, with what to do about it if that is known."""
+    said = " ".join(str(error).split())
+    if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", said):
+        return (
+            f"it calls {called[1]}, which is not compiled; write @register_jitable above that function "
+            f"(from numba.extending import register_jitable)"
+        )
+    return said[:200]
 
 
 class Address(types.WrapperAddressProtocol):  # type: ignore[misc]

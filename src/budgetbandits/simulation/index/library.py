@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.index_policy import IndexPolicy, MomentsPolicy
+from budgetbandits.policies.index_policy import IndexPolicy, MomentsPolicy, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN, VARIANCE
@@ -40,9 +40,9 @@ def rule_of(policy: IndexPolicy) -> IndexRule:
     if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
         raise Unsuited("with a horizon its prices move in every round")
     check_methods(policy, PRICED if isinstance(policy, PrimalDualBwK) else COUNTING)
-    kind: type[IndexPolicy] = type(policy)
-    compiled(kind.index)
+    index = index_of(policy)
+    compiled(index)
     if policy.first_extra not in KINDS:
         raise BadParameter(f"{policy.name}: first_extra is {policy.first_extra!r}; use one of {', '.join(KINDS)}")
     drawn = policy.softmax or policy.exploration(1) > 0.0
-    return IndexRule(kind.index, policy.monotone, KINDS[policy.first_extra], drawn)
+    return IndexRule(index, policy.monotone, KINDS[policy.first_extra], drawn)

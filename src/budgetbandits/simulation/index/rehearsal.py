@@ -43,7 +43,8 @@ def check_policy(problem: Problem, policy: IndexPolicy, budget: float) -> IndexR
     if not ours(type(policy)):  # what the package's own policies declare is tested once for all
         extras = try_out(problem, policy, budget)
         if (identity := fingerprint(policy)) not in _rehearsed:
-            spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras))
+            constants = tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras)
+            spot_check(rule, constants, policy=policy.name)
             for arms, money in () if rule.drawn else GAMES:
                 rehearse(policy, arms, money)
             _rehearsed.add(identity)

@@ -25,7 +25,7 @@ from budgetbandits import divergence
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
-from budgetbandits.simulation.compiled.addresses import Address, compiled_function
+from budgetbandits.simulation.compiled.addresses import Address, compiled_function, why_not
 from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS, MOMENTS
 from budgetbandits.simulation.known import Unsuited
@@ -113,7 +113,7 @@ def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> Compil
     try:
         return CompiledIndex(index, cached=can_be_kept(index, reads))
     except NumbaError as error:
-        return " ".join(str(error).split())[:200]
+        return why_not(error)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,9 @@ def _moments(mean_reward: float, mean_cost: float, rng: np.random.Generator) -> 
     return [rewards, costs, rng.uniform(-1.0, 1.0) * np.sqrt(rewards * costs)]
 
 
-def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0) -> None:
+def spot_check(
+    rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0, policy: str = "this policy"
+) -> None:
     """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
     f = compiled(rule.index)
     known = rule.monotone
@@ -172,6 +174,6 @@ def spot_check(rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_
             if not fine:
                 places = [", ".join(f"{number:g}" for number in place) for place in (point, other)]
                 raise BadParameter(
-                    f"the index {rule.index.__name__} does not {words}: {low:g} at ({places[0]}) and {high:g} at "
+                    f"{policy}: its index {rule.index.__name__} does not {words}: {low:g} at ({places[0]}) and {high:g} at "
                     f"({places[1]}); leave that declaration out"
                 )

@@ -20,8 +20,8 @@ from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.policies.empirical import rounded
-from budgetbandits.policies.sampling import SamplingPolicy, trial
-from budgetbandits.simulation.compiled.addresses import Address, compiled_function
+from budgetbandits.policies.sampling import SamplingPolicy, function_of, trial
+from budgetbandits.simulation.compiled.addresses import Address, compiled_function, why_not
 from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
 from budgetbandits.simulation.compiled.pointers import float_pointer
 from budgetbandits.simulation.known import Unsuited
@@ -49,8 +49,7 @@ class SamplingRule:
 
 def rule_of(policy: SamplingPolicy) -> SamplingRule:
     """The policy's rule, compiled once per process; `Unsuited` where Numba cannot compile it."""
-    kind: type[SamplingPolicy] = type(policy)
-    functions = [getattr(kind, name, None) for name in ("score", "learn")]
+    functions = [function_of(policy, name) for name in ("score", "learn")]
     rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
     if count > len(EXTRAS):
         raise Unsuited(f"its score takes {count} extras; the engine knows up to {len(EXTRAS)}")
@@ -100,4 +99,4 @@ def _scalar(name: str, function: FunctionType, signature: Any, cached: bool) -> 
     try:
         return compiled_function(function, signature, cached)
     except NumbaError as error:
-        return f"Numba cannot compile its {name}: {' '.join(str(error).split())[:200]}"
+        return f"Numba cannot compile its {name}: {why_not(error)}"
