@@ -34,6 +34,7 @@ def simulate_command(
         ),
     ],
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
+    horizon: Annotated[int | None, typer.Option(min=1, help="The budget is for so many requests.")] = None,
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
@@ -44,7 +45,7 @@ def simulate_command(
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = Problem.load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
-    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds)
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
     if as_json:
         print_json(_record(arms, outcomes))
     else:
@@ -60,6 +61,7 @@ def _simulate_all(
     jobs: int,
     engine: str = "auto",
     max_rounds: int | None = None,
+    horizon: int | None = None,
 ) -> list[Outcome]:
     outcomes = []
     with _progress(len(policies) * runs) as advance_to:
@@ -78,6 +80,7 @@ def _simulate_all(
                     engine=engine,
                     jobs=jobs,
                     max_rounds=max_rounds,
+                    horizon=horizon,
                     progress=report,
                 )
             )
