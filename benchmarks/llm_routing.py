@@ -1,6 +1,6 @@
 """The table of docs/paced.md: policies on recorded answers of three language models, beside the source's figures.
 
-    python benchmarks/llm_routing.py [ORDERS]
+    python benchmarks/llm_routing.py [ORDERS] [segments | none]
 
 Each policy learns on the table `online` and is then played on `test` (warm), or is played on `test` alone (cold), at
 five budgets, with and without the segments (which benchmark a prompt comes from). Twenty orders take some minutes.
@@ -24,7 +24,7 @@ SOURCE = [0.813, 0.859, 0.898, 0.917, 0.924]
 """What the source of the data reports for its router, which learns on `online` from embeddings of the prompts."""
 
 
-def main(orders: int = 20) -> None:
+def main(orders: str = "20", which: str = "") -> None:
     online = ReplayTable.from_csv(DATA / "llm-routing-online.csv", COLUMNS)
     test = ReplayTable.from_csv(
         DATA / "llm-routing-test.csv", COLUMNS, arms=online.arms, segments=online.segments
@@ -32,14 +32,14 @@ def main(orders: int = 20) -> None:
     print("|", " | ".join(["dollars a request", *(f"{rate:g}" for rate in BUDGETS)]), "|")
     print("|---" * (len(BUDGETS) + 1) + "|")
     print("|", " | ".join(["the source's router, warm", *(f"{reward:.3f}" for reward in SOURCE)]), "|")
-    for segments in (True, False):
+    for segments in {"segments": (True,), "none": (False,)}.get(which, (True, False)):
         first, second = (table if segments else table.without_segments() for table in (online, test))
         among = "a mix for each segment" if segments else "one mix"
         best = [fluid_reward_of(second, rate) for rate in BUDGETS]
         print("|", " | ".join([f"best, means known, {among}", *(f"{reward:.3f}" for reward in best)]), "|")
         for name in ("bts-paced", *(() if segments else ("primal-dual-bwk",))):
             for learn_on in (first, None):
-                played = [replay(second, parse_policy(name), rate, orders, learn_on=learn_on) for rate in BUDGETS]
+                played = [replay(second, parse_policy(name), rate, int(orders), learn_on=learn_on) for rate in BUDGETS]
                 with_segments = ", segments" if segments else ""
                 title = f"`{name}`{with_segments}, {'cold' if learn_on is None else 'warm'}"
                 print("|", " | ".join([title, *map(cell, played)]), "|", flush=True)
@@ -54,4 +54,4 @@ def cell(played: Replayed) -> str:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from budgetbandits.choosing import best_kind
-from budgetbandits.errors import BadState
+from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.learner import Learner
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Request
 from budgetbandits.policies.classical import UCB1
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
@@ -126,3 +128,27 @@ def test_a_state_of_another_policy_is_refused():
     saved = Learner.new(UCB1(), 3).to_dict() | {"chooser": {"kind": "window"}}
     with pytest.raises(BadState, match="ucb1 cannot choose by 'window'"):
         Learner.from_dict(UCB1(), 3, saved)
+
+
+def test_segments_that_others_have_opened_are_taken_over():
+    """As between two servers of one campaign: rows of arms, and the rest."""
+    rng = np.random.default_rng(1)
+    known = {"budget": 50.0, "horizon": 100.0}
+    one, other = (Learner.new(parse_policy("bts-paced"), 2, known, repeatable=True) for _ in range(2))
+    before = dict(vars(one.state))
+    one.by_request.open_segment(one.state)
+    one.by_request.open_segment(one.state)
+    assert one.changed_since(before) == [0, 1]  # every arm has two segments more
+    for number in range(40):
+        request = Request(number % 3)
+        one.learn(one.choose(rng, request=request), 0.5, 0.25, rng, request)
+    other.take(json.loads(json.dumps(one.of_all())), {arm: json.loads(json.dumps(one.of_arm(arm))) for arm in (0, 1)})
+    choices = [
+        [each.choose(np.random.default_rng(seed), request=Request(2)) for seed in range(20)] for each in (one, other)
+    ]
+    assert choices[0] == choices[1]
+    plain = Learner.new(parse_policy("bts"), 2)
+    with pytest.raises(BadState):
+        plain.take(one.of_all(), {arm: one.of_arm(arm) for arm in (0, 1)})
+    with pytest.raises(BadParameter, match="use bts-paced"):
+        plain.choose(rng, request=Request(1))

@@ -194,6 +194,8 @@ class Learner:
         state = vars(self.state)
         changed: set[int] = set()
         for name in self._of_arms:
+            if state[name].shape != before[name].shape:  # a segment was opened
+                return list(range(len(self.state.pulls)))
             if state[name] is not before[name]:
                 apart = state[name] != before[name]
                 changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())

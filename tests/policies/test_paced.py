@@ -8,6 +8,7 @@ from scipy import stats
 
 from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.fluid import best_mix
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.paced import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED, PacedThompson
 from budgetbandits.policies.thompson import BudgetedThompson
@@ -22,10 +23,10 @@ def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
     return state
 
 
-def drawn(policy, state, rows, rounds=4000):
+def drawn(policy, state, rows, rounds=4000, first=1.0):
     """Means drawn of one row, as (round, segment, arm)."""
     rng = np.random.default_rng(5)
-    return np.array([policy.draw(*(state.sums[row] for row in rows), rng) for _ in range(rounds)])
+    return np.array([policy.draw(*(state.sums[row] for row in rows), first, rng) for _ in range(rounds)])
 
 
 def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
@@ -52,6 +53,23 @@ def test_outcomes_that_vary_less_have_a_narrower_posterior():
     assert stats.kstest(means, stats.beta(kappa * mean, kappa * (1 - mean)).cdf).pvalue > 1e-4
 
 
+def test_costs_begin_with_a_quarter_and_three_quarters():
+    """Never pulled: mean ½, variance 1/16, so Beta(4, 4); with trials Beta(1, 1), as in BTS."""
+    for policy, parameters in ((PacedThompson(), (4, 4)), (PacedThompson(trials=1.0), (1, 1))):
+        state, costs = policy.start(2, {"budget": 1.0, "horizon": 1.0}), []
+
+        def keep(reward, cost, weight, rate, costs=costs):
+            costs.append(cost[0][0])
+            return best_mix(reward, cost, weight, rate)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("budgetbandits.policies.paced.best_mix", keep)
+            rng = np.random.default_rng(7)
+            for _ in range(2000):
+                policy.choose(state, rng)
+        assert stats.kstest(costs, stats.beta(*parameters).cdf).pvalue > 1e-4
+
+
 def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid():
     state = told(PacedThompson(trials=1.0), [(0, 0, 0.9, 0.25)] * 400)
     assert state.sums[REWARD, 0, 0] == state.sums[REWARD_SQUARED, 0, 0] == pytest.approx(360, abs=24)
@@ -62,7 +80,7 @@ def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid()
 def test_without_a_horizon_it_chooses_as_bts_does():
     """The shares of arm 0, two samples of 4,000: false alarm 1e-4."""
     outcomes = [(0, 0, 1.0, 1.0), (0, 0, 1.0, 0.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 0.0)]
-    paced, plain, rng = PacedThompson(), BudgetedThompson(), np.random.default_rng(3)
+    paced, plain, rng = PacedThompson(trials=1.0), BudgetedThompson(), np.random.default_rng(3)
     one, other = told(paced, outcomes, horizon=np.inf), plain.start(2, {})
     for _, arm, reward, cost in outcomes:
         plain.observe(other, arm, reward, cost, rng)

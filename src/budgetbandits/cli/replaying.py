@@ -102,13 +102,14 @@ def _show(
     lines = plain_table(
         title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}, {orders} orders",
         title_justify="left",
-        caption="reward: mean of a request, ± its standard error over the orders. used: share of the budget spent.\n"
-        "best mix: what the best mix of arms brings whose means are known"
-        + (", one for each segment." if table.segments else "."),
+        caption="reward: mean of a request, ± its standard error over the orders.\n"
+        f"best mix: what the best mix of arms brings, all means known{', by segment' if table.segments else ''}.\n"
+        "used: share of the budget spent, on average and at most.",
         caption_justify="left",
     )
     lines.add_column("policy", overflow="fold")
-    for column in ("budget", "reward", "best mix", "used", "most used", "unanswered"):
+    some_unanswered = any(each.unanswered.any() for each in found)
+    for column in ("budget", "reward", "best mix", "used", "at most", *(["unanswered"] if some_unanswered else [])):
         lines.add_column(column, justify="right", no_wrap=True)
     ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
     for each, following in zip(ranked, [*ranked[1:], None], strict=True):
@@ -120,7 +121,7 @@ def _show(
             f"{bounds[each.budget_per_request]:.4f}",
             f"{each.used.mean():.1%}",
             f"{each.used.max():.1%}",
-            f"{each.unanswered.mean():,.0f}",
+            *([f"{each.unanswered.mean():,.1f}"] if some_unanswered else []),
             end_section=following is not None and following.budget_per_request != each.budget_per_request,
         )
     console = Console()

@@ -34,6 +34,7 @@ def simulate_command(
         ),
     ],
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
+    horizon: Annotated[int | None, typer.Option(min=1, help="The budget is for so many requests.")] = None,
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
@@ -45,7 +46,7 @@ def simulate_command(
     arms = Problem.load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     check_specs(policies)
-    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds)
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
     if as_json:
         print_json(_record(arms, outcomes))
     else:
@@ -61,6 +62,7 @@ def _simulate_all(
     jobs: int,
     engine: str = "auto",
     max_rounds: int | None = None,
+    horizon: int | None = None,
 ) -> list[Outcome]:
     outcomes = []
     with _progress(len(policies) * runs) as advance_to:
@@ -79,6 +81,7 @@ def _simulate_all(
                     engine=engine,
                     jobs=jobs,
                     max_rounds=max_rounds,
+                    horizon=horizon,
                     progress=report,
                 )
             )

@@ -7,8 +7,8 @@ end. Before each request the policy draws plausible means θr and θc of every a
 
 and solves the program of `fluid` for the drawn means: of all mixes of arms that cost ``rate`` on average, the one that
 brings most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
-is BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is often an
-estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
+is the rule of BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is
+often an estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
 
 Posteriors. What is kept of an arm are the number, the sums and the sums of squares of its rewards and costs. θ is drawn
 from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the outcomes together with one 0 and one 1, and
@@ -16,7 +16,9 @@ from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the ou
     κ = (n + 2) m(1 − m) / s².
 
 For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
-narrower. BTS makes Bernoulli trials of them instead, which forgets how little they vary; ``trials=1`` does so here.
+narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how dear it is, and to hope
+that it is nearly free would cost as much as a small budget holds, again and again. With ``trials=1`` the posteriors are
+BTS's own: uniform priors, and a Bernoulli trial for each outcome between 0 and 1.
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
@@ -54,6 +56,9 @@ SMALLEST_COST = 1e-12
 
 SMALLEST_VARIANCE = 1e-9
 """Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
+
+SQUARES = np.array([1.0, 0.625])[:, None, None]
+"""The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
 MOST_POOLING = 1e6
 
@@ -159,20 +164,22 @@ class PacedThompson(RequestPolicy):
         arms = np.flatnonzero(state.active)
         sums = state.sums if len(arms) == len(state.active) else state.sums[:, :, arms]
         scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        means = self.draw(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], rng)
+        first = 1.0 if self.trials else SQUARES
+        means = self.draw(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, rng)
         reward, cost = means[0].tolist(), (means[1] * scales).tolist()
         answered = sums[COUNT].sum(axis=1) + 1.0
         mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
         if request.prices is not None:
-            ratio = self.draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], rng)[request.segment]
+            first = float(SQUARES[1, 0, 0])
+            ratio = self.draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], first, rng)[request.segment]
             here = (2.0 * request.prices[arms] * ratio).tolist()
             return int(arms[at_price(reward[request.segment], here, mix.price)])
         return int(arms[_drawn(mix, request.segment, rng)])
 
-    def draw(self, count: Array, total: Array, squares: Array, rng: np.random.Generator) -> Array:
+    def draw(self, count: Array, total: Array, squares: Array, first: float | Array, rng: np.random.Generator) -> Array:
         """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
-        arm); sums of several kinds of outcome have them for a further axis in front."""
-        weight, mean, square = self._prior(count, total, squares)
+        arm), and the squares of the first two; sums of several kinds of outcome have a further axis in front."""
+        weight, mean, square = self._prior(count, total, squares, first)
         n = count + weight
         mean = (total + weight * mean) / n
         most = mean * (1.0 - mean)
@@ -180,17 +187,17 @@ class PacedThompson(RequestPolicy):
         kappa = n * most / variance
         return np.asarray(np.maximum(rng.beta(kappa * mean, kappa * (1.0 - mean)), SMALLEST_COST))
 
-    def _prior(self, count: Array, total: Array, squares: Array) -> tuple[Any, Any, Any]:
-        """How many outcomes a segment starts with, their mean and their mean square: a 0 and a 1, and of the others."""
+    def _prior(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Any, Any, Any]:
+        """How many outcomes a segment starts with, their mean and their mean square: the first two, and the others'."""
         if len(count) == 1:
-            return 2.0, 0.5, 0.5
+            return 2.0, 0.5, first / 2.0
         all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
         n = all_count - count + 2.0
         mean = (all_total - total + 1.0) / n
-        square = (all_squares - squares + 1.0) / n
+        square = (all_squares - squares + first) / n
         variance = np.maximum(square - mean * mean, 0.0)
         one_of_each = variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
-        alike = self._likeness(count, total, all_count + 2.0, all_total + 1.0, all_squares + 1.0)
+        alike = self._likeness(count, total, all_count + 2.0, all_total + 1.0, all_squares + first)
         return np.minimum(n, np.maximum(alike, one_of_each)), mean, square
 
     def _likeness(self, count: Array, total: Array, n: Array, all_total: Array, all_squares: Array) -> Array:

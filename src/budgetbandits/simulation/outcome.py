@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits import oracle
+from budgetbandits import oracle, paced_oracle
 from budgetbandits.arrays import AnyArray, Array
 from budgetbandits.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import label
@@ -61,6 +62,8 @@ class Outcome:
     """The seed of the games: they can be played again with it."""
     first_run: int = 0
     """The number of the first run."""
+    horizon: float = math.inf
+    """How many requests the budget was for; infinite if there was no horizon."""
 
     @property
     def runs(self) -> int:
@@ -68,20 +71,31 @@ class Outcome:
 
     @property
     def regret(self) -> Array:
-        """ρ*B − reward, run by run; ρ*B is R* for Bernoulli arms and whole budgets, and within ρ* of it otherwise."""
+        """ρ*B − reward, run by run; ρ*B is R* for Bernoulli arms and whole budgets, and within ρ* of it otherwise.
+        With a horizon, the fluid bound less the reward."""
+        if self.horizon < math.inf:
+            return np.asarray(self._fluid - self.reward)
         return np.asarray(oracle.best_ratio(self.problem) * self.budgets - self.reward)
 
     @property
     def pseudo_regret(self) -> Array:
         """Σ μc Δ pulls, run by run: the same mean on Bernoulli problems (Lemma 2), within 2ρ* on others, and far
-        less noise."""
+        less noise. With a horizon, the fluid bound less Σ μr pulls."""
+        if self.horizon < math.inf:
+            return np.asarray(self._fluid - self.pulls @ self.problem.reward_means)
         return np.asarray(self.pulls @ (self.problem.cost_means * oracle.gaps(self.problem)))
 
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
-        """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss."""
-        best = np.zeros(len(self.problem), dtype=bool)
-        best[oracle.best_arms(self.problem)] = True
+        """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss. With a
+        horizon, whether it was an arm of the best mix."""
+        best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
+        if self.horizon < math.inf:
+            for place, budget in enumerate(self.budgets.tolist()):
+                mix = paced_oracle.fluid_mix(self.problem, budget, self.horizon)
+                best[0, place, [mix.arms[0], mix.upgrade]] = True
+        else:
+            best[:, :, oracle.best_arms(self.problem)] = True
         most = self.pulls == self.pulls.max(axis=2, keepdims=True)
         return np.asarray(~np.any(most & ~best, axis=2))
 
@@ -155,6 +169,12 @@ class Outcome:
             note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
             names=0,
         ).to_html()
+
+    @property
+    def _fluid(self) -> Array:
+        """The fluid bound at each budget."""
+        bounds = [paced_oracle.fluid_reward(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
+        return np.array(bounds)
 
     @property
     def _missed(self) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """The reference simulator: any policy, any problem, one round at a time. It is the specification.
 
 The rules of the game. Play goes on while something is left of the budget. A pull that costs more than is left ends the
-game and its reward is not counted. A policy that does not need to know the budget is played once, to the largest one,
-and the games at all smaller budgets are read off on the way.
+game and its reward is not counted. With a horizon the game also ends after so many pulls. A policy that does not need
+to know the budget is played once, to the largest one, and the games at all smaller budgets are read off on the way.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def play(
     world: np.random.Generator | CommonOutcomes,
     player: np.random.Generator,
     max_rounds: int,
+    horizon: float = math.inf,
 ) -> list[Game]:
     """One game to the largest of the rising ``budgets``, and how it stood at the end of each."""
-    state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1]))
+    state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1], horizon))
     arms = [Pulls(draw) for draw in draws(problem, world)]
     pulls = np.zeros(len(problem), dtype=np.int64)
     reward = spend = drift = 0.0
@@ -49,8 +50,8 @@ def play(
                 f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
                 f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
-        arm = policy.choose(state, player)
-        if arm is None:  # the policy can afford nothing more
+        arm = policy.choose(state, player) if rounds < horizon else None
+        if arm is None:  # the policy can afford nothing more, or every request is answered
             ended.extend((reward, spend, rounds, pulls.copy()) for _ in budgets[len(ended) :])
             break
         earned, paid = arms[arm].pull()
@@ -72,10 +73,11 @@ def play(
 class ReferencePlayer:
     """A single game to the largest budget, or one game for each if the policy must know it."""
 
-    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float]) -> None:
+    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> None:
         self._problem = problem
         self._policy = policy
         self._budgets = budgets
+        self._horizon = horizon
 
     def play(self, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None = None) -> list[Game]:
         if self._policy.anytime:
@@ -86,7 +88,7 @@ class ReferencePlayer:
         self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
     ) -> list[Game]:
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
-        return play(self._problem, self._policy, budgets, outcomes or world, player, max_rounds)
+        return play(self._problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon)
 
 
 def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSequence:

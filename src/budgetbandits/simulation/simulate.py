@@ -7,6 +7,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,7 @@ def simulate(
     runs: int,
     seed: int | None = 0,
     *,
+    horizon: int | None = None,
     first_run: int = 0,
     engine: str = "auto",
     jobs: int = 1,
@@ -45,6 +47,9 @@ def simulate(
 
     ``policy`` may be a name, as on the command line: "bts", "epsilon-first:epsilon=0.2", "mine.py:OmegaUCB". Without a
     seed (None) one is drawn; `Outcome.seed` says which.
+
+    With a ``horizon`` the game also ends after so many pulls: the budget is for so many requests, and regret is
+    measured against the fluid bound (`paced_oracle`). The reference simulator plays these games.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -72,11 +77,24 @@ def simulate(
     if not isinstance(problem, Problem):
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     rising = sorted(set(asked))
-    chosen = choose_engine(problem, policy, rising, engine, compiling)
+    if horizon is None:
+        chosen = choose_engine(problem, policy, rising, engine, compiling)
+    else:
+        chosen = _engine_with_horizon(horizon, engine)
     began = time.perf_counter()
     work = work_of(problem, policy, rising, seed, chosen, max_rounds, common)
+    if horizon is not None:
+        work = replace(work, horizon=float(horizon))
     games = all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
     return outcome_of(work, asked, games, first_run, time.perf_counter() - began)
+
+
+def _engine_with_horizon(horizon: int, wish: str) -> Engine:
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
+    if wish == "fast":
+        raise BadParameter("no fast engine plays games with a horizon; use engine='auto' or engine='reference'")
+    return Engine("reference", "no compiled engine knows a horizon")
 
 
 def outcome_of(
@@ -97,6 +115,7 @@ def outcome_of(
         seconds=seconds,
         seed=work.seed,
         first_run=first_run,
+        horizon=work.horizon,
     )
 
 

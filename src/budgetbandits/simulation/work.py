@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Work:
     engine: Engine
     max_rounds: int | None
     common: bool
+    horizon: float = math.inf
 
     def play(self, runs: Iterable[int]) -> Iterator[list[Game]]:
         player: Player
@@ -53,7 +55,7 @@ class Work:
 
             player = compiled_player(self.problem, self.policy, self.budgets, self.common)
         else:
-            player = ReferencePlayer(self.problem, self.policy, self.budgets)
+            player = ReferencePlayer(self.problem, self.policy, self.budgets, self.horizon)
         longest = self.max_rounds or (1 << 60 if self.engine.compiled else 100_000_000)
         for run in runs:
             outcomes = CommonOutcomes(self.problem, self.seed, run) if self.common else None
