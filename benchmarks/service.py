@@ -33,17 +33,24 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
+
 PORT = 8765
 POSTGRES = "BUDGETBANDITS_POSTGRES"
 
 
 @dataclass
 class Load:
-    """What so many clients saw: rounds a second, and the delay of a single request in milliseconds."""
+    """What so many clients saw: rounds a second, and the delay of a single request in milliseconds.
+
+    ``processor`` is what a round has cost all servers together, in microseconds of processor time: unlike the rate it
+    changes little when the machine has other work.
+    """
 
     rate: float
     median: float
     p99: float
+    processor: float
 
 
 class Connection:
@@ -105,13 +112,18 @@ async def drive(
             count += 1
         rounds += count
 
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), processor_time()
     await asyncio.gather(*(one(client, number) for number, client in enumerate(connections)))
-    took = time.perf_counter() - begun
+    took, used = time.perf_counter() - begun, processor_time() - used
     delays = sorted(delay * 1e3 for client in connections for delay in client.delays)
     for client in connections:
         client.close()
-    return Load(rounds / took, delays[len(delays) // 2], delays[int(len(delays) * 0.99)])
+    return Load(rounds / took, delays[len(delays) // 2], delays[int(len(delays) * 0.99)], used / max(rounds, 1) * 1e6)
+
+
+def processor_time() -> float:
+    """Of all servers that this process has started, in seconds."""
+    return sum(sum(each.cpu_times()[:2]) for each in psutil.Process().children())
 
 
 @contextlib.contextmanager
@@ -170,12 +182,12 @@ def main() -> None:
 def measure(kind: str, key: str, seconds: float) -> None:
     one = [create(key, "ten arms", 10)]
     asyncio.run(drive(pair, key, one, 8, 1.0))
-    print(f"{kind:12} clients   no-op/s   pairs/s   share   median ms   p99 ms   (of a request)", flush=True)
+    print(f"{kind:12} clients   no-op/s   pairs/s   share   median ms   p99 ms   server µs a pair", flush=True)
     for clients in (1, 8, 64):
         still = asyncio.run(drive(noop, key, one, clients, seconds))
         load = asyncio.run(drive(pair, key, one, clients, seconds))
         rates = f"{still.rate:9.0f} {load.rate:9.0f} {load.rate / still.rate:7.2f}"
-        print(f"{'':12} {clients:7} {rates} {load.median:11.2f} {load.p99:8.2f}", flush=True)
+        print(f"{'':12} {clients:7} {rates} {load.median:11.2f} {load.p99:8.2f} {load.processor:18.0f}", flush=True)
     large = [create(key, "ten thousand arms", 10_000)]
     many = [create(key, f"one of many, {number}", 10) for number in range(1000)]
     kinds = {"10 arms": one, "10,000 arms": large, "1,000 campaigns": many, "10 arms, again": one}
@@ -210,7 +222,7 @@ def measure_servers(store: str, key: str, seconds: float) -> None:
 
 
 def show(what: str, load: Load) -> None:
-    print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f}", flush=True)
+    print(f"{what:>20} {load.rate:19.0f} {load.median:19.2f} {load.p99:8.2f} {load.processor:18.0f}", flush=True)
 
 
 def measure_leases(key: str, seconds: float) -> None:

@@ -23,7 +23,7 @@ from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES, all_decisions, all_events
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90), 7.5, {"a": [1, 2]}, {"tag": "x"}, 3)
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90), 7.5, {"a": [1, 2]}, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 LEASE = Lease("l1", "c1", Account(90, 10, 30), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
@@ -40,15 +40,24 @@ def filled(store):
     return store
 
 
+def numbered(row, number):
+    """The campaign with this number, which stands for what is learnt."""
+    return replace(row, learned={"number": number})
+
+
+def number_of(row):
+    return row.learned["number"]
+
+
 def raising(fail):
-    """Raises the campaign's version by one, and may fail after it has."""
+    """Raises the campaign's number by one, and may fail after it has."""
 
     def work(tx):
         row = tx.campaign("c1")
-        tx.save_campaign(replace(row, version=row.version + 1))
+        tx.save_campaign(numbered(row, number_of(row) + 1))
         if fail:
             raise NotFound("on purpose")
-        return row.version
+        return number_of(row)
 
     return work
 
@@ -81,7 +90,7 @@ def test_rows_come_back_as_they_went(filled):
 
 def test_changes_are_written(filled):
     account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70)
-    changed = replace(ONE, account=account, learned={"tag": "y"}, version=9)
+    changed = replace(ONE, account=account, learned={"tag": "y"})
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
     def work(tx):
@@ -97,7 +106,7 @@ def test_changes_are_written(filled):
 
 def test_money_alone_is_written(filled):
     money = Account(1000, 7, 8, 9, "paused", 5, 6, 7)
-    filled.write(lambda tx: tx.save_money(replace(ONE, account=money, learned={"other": 1}, version=99)))
+    filled.write(lambda tx: tx.save_money(replace(ONE, account=money, learned={"other": 1})))
     assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, account=money)
 
 
@@ -143,9 +152,9 @@ def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):
 
     results = asyncio.run(run())
     assert [isinstance(result, NotFound) for result in results] == [n % 5 == 0 for n in range(150)]
-    versions = [result for result in results if not isinstance(result, NotFound)]
-    assert sorted(versions) == list(range(ONE.version, ONE.version + 120))
-    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 120
+    numbers = [result for result in results if not isinstance(result, NotFound)]
+    assert sorted(numbers) == list(range(number_of(ONE), number_of(ONE) + 120))
+    assert number_of(filled.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 120
 
 
 def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_path):
@@ -273,7 +282,7 @@ def test_a_writer_outlives_a_rollback_that_fails(filled):
         filled.submit(raising(True)).result(10.0)
     for writer in writers:  # each of them may have been the one
         assert writer.run([(raising(False), Future())])[0][2] is None
-    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + len(writers)
+    assert number_of(filled.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + len(writers)
 
 
 def test_many_writers_at_once_lose_nothing(filled):
@@ -290,7 +299,7 @@ def test_many_writers_at_once_lose_nothing(filled):
         thread.start()
     for thread in threads:
         thread.join()
-    assert filled.read(lambda tx: tx.campaign("c1")).version == ONE.version + 160
+    assert number_of(filled.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 160
 
 
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
@@ -415,8 +424,8 @@ def test_what_was_written_is_there_after_opening_again(opener):
 def test_two_at_once_on_the_same_database(opener):
     with opener() as one, opener() as two:
         one.write(lambda tx: tx.add_campaign(ONE))
-        two.write(lambda tx: tx.save_campaign(replace(ONE, version=4)))
-        assert one.read(lambda tx: tx.campaign("c1")).version == 4
+        two.write(lambda tx: tx.save_campaign(numbered(ONE, 4)))
+        assert number_of(one.read(lambda tx: tx.campaign("c1"))) == 4
 
 
 def test_sqlite_files_that_are_something_else(tmp_path):
@@ -442,7 +451,7 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
         store.write(lambda tx: tx.add_campaign(ONE))
 
         def cut_off(tx):
-            tx.save_campaign(replace(ONE, version=8))
+            tx.save_campaign(numbered(ONE, 8))
             tx._do("SELECT pg_terminate_backend(pg_backend_pid())")
 
         with pytest.raises(StoreError, match="nothing was decided"):
@@ -493,7 +502,7 @@ def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp
             row = tx.campaign("c1")
             begun.set()
             gate.wait(30.0)
-            tx.save_campaign(replace(row, version=99))
+            tx.save_campaign(numbered(row, 99))
 
         late = stopped.submit(stands_still, About("c1"))
         begun.wait(30.0)
@@ -503,8 +512,8 @@ def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp
         gate.set()
         with pytest.raises(StoreError, match="nothing was decided"):
             late.result(30.0)
-        assert other.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
-        assert stopped.write(raising(False), About("c1")) == ONE.version + 1  # and all is well again
+        assert number_of(other.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 1
+        assert stopped.write(raising(False), About("c1")) == number_of(ONE) + 1  # and all is well again
 
 
 def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
@@ -671,7 +680,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
         with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
             store.write(raising(False), About("c1"))
         monkeypatch.undo()
-        assert store.read(lambda tx: tx.campaign("c1")).version == ONE.version + 1
+        assert number_of(store.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 1
 
 
 def test_an_event_loop_decides_as_threads_do(opener):
@@ -838,7 +847,7 @@ def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
 
     def good(tx):
         row = tx.campaign_named("ads")
-        tx.save_campaign(replace(row, version=row.version + 1))
+        tx.save_campaign(numbered(row, number_of(row) + 1))
 
     async def run():
         works = [good, lambda tx: tx.save_money(replace(tx.campaign_named("ads"), account=broken)), good]
@@ -848,7 +857,7 @@ def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     assert (first, last) == (None, None)
     assert isinstance(refused, StoreError)
     assert "refused" in str(refused)
-    assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, version=ONE.version + 2)
+    assert filled.read(lambda tx: tx.campaign("c1")) == numbered(ONE, number_of(ONE) + 2)
 
 
 def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):

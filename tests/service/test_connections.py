@@ -4,12 +4,11 @@ import contextlib
 import json
 import socket
 import time
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from budgetbandits.service.http.connections import LARGEST_HEAD, WholeAnswer
+from budgetbandits.service.http.connections import LARGEST_HEAD
 from budgetbandits.service.http.guesses import network
 from servers import free_port, serving
 
@@ -140,44 +139,3 @@ def test_one_address_cannot_take_all_connections(port):
 def test_addresses():
     assert network("/run/socket") == "/run/socket"
     assert network("fe80::1%eth0") == "fe80::"
-
-
-class Wire:
-    """A transport that remembers what was written to it."""
-
-    def __init__(self):
-        self.written, self.closed = [], False
-
-    def write(self, data):
-        self.written.append(data)
-
-    def close(self):
-        self.closed = True
-
-    def is_closing(self):
-        return self.closed
-
-
-@pytest.mark.parametrize(
-    ("method", "chunked", "writes"),
-    [("GET", False, [b"head one", b" two"]), ("HEAD", False, [b"head "]), ("GET", True, [b"head ", b"one", b" two"])],
-)
-def test_an_answer_of_known_length_goes_out_with_its_head(method, chunked, writes):
-    wire, cycle = Wire(), SimpleNamespace(response_started=False, chunked_encoding=None, scope={"method": method})
-    answer = WholeAnswer(wire, cycle)
-    answer.write(b"100 Continue")
-    cycle.response_started, cycle.chunked_encoding = True, chunked
-    for piece in (b"head ", b"one", b" two") if method == "GET" else (b"head ",):
-        answer.write(piece)
-    assert wire.written == [b"100 Continue", *writes]
-
-
-def test_a_head_without_its_body_is_not_lost():
-    wire = Wire()
-    answer = WholeAnswer(
-        wire, SimpleNamespace(response_started=True, chunked_encoding=False, scope={"method": "GET"})
-    )  # fmt: skip
-    answer.write(b"head")
-    assert wire.written == []
-    answer.close()
-    assert (wire.written, wire.closed) == ([b"head"], True)

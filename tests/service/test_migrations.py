@@ -44,9 +44,10 @@ def test_a_database_from_before_the_rollups_goes_on(tmp_path):
             engine.feedback(made.decision, cost=0.25, reward=1.0)
     old = sqlite3.connect(tmp_path / "new.db")
     for table in ("campaign_name", "campaign", "arm_name", "arm", "decision", "event"):
-        names = [row[1] for row in before.execute(f"PRAGMA table_info({table})")]
+        there, now = ([row[1] for row in each.execute(f"PRAGMA table_info({table})")] for each in (before, old))
+        names = [name for name in there if name in now]
         rows = old.execute(f"SELECT {', '.join(names)} FROM {table}").fetchall()
-        before.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", rows)
+        before.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", rows)
     before.commit()
     before.close()
     old.close()

@@ -148,7 +148,7 @@ class CampaignLearner:
         self.tag = os.urandom(6).hex()
         change = [self.tag, [int(arm) for arm in arms] if len(arms) <= NAMED_ARMS else None]
         learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
-        return row.with_learned(learned, row.version + 1)
+        return row.with_learned(learned)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])

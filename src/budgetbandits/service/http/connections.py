@@ -3,9 +3,6 @@ send it, or on how many connections there are.
 
 Whoever has no key gets as far as this, so it must cost little: a request that comes in one piece, as nearly all do, is
 looked at twice, when it begins and when it has come.
-
-An answer whose length is known goes out whole: uvicorn writes head and body apart, and each write is a system call that
-wakes the client.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from collections import Counter
 from typing import Any, Literal
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from budgetbandits.service.http.guesses import network
 from budgetbandits.service.http.problem_json import problem
@@ -134,7 +131,6 @@ class BoundedConnection(HttpToolsProtocol):
             self._earlier = 0
         self._part = "body"
         super().on_headers_complete()
-        self.cycle.transport = WholeAnswer(self.transport, self.cycle)  # type: ignore[assignment] # it has what is used
 
     def on_message_complete(self) -> None:
         self._part, self._since = "", None
@@ -186,29 +182,3 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[status] + f"{head}\r\n\r\n".encode() + body)
         self.flow.pause_reading()
         self.loop.call_later(LINGER, self.transport.abort)
-
-
-class WholeAnswer:
-    """A transport as one answer uses it, on which a head waits for its body."""
-
-    def __init__(self, transport: asyncio.Transport, cycle: RequestResponseCycle) -> None:
-        self._transport = transport
-        self._cycle = cycle
-        self._head = b""
-        self._begun = False
-        self.is_closing = transport.is_closing
-
-    def write(self, data: bytes) -> None:
-        cycle = self._cycle
-        if self._begun or not cycle.response_started:  # more of a body, or that the request's body may come
-            self._transport.write(data)
-        elif not self._head and cycle.chunked_encoding is False and cycle.scope["method"] != "HEAD":
-            self._head = data
-        else:
-            self._begun = True
-            self._transport.write(self._head + data)
-
-    def close(self) -> None:
-        if self._head and not self._begun:  # something has failed before there was a body
-            self._transport.write(self._head)
-        self._transport.close()

@@ -41,19 +41,13 @@ class Campaign:
     created_at: float
     settings: dict[str, Any] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
-    """Raised by every change of what is learnt or of the arms."""
 
     def with_money(self, account: Account) -> Campaign:
         """This campaign with another account; `dataclasses.replace` takes seven times as long."""
-        return Campaign(
-            self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned, self.version
-        )  # fmt: skip
+        return Campaign(self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned)
 
-    def with_learned(self, learned: dict[str, Any], version: int) -> Campaign:
-        return Campaign(
-            self.id, self.name, self.policy, self.account, self.created_at, self.settings, learned, version
-        )  # fmt: skip
+    def with_learned(self, learned: dict[str, Any]) -> Campaign:
+        return Campaign(self.id, self.name, self.policy, self.account, self.created_at, self.settings, learned)
 
 
 @dataclass(slots=True)

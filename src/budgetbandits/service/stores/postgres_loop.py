@@ -220,7 +220,7 @@ def _changes(tx: Foreseen) -> list[Call]:
     changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
     row = tx.campaign_row
     if row is not None and tx.learned:
-        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned), row.version)
+        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned))
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (row.id, *money_of(row.account), row.account.status)))

@@ -13,9 +13,7 @@ from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
 
-CAMPAIGN = (
-    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, created_at"
-)
+CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, created_at"
 ARM = "campaign, number, name, cost_cap, learned, active"
 DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
@@ -34,9 +32,9 @@ def money_of(a: Account) -> tuple[Any, ...]:
 
 
 def campaign_of(row: Sequence[Any]) -> Campaign:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, version, at = row
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, at = row
     account = Account(budget, spent, held, overrun, status, day, today, leased)
-    return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned), version)
+    return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned))
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:

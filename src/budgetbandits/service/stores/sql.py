@@ -36,7 +36,7 @@ _ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
 _DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
 OF_DECISIONS = frozenset({_BY_ID, _BY_KEY, _ADD_DECISION, _SAVE_DECISION, _ADD_PENDING, _DROP_PENDING})
 """What is run all the time and is about decisions alone."""
-_SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, version = ? WHERE id = ?"
+_SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
@@ -101,16 +101,15 @@ class SqlTransaction(LeaseTransaction):
     def add_campaign(self, campaign: Campaign) -> None:
         self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
         self._change(
-            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 campaign.id, campaign.name, campaign.policy, campaign.account.status, *money_of(campaign.account),
-                json_text(campaign.settings), json_text(campaign.learned), campaign.version,
-                campaign.created_at,
+                json_text(campaign.settings), json_text(campaign.learned), campaign.created_at,
             ),
         )  # fmt: skip
 
     def save_campaign(self, campaign: Campaign) -> None:
-        values = (*money_of(campaign.account), json_text(campaign.learned), campaign.version, campaign.id)
+        values = (*money_of(campaign.account), json_text(campaign.learned), campaign.id)
         self._change(_SAVE_CAMPAIGN, values)
 
     def save_money(self, campaign: Campaign) -> None:
