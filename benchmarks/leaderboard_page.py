@@ -10,18 +10,21 @@ import json
 import math
 import shutil
 import sys
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import SUMMARY, read_summary
 from budgetbandits.policies.names import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
-from budgetbandits.words import estimate, exact, interval, number
+from budgetbandits.words import estimate, exact, interval, number, open_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments" / SUMMARY
-PROBLEMS = 500
-"""Of a setting that is played in full."""
+FULL = 500
+"""Problems of a setting that is played in full; of a thousand arms 100."""
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -91,11 +94,13 @@ def main(folder: Path) -> None:
 def found(summary: dict[str, Any]) -> list[str]:
     lines = ["## In short", "", *[f"- {sentence}" for sentence in sentences(summary)], ""]
     lines += [f"{facts(summary)}. {mark(summary)}", ""]
+    if unplayed := _unplayed(summary):
+        lines += [f"Of the suite's settings these are not in the data yet: {', '.join(unplayed)}.", ""]
     lines += ["![How far from the best](figures/leaderboard-profile.png)", ""]
     lines += [
         "## Over all settings",
         "",
-        "Mean regret by that of each setting's best, geometric mean over settings.",
+        "Mean regret by that of each setting's best, geometric mean over settings. Who plays in few comes last.",
         "",
     ]
     lines += [
@@ -113,16 +118,26 @@ def found(summary: dict[str, Any]) -> list[str]:
     lines += ["", mark(summary), "", "## Setting by setting", "", "![Tails](figures/leaderboard-quantiles.png)", ""]
     lines += [mark(summary), ""]
     for setting in summary["settings"]:
-        lines += [*_setting(setting), mark(summary), ""]
+        lines += [*_setting(setting), mark(summary, [setting]), ""]
     return lines
 
 
-def mark(summary: dict[str, Any]) -> str:
-    """Where the numbers of a section come from."""
-    most = max(setting["problems"] for setting in summary["settings"])
-    some = "" if most == PROBLEMS else f" --problems {most}"
-    seed, day = summary["settings"][0]["seed"], max(setting["begun"] for setting in summary["settings"])
-    return f"Measured by `budgetbandits leaderboard{some}`, seed {seed}, {day}."
+def _unplayed(summary: dict[str, Any]) -> list[str]:
+    """Settings of the suite that ships which the leaderboard does not have."""
+    played = {setting["name"] for setting in summary["settings"]}
+    every = tomllib.loads(shipped_text(SUITE))["settings"]
+    return [f"`{entry['name']}`" for entry in every if entry["name"] not in played]
+
+
+def mark(summary: dict[str, Any], settings: Sequence[dict[str, Any]] = ()) -> str:
+    """Where the numbers of some settings, or of all, come from."""
+    of = [each for each in settings or summary["settings"] if each["problems"] > 1]
+    least = min((each["problems"] for each in of), default=FULL)
+    full = [each["title"] for each in of if each["problems"] >= FULL]
+    some = "" if least >= FULL else f" --problems {least}"
+    besides = f" ({', '.join(full)}: all {FULL})" if some and full else ""
+    seed, day = summary["settings"][0]["seed"], max(each["begun"] for each in settings or summary["settings"])
+    return f"Measured by `budgetbandits leaderboard{some}`{besides}, seed {seed}, {day}."
 
 
 def _setting(setting: dict[str, Any]) -> list[str]:
@@ -147,7 +162,7 @@ def _setting(setting: dict[str, Any]) -> list[str]:
         )
         lines.append(
             f"| {label(row['policy'])} | {mean} ± {half} | {behind} | {number(row['median'])} | {number(row['q90'])} | "
-            f"{number(row['q99'])} | {interval(row['q99_low'], row['q99_high'])} | {number(row['largest'])} | "
+            f"{number(row['q99'])} | {open_interval(row['q99_low'], row['q99_high'])} | {number(row['largest'])} | "
             f"{number(row['times_bound'])} |"
         )
     more = [label(row["policy"]) for row in close if row not in rows[:FIRST]]
@@ -163,11 +178,11 @@ def time_taken(summary: dict[str, Any]) -> list[str]:
     share = 100.0 * taken["reference"] / taken["total"]
     lines = [
         "## What it took", "",
-        f"{taken['total'] / 60:.0f} minutes of processor time, {share:.0f} % of them in the reference simulator: "
-        + ", ".join(f"`{policy}` {seconds:.0f} s" for policy, seconds in taken["slow"]) + ".", "",
+        f"{taken['total'] / 60:.0f} minutes of processor time, {share:.1f} % of them in the reference simulator: "
+        + ", ".join(f"`{policy}` {seconds:.1f} s" for policy, seconds in taken["slow"]) + ".", "",
         "| setting | processor seconds | of them reference simulator |", "|---|---|---|",
     ]  # fmt: skip
-    lines += [f"| {row['title']} | {row['seconds']:.0f} | {row['reference']:.0f} |" for row in taken["rows"]]
+    lines += [f"| {row['title']} | {row['seconds']:.0f} | {row['reference']:.1f} |" for row in taken["rows"]]
     return [*lines, "", mark(summary), ""]
 
 

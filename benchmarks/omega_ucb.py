@@ -41,32 +41,33 @@ PROBLEMS, ROUNDS = 100, 15_000
 
 
 def draw(results: Results, path: Path) -> None:
-    """Mean regret against the share of the budget, on the axes of the published figures."""
+    """Mean regret against the share of the budget, on the axes of the published figures, a panel for each group."""
     on = sheet(10.0)
     looked = looks(results.policies, PAPER)
-    laws = [law for law in LIMITS if any(group.startswith(law) for group in results.groups)]
+    rows = -(-len(results.groups) // 3)
     with plt.rc_context(settings(on)):
-        figure, panels = plt.subplots(
-            len(laws), 3, figsize=(on.width, 2.5 * len(laws) + 0.9), layout="constrained", squeeze=False
-        )
-        for row, law in enumerate(laws):
-            for column, arms in enumerate((10, 50, 100)):
-                group, axes = f"{law}, {arms} arms", panels[row, column]
-                if group in results.groups:
-                    _panel(axes, results, group, looked)
-                axes.set_title(group)
-                axes.set_ylim(0, LIMITS[law][column])
-                axes.set_xscale("log")
-                axes.set_xlim(0.095, 1.03)
-                axes.set_xticks([0.1, 0.2, 0.4, 0.7, 1.0], ["0.1", "0.2", "0.4", "0.7", "1"])
-                axes.minorticks_off()
-                axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        for axes in panels[-1]:
+        figure, grid = plt.subplots(rows, 3, figsize=(on.width, 2.6 * rows + 0.9), layout="constrained", squeeze=False)
+        for axes, group in zip(grid.flat, results.groups, strict=False):
+            _panel(axes, results, group, looked)
+            axes.set_title(group)
+            axes.set_ylim(0, highest(group))
+            axes.set_xscale("log")
+            axes.set_xlim(0.095, 1.03)
+            axes.set_xticks([0.1, 0.2, 0.4, 0.7, 1.0], ["0.1", "0.2", "0.4", "0.7", "1"])
+            axes.minorticks_off()
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        for axes in grid[-1]:
             axes.set_xlabel("share of the budget")
-        for axes in panels[:, 0]:
+        for axes in grid[:, 0]:
             axes.set_ylabel("pseudo-regret")
-        figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
         figure.savefig(path, dpi=160)
+
+
+def highest(group: str) -> int:
+    """The upper end of the published axis of a group, such as "Beta, 50 arms"."""
+    law, arms = group.removesuffix(" arms").split(", ")
+    return LIMITS[law][(10, 50, 100).index(int(arms))]
 
 
 def _panel(axes: Any, results: Results, group: str, looked: Any) -> None:
@@ -85,7 +86,8 @@ def _panel(axes: Any, results: Results, group: str, looked: Any) -> None:
             label=label(policy),
             markersize=2.6,
         )
-        axes.fill_between(shares, found.low, found.high, color=colour, alpha=0.1, linewidth=0)
+        if found.value[-1] < highest(group):  # the bands of the others would hide everything
+            axes.fill_between(shares, found.low, found.high, color=colour, alpha=0.1, linewidth=0)
 
 
 def table(results: Results) -> None:
@@ -151,17 +153,17 @@ class WrongGate(UCBB2):
     index = staticmethod(ucb_b2_wrong_gate)
 
 
-def compared(first: Any, second: Any) -> str:
+def compared(first: Any, second: Any, rounds: int = ROUNDS) -> str:
     """Mean regret of two policies on the same Bernoulli problems of ten arms, and the first less the second."""
     problems = [family("heyden-bernoulli", 10, seed) for seed in range(7_000, 7_000 + PROBLEMS)]
-    games = np.array([[_regret(problem, policy) for problem in problems] for policy in (first, second)])
+    games = np.array([[_regret(problem, policy, rounds) for problem in problems] for policy in (first, second)])
     gap = student((games[0] - games[1])[None])
     means = [number(float(mean)) for mean in games.mean(axis=1)]
     return f"{means[0]} against {means[1]}, difference {gap.value[0]:.0f} [{gap.low[0]:.0f}, {gap.high[0]:.0f}]"
 
 
-def _regret(problem: Any, policy: Any) -> float:
-    budget = ROUNDS * float(problem.cost_means.min())
+def _regret(problem: Any, policy: Any, rounds: int) -> float:
+    budget = rounds * float(problem.cost_means.min())
     return float(simulate(problem, policy, [budget], 1, seed=1).pseudo_regret[0, 0])
 
 
@@ -172,7 +174,9 @@ def defects() -> None:
     )
     for rounds in (10, 100, 1_000):
         print(f"ln(t + 1) / ln t at t = {rounds}: {np.log(rounds + 1) / np.log(rounds):.4f}")
-    print("UCB-B2, gate on the reward against gate on the cost:", compared(WrongGate(alpha=2.01), "ucb-b2:alpha=2.01"))
+    for rounds in (15_000, 150_000):
+        found = compared(WrongGate(alpha=2.01), "ucb-b2:alpha=2.01", rounds)
+        print(f"UCB-B2, gate on the reward against gate on the cost, N = {rounds:,}: {found}")
     print(
         "Budget-UCB told min mu_c against told 0.01:",
         compared("budget-ucb:width=2", "budget-ucb:width=2,cost_floor=0.01"),

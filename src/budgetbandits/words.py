@@ -68,6 +68,17 @@ def interval(low: float | None, high: float | None) -> str:
     return f" {'to' if '−' in ends[0] else '–'} ".join(ends)
 
 
+def open_interval(low: float | None, high: float | None) -> str:
+    """Like `interval`, where an end that is not known, or infinite, leaves a bound.
+
+    >>> open_interval(38.123, 52.2), open_interval(1078.0, None), open_interval(None, None)
+    ('38.1 – 52.2', 'above 1,078', '–')
+    """
+    if high is None or math.isinf(high):
+        return "–" if low is None or math.isinf(low) else f"above {number(low)}"
+    return interval(low, high)
+
+
 def count(things: int, name: str) -> str:
     """
     >>> count(1, "problem"), count(1200, "run"), count(3, "policy")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
+from budgetbandits.experiments.leaderboard import shipped_summary
 from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
 
 
@@ -80,6 +84,17 @@ def test_what_is_far_from_every_setting_is_said():
     assert "no setting near by has lattice laws" in said
     assert "no setting of the leaderboard has a horizon" in said
     assert "bandit without prices" in " ".join(recommend(SUMMARY, Case(10, 100.0, horizon=50))["warnings"])
+
+
+def test_the_data_that_ship_are_of_the_suite_that_ships():
+    summary = shipped_summary()
+    names = [entry["name"] for entry in tomllib.loads(shipped_text(SUITE))["settings"]]
+    assert {setting["name"] for setting in summary["settings"]} <= set(names)
+    for setting in summary["settings"]:
+        for at in setting["budgets"]:
+            assert all(row["low"] <= row["mean"] <= row["high"] for row in at["standings"])
+            assert sum(row["best"] for row in at["standings"]) == 1
+    assert recommend(summary, Case(10, 1_000.0, "bernoulli"))["settings"][0]["arms"] == 10
 
 
 def test_the_laws_of_a_problem():

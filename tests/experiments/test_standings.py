@@ -63,6 +63,7 @@ def test_over_all_settings_it_is_the_geometric_mean():
     assert rows["bts"]["times"] == pytest.approx(np.sqrt(1 * 2))
     assert rows["kube"]["times"] == pytest.approx(np.sqrt(4 * 1))
     assert (rows["ucb1"]["times"], rows["ucb1"]["settings"]) == (pytest.approx(3.0), 1)
+    assert [row["comparable"] for row in overall({"one": one, "other": other})] == [True, True, False]
     assert rows["bts"]["low"] == rows["bts"]["high"] == pytest.approx(np.sqrt(2))  # games without scatter
 
 

@@ -140,7 +140,7 @@ def test_eleven_policies_on_three_problems_at_eight_budgets_stay_small(tmp_path,
     content = study.content(results, tmp_path)
     drawn = sum(len(drawing.svg) for drawing in content["figures"][0].drawings)
     assert len(content["figures"][0].drawings) == 2
-    text = page._render(content)
+    text = page.render(content)
     Reader(text)
     assert len(text) + drawn < 2_500_000
 
@@ -164,7 +164,7 @@ def test_a_study_of_an_older_version_has_its_report(tmp_path, monkeypatch):
         del results.record[key]
     for problem in results.record["problems"]:
         del problem["reward_means"]
-    read = Reader(page._render(study.content(results, tmp_path)))
+    read = Reader(page.render(study.content(results, tmp_path)))
     assert "problems" not in read.ids
     assert "There is no experiment file" in read.text
 

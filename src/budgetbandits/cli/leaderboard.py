@@ -13,7 +13,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.cli.studies import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.names import label
-from budgetbandits.words import count, interval, listed, number, short
+from budgetbandits.words import count, interval, listed, number, open_interval, short
 
 FIRST = 12
 """Policies that the terminal shows; the page has all."""
@@ -62,7 +62,7 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
-    ranked = [row for row in summary["overall"] if row["competes"]]
+    ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()
     table.add_column("policy", no_wrap=True)
     for column in ("times the best", "95 % interval", "settings"):
@@ -142,7 +142,7 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
     for row in found["standings"]:
         table.add_row(
             row["policy"], number(row["mean"]), interval(row["low"], row["high"]), number(row["median"]),
-            number(row["q99"]), interval(row["q99_low"], row["q99_high"]),
+            number(row["q99"]), open_interval(row["q99_low"], row["q99_high"]),
         )  # fmt: skip
     console.print(table)
     say(f"It must know: {', '.join(found['needs']) or 'nothing'}. Proven of its regret: {found['proven']}.")

@@ -31,6 +31,8 @@ from budgetbandits.experiments.statistics import (
 FREE = frozenset({"budget"})
 """Whoever spends money knows how much there is; what else a policy must know is an advantage over others."""
 TAIL = 0.99
+MOST = 0.75
+"""The share of the settings in which a policy must play to be ranked over all of them."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,9 @@ def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> t
 def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     """The geometric mean over the settings of how many times the best competitor's mean regret a policy has.
 
-    Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again, and
-    the best among them is then that of the draw. The lowest comes first.
+    Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again. The
+    lowest comes first of those that are ``comparable``, that is, play in most settings: settings differ too much for
+    a mean over a few of them to be set beside one over all.
     """
     policies = list(dict.fromkeys(policy for values in settings.values() for policy in values.policies))
     rng = np.random.default_rng(SEED)
@@ -150,19 +153,20 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     rows = [
         {
             "policy": policy, "competes": competes(policy), "settings": int(played[place]),
+            "comparable": bool(played[place] >= MOST * len(settings)),
             "times": float(drawn[0, place]), "low": float(low[place]), "high": float(high[place]),
         }
         for place, policy in enumerate(policies)
     ]  # fmt: skip
-    return sorted(rows, key=lambda row: row["times"])
+    return sorted(rows, key=lambda row: (not row["comparable"], row["times"]))
 
 
 def _times_best(values: Values, rng: np.random.Generator) -> AnyArray:
-    """Each policy's mean by the lowest of those that compete: of the games, then of games drawn again."""
+    """Each policy's mean by that of the best that competes: of the games, then of games drawn again."""
     count = len(values.games)
     weights = rng.multinomial(count, np.full(count, 1.0 / count), RESAMPLES) / count
     means = np.vstack([values.games.mean(axis=0), weights @ values.games])
-    floor = np.maximum(np.where(values.competing, means, np.inf).min(axis=1, keepdims=True), 1e-12)
+    floor = np.maximum(means[:, [values.best]], 1e-12)
     return np.asarray(np.maximum(means, 1e-12) / floor)
 
 

@@ -96,9 +96,9 @@ def facts(summary: dict[str, Any]) -> str:
 
 def sentences(summary: dict[str, Any]) -> list[str]:
     """What was found, in three sentences."""
-    ranked = [row for row in summary["overall"] if row["competes"]]
+    ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     first = ranked[0]
-    close = [row for row in ranked[1:] if row["low"] <= first["high"] and row["settings"] == first["settings"]]
+    close = [row for row in ranked[1:] if row["low"] <= first["high"]]
     wins: dict[str, list[str]] = {}
     for setting in summary["settings"]:
         best = next(row for row in setting["budgets"][-1]["standings"] if row["best"])

@@ -17,7 +17,7 @@ from budgetbandits.experiments.results import Results
 from budgetbandits.policies.names import label
 from budgetbandits.report import asked, paper, study, tables
 from budgetbandits.report.theory_figures import exponent
-from budgetbandits.words import count, estimate, exact, interval, number, short
+from budgetbandits.words import count, estimate, exact, interval, number, open_interval, short
 
 REPORT = "report.html"
 
@@ -60,7 +60,8 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
     )
     environment.filters |= {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
     environment.globals |= {
-        "estimate": estimate, "interval": interval, "counted": count, "shown_arms": asked.ARMS,
+        "estimate": estimate, "interval": interval, "open_interval": open_interval,
+        "counted": count, "shown_arms": asked.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
     script = _text("rescale.js") + _text("report.js")
