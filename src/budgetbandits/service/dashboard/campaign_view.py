@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
@@ -12,8 +12,10 @@ from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Val
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
+from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
+from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
 from budgetbandits.service.stores.rollup_sql import Counts
@@ -106,6 +108,8 @@ class CampaignView:
     delays: list[int]
     latest: list[Decision]
     events: list[Event]
+    changes: dict[int, str]
+    """What each change of terms among the events changed, by the event's number."""
     overran: Event | None
     """The latest overrun, if the campaign is frozen."""
 
@@ -168,6 +172,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],
+        changes=_changes(row, operators[:EVENTS]),
         overran=pages.event(history.mark.overran) if state.word == "Frozen" and history.mark.overran else None,
     )  # fmt: skip
 
@@ -211,6 +216,16 @@ def _budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, flo
             made.append((event.at, to_units(budget)))
             budget -= event.amount or 0
     return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def _changes(row: Campaign, latest: Sequence[Event]) -> dict[int, str]:
+    """The latest events come first, and so do the latest terms here."""
+    terms = [replace(row, settings=each) for each in reversed(versions(row))]
+    told = [event.seq for event in latest if event.kind == "terms changed"]
+    return {
+        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
+        for seq, after, before in zip(told, terms, terms[1:], strict=False)
+    }
 
 
 def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:

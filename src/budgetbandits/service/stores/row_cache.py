@@ -48,6 +48,10 @@ class WritingTransaction(SqlTransaction):
         self._save_new_status(campaign, before)
         self._keep(campaign)
 
+    def save_settings(self, campaign: Campaign) -> None:
+        super().save_settings(campaign)
+        self._keep(campaign)
+
     def save_money(self, campaign: Campaign) -> None:
         before = self._drop(campaign)
         super().save_money(campaign)
