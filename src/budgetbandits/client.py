@@ -180,8 +180,7 @@ class Client:
         return self._do(calls.change(campaign, f"arms/{quote(name, safe='')}/bring-back", key))
 
     def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
-        """Other terms from now on: ``daily_cap``, ``pace_seconds``, ``hold_seconds``, ``on_expire``. None takes a
-        limit away."""
+        """Other terms from now on: ``daily_cap``, ``pace_seconds``, ``hold_seconds``. None takes a limit away."""
         return self._do(calls.change(campaign, "terms", key, changes))
 
     def verify(self, campaign: str) -> list[str]:

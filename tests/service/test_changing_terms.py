@@ -74,14 +74,14 @@ def test_another_horizon_changes_what_may_be_spent_by_now(engine, store, clock):
     assert verify(store, "ads") == []
 
 
-def test_open_holds_keep_their_time_and_meet_the_new_end(engine, store, clock):
+def test_open_holds_keep_their_time(engine, store, clock):
     first = engine.decide("ads", "1")
-    engine.change_terms("ads", {"hold_seconds": 600.0, "on_expire": "release"})
+    engine.change_terms("ads", {"hold_seconds": 600.0})
     second = engine.decide("ads", "2")
     assert (first.expires_at - clock.now, second.expires_at - clock.now) == (60.0, 600.0)
     clock.now += 61.0
     engine.expire_due()
-    assert (engine.account("ads").spent, engine.account("ads").held) == (0, 1_000_000)
+    assert (engine.account("ads").spent, engine.account("ads").held) == (1_000_000, 1_000_000)
     assert verify(store, "ads") == []
 
 
@@ -113,7 +113,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
         ({"daily_cap": 2}, "the terms already"),
         ({"daily_cap": 0.5}, "the dearest arm may cost"),
         ({"hold_seconds": None}, "use a positive number"),
-        ({"on_expire": "burn"}, "use charge or release"),
+        ({"on_expire": "release"}, "cannot be changed"),
     ],
 )
 def test_what_cannot_be_changed_is_not(engine, store, changes, words):

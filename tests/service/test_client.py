@@ -140,7 +140,7 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     assert [arm.name for arm in lost().add_arm("ads", "tv", 0.5).arms] == ["search", "mail", "tv"]
     assert not lost().retire_arm("ads", "tv").arms[-1].active
     assert lost().bring_back_arm("ads", "tv").arms[-1].active
-    assert lost().change_terms("ads", daily_cap=4.0, on_expire="release").daily_cap == 4.0
+    assert lost().change_terms("ads", daily_cap=4.0, hold_seconds=9.0).daily_cap == 4.0
     assert lost().change_terms("ads", daily_cap=None).daily_cap is None
     assert lost().pause("ads").status == "paused"
     assert lost().resume("ads").status == "active"

@@ -293,7 +293,7 @@ def test_terms_are_changed_by_the_form(service, admin):
     """What is not touched stays to the last digit, though the form shows days and minutes."""
     service.engine.create("paced", "bts", 50.0, {"a": 1.0, "b": 1.0}, pace_seconds=1e6 / 7, hold_seconds=100.0)
     page = admin("GET", "/campaigns/paced/change-terms").text
-    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page)) | {"on_expire": "charge"}
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
     assert fields["hold_seconds"] == fields["was_hold_seconds"] == "1.666666667"
     fields["daily_cap"] = "12.5"
     shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields)), X_Part="check").text
@@ -303,13 +303,13 @@ def test_terms_are_changed_by_the_form(service, admin):
         assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"], now["hold_seconds"]) == (12.5, 1e6 / 7, 100.0)
-    fields |= {"once": "again", "daily_cap": "", "was_daily_cap": "12.5", "on_expire": "release", "pace_seconds": "3"}
+    fields |= {"once": "again", "daily_cap": "", "was_daily_cap": "12.5", "pace_seconds": "3"}
     assert "Plan now" in admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
     assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
     now = service.engine.describe("paced")
-    assert (now["daily_cap"], now["pace_seconds"], now["on_expire"]) == (None, 3 * 86_400.0, "release")
+    assert (now["daily_cap"], now["pace_seconds"]) == (None, 3 * 86_400.0)
     page = admin("GET", "/campaigns/paced").text
-    assert "daily cap 12.50 → none; spread over 1 d 15 h → 3 d; without feedback charged → released" in page
+    assert "daily cap 12.50 → none; spread over 1 d 15 h → 3 d<" in page
     assert "daily cap none → 12.50<" in page
     assert verify(service.engine._store, "paced") == []
 

@@ -192,8 +192,8 @@ class World:
                 engine.bring_back_arm(self.campaign, "c")
                 self.happened["brought back"] += 1
         elif what == 5:
-            with contextlib.suppress(BadParameter):
-                engine.change_terms(self.campaign, {"on_expire": self.random.choice(["charge", "release"])})
+            with contextlib.suppress(BadParameter):  # the terms already
+                engine.change_terms(self.campaign, {"hold_seconds": self.random.choice([20.0, 45.0])})
                 self.happened["terms changed"] += 1
 
     def break_(self, engine):

@@ -224,7 +224,7 @@ def change_command(
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, on_expire."""
+    """Other terms from now on: daily_cap, pace_seconds, hold_seconds."""
     changes = dict(map(_changed_term, term))
     with _opened(store) as (engine, _):
         _once(lambda key: engine.change_terms(campaign, changes, key, HERE))
@@ -241,7 +241,7 @@ def _changed_term(text: str) -> tuple[str, Any]:
     try:
         return name, float(value)
     except ValueError:
-        return name, value
+        raise BadParameter(f"{text!r:.60}: {value!r:.40} is no number; write TERM=NUMBER, or TERM=none") from None
 
 
 @campaign_app.command("export")

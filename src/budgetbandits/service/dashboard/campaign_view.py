@@ -24,6 +24,7 @@ from budgetbandits.times import DAY, HOUR, MINUTE
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+FINE_SLOTS = (1, 5, 15)
 MOST_SLOTS = 170
 DECISIONS, EVENTS = 12, 8
 AGES = (60.0, 300.0, 900.0)
@@ -155,7 +156,8 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     totals, rows = history.totals(), tx.arms(row.id)
     spent = sum(each.spent for each in totals.values())
     begins, slot = _slotting(row, wanted.range, now)
-    slots = _slots(history, begins, slot)
+    slot, counted = _counted(history, begins, slot, now)
+    slots = _slots(counted, begins)
     in_slots = sum(sum(each.spent.values()) for each in slots)
     pace_seconds = row.settings.get("pace_seconds")
     ends = 0.0 if pace_seconds is None else row.created_at + pace_seconds
@@ -186,9 +188,19 @@ def _slotting(row: Campaign, range: Range, now: float) -> tuple[float, int]:
     return begins, slot
 
 
-def _slots(history: History, begins: float, slot: int) -> list[Slot]:
+def _counted(history: History, begins: float, slot: int, now: float) -> tuple[int, list[tuple[int, int, int, int]]]:
+    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
+    fine = next((each for each in FINE_SLOTS if (now - begins) / each <= MOST_SLOTS), None)
+    if fine is not None and begins == history.row.created_at:
+        counted = history.fine_slots(fine)
+        if counted is not None:
+            return fine, counted
+    return slot, history.slots(slot, begins)
+
+
+def _slots(counted: list[tuple[int, int, int, int]], begins: float) -> list[Slot]:
     made: dict[int, Slot] = {}
-    for at, arm, decided, spent in history.slots(slot, begins):
+    for at, arm, decided, spent in counted:
         of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
         of.decided[arm] = of.decided.get(arm, 0) + decided
         of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)

@@ -22,7 +22,6 @@ class Field:
     help: str = ""
     kind: str = "text"
     optional: bool = False
-    choices: tuple[tuple[str, str], ...] = ()
 
 
 def number(fields: Fields, name: str, label: str) -> float:

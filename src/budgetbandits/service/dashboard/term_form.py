@@ -32,18 +32,14 @@ NUMBERS: dict[str, tuple[Field, float]] = {
         60.0,
     ),
 }  # fmt: skip
-"""Terms that are numbers, each with its field and how many of the term's units one of the field's is."""
-ON_EXPIRE = Field(
-    "on_expire", "Without feedback, a hold is", "Also for decisions that are open now.",
-    choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
-)  # fmt: skip
-FIELDS = (*(field for field, _ in NUMBERS.values()), ON_EXPIRE)
+"""The terms that can be changed, each with its field and how many of the term's units one of the field's is."""
+FIELDS = tuple(field for field, _ in NUMBERS.values())
 
 
 def terms_now(row: Campaign) -> Fields:
     """The fields as they are at first."""
     terms = terms_of(row)
-    texts = {"on_expire": str(terms.on_expire)}
+    texts: dict[str, str] = {}
     for name, (_, unit) in NUMBERS.items():
         value = getattr(terms, name)
         texts[name] = "" if value is None else f"{value / unit:.10g}"
@@ -55,11 +51,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for field in FIELDS:
         text = fields.get(field.name, "").strip()
-        if text == fields.get(WAS + field.name, ""):
-            continue
-        if field is ON_EXPIRE:
-            changes[field.name] = text
-        else:
+        if text != fields.get(WAS + field.name, ""):
             changes[field.name] = number(fields, field.name, field.label) * NUMBERS[field.name][1] if text else None
     return changes
 
@@ -81,7 +73,7 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     digits = digits_for(to_units(before.account.budget))
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
         "daily_cap": ("Daily cap", lambda value: money(value, digits)), "pace_seconds": ("Spread over", duration),
-        "hold_seconds": ("Wait for feedback", duration), "on_expire": ("Without feedback", lambda value: f"{value}d"),
+        "hold_seconds": ("Wait for feedback", duration),
     }  # fmt: skip
     made = []
     for name, (label, said) in words.items():
