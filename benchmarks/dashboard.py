@@ -1,11 +1,13 @@
 """What the dashboard costs: pages of a long campaign and of many campaigns, and what people who look cost who decides.
 
     python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 10]
+    bash tests/service/with_postgres.sh python benchmarks/dashboard.py
 
-First, a SQLite store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so
-many others. Times are processor time of this process, the median of nine. Then eight clients decide and tell on a
-server, in turns alone and with ten pages open that are told what happens and ask for what is new. What counts is the
-server's processor time for a pair of requests, which other work on the machine changes little.
+First, a store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so many
+others: SQLite, or the PostgreSQL that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are
+processor time of this process, and of PostgreSQL's beside it, the median of nine. On SQLite, eight clients
+decide and tell on a server, in turns alone and with ten pages open that are told what happens and ask for what is new.
+What counts is the server's processor time for a pair of requests, which other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import statistics
 import sys
 import tempfile
@@ -29,7 +32,8 @@ from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.base import Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.rows import ARM, DECISION
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.times import Times
 
@@ -38,7 +42,7 @@ VIEWERS = 10
 CLIENTS = 8
 
 
-def fill(store: SQLiteStore, decisions: int, campaigns: int) -> None:
+def fill(store: Store, decisions: int, campaigns: int) -> None:
     """By SQL: what the rows say is what a campaign with these decisions would have."""
     engine, now = Engine(store, lambda: time.time() - MONTH - 60.0), time.time()
     arms = {f"arm {number}": 1.0 for number in range(10)}
@@ -46,55 +50,91 @@ def fill(store: SQLiteStore, decisions: int, campaigns: int) -> None:
     numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)"
     step = MONTH / decisions
 
-    id, arm = "printf('%032x', i)", "(i * 7919) % 10"
+    on_sqlite = isinstance(store, SQLiteStore)
+    as_id = "printf('%032x', {})" if on_sqlite else "lpad(to_hex({}), 32, '0')"
+    id, half, yes = as_id.format("i"), as_id.format("i / 2"), "1" if on_sqlite else "TRUE"
+
+    def rest(of: str, by: int) -> str:
+        return f"({of} - {of} / {by} * {by})"  # a percent sign means something else to psycopg
+
+    arm, told_arm = (rest(f"(CAST({of} AS BIGINT) * 7919)", 10) for of in ("i", "(i / 2)"))
 
     def many(tx: Transaction) -> None:
         change = tx.change  # type: ignore[attr-defined]
         change(
-            f"INSERT INTO decision {numbers} SELECT {id}, ?, {arm}, 1000000, 'settled', 500000, 0, 1, 500000, "
-            "i % 3 = 0, 'key ' || i, '', ? + i * ?, ? + i * ? + 3600, NULL FROM n",
+            f"INSERT INTO decision ({DECISION}) {numbers} SELECT {id}, ?, {arm}, 1000000, 'settled', 500000, 0, "
+            f"{yes}, 500000, CASE {rest('i', 3)} WHEN 0 THEN 1.0 ELSE 0.0 END, 'key ' || i, '', ? + i * ?, "
+            "? + i * ? + 3600, NULL FROM n",
             (decisions, long, now - MONTH, step, now - MONTH, step),
         )
         change(
-            "INSERT INTO event (campaign, kind, decision, arm, amount, reward, at) "
-            f"{numbers} SELECT ?, CASE i % 2 WHEN 0 THEN 'decided' ELSE 'settled' END, printf('%032x', i / 2), "
-            "(i / 2 * 7919) % 10, CASE i % 2 WHEN 0 THEN 1000000 ELSE 500000 END, "
-            "CASE i % 2 WHEN 1 THEN i / 2 % 3 = 0 END, ? + i * ? FROM n",
+            f"INSERT INTO event (campaign, kind, decision, arm, amount, reward, at) {numbers} SELECT ?, "
+            f"CASE {rest('i', 2)} WHEN 0 THEN 'decided' ELSE 'settled' END, {half}, {told_arm}, "
+            f"CASE {rest('i', 2)} WHEN 0 THEN 1000000 ELSE 500000 END, CASE WHEN {rest('i', 2)} = 0 THEN NULL "
+            f"WHEN {rest('(i / 2)', 3)} = 0 THEN 1.0 ELSE 0.0 END, ? + i * ? FROM n",
             (2 * decisions, long, now - MONTH, step / 2),
         )
         change("UPDATE campaign SET spent = ? WHERE id = ?", (500_000 * decisions, long))
-        change(f"INSERT INTO campaign_name {numbers} SELECT {id}, 'campaign ' || i FROM n", (campaigns,))
-        change(
-            f"INSERT INTO arm {numbers} SELECT printf('%032x', i / 5), i % 5, 'arm ' || (i % 5), cost_cap, learned, 1 "
-            "FROM n, arm WHERE campaign = ? AND number = 0",
-            (5 * campaigns, long),
-        )
+        change(f"INSERT INTO campaign_name (id, name) {numbers} SELECT {id}, 'campaign ' || i FROM n", (campaigns,))
         change(
             "INSERT INTO campaign (id, name, policy, status, budget, spent, settings, learned, created_at) "
-            f"{numbers} SELECT {id}, 'campaign ' || i, policy, status, 1000000000, i * 90000, settings, learned, 1.0 "
-            "FROM n, campaign WHERE id = ?",
+            f"{numbers} SELECT {id}, 'campaign ' || i, policy, status, 1000000000, i * CAST(90000 AS BIGINT), "
+            "settings, learned, 1.0 FROM n, campaign WHERE id = ?",
             (campaigns, long),
+        )
+        change(
+            f"INSERT INTO arm ({ARM}) {numbers} SELECT {as_id.format('i / 5')}, {rest('i', 5)}, "
+            f"'arm ' || {rest('i', 5)}, cost_cap, learned, {yes} FROM n, arm WHERE campaign = ? AND number = 0",
+            (5 * campaigns, long),
         )
 
     store.write(many)
 
 
-def cost(work: Callable[[], object], times: int = 9) -> float:
-    """Milliseconds of processor time, the median."""
+Used = Callable[[], tuple[float, float]]
+"""Seconds of processor time so far: of this process, and of a database beside it."""
+
+
+def cost(work: Callable[[], object], used: Used, times: int = 9) -> str:
+    """Milliseconds of processor time, the medians."""
     took = []
     for _ in range(times):
-        begun = time.process_time()
+        begun = used()
         work()
-        took.append(1e3 * (time.process_time() - begun))
-    return statistics.median(took)
+        took.append([1e3 * (now - then) for now, then in zip(used(), begun, strict=True)])
+    here, there = (statistics.median(each) for each in zip(*took, strict=True))
+    return f"{here:.0f} ms" + (f" and {there:.0f} ms of PostgreSQL's" if there else "")
+
+
+@contextlib.contextmanager
+def filled_store() -> Iterator[tuple[Store, Used]]:
+    """An empty store, and what it and this process have used."""
+    address = os.environ.get("BUDGETBANDITS_POSTGRES")
+    if address is None:
+        with tempfile.TemporaryDirectory() as folder, SQLiteStore(Path(folder) / "money.db") as store:
+            yield store, lambda: (time.process_time(), 0.0)
+        return
+    import psycopg
+
+    from budgetbandits.service.stores.postgres import PostgresStore
+
+    with psycopg.connect(address) as connection:
+        (folder_of,) = connection.execute("SHOW data_directory").fetchone()
+    server = psutil.Process(int((Path(folder_of) / "postmaster.pid").read_text().split()[0]))
+
+    def used() -> tuple[float, float]:
+        return time.process_time(), sum(sum(each.cpu_times()[:2]) for each in server.children(recursive=True))
+
+    with PostgresStore(url=address) as postgres:
+        yield postgres, used
 
 
 def measure_pages(decisions: int, campaigns: int) -> None:
-    with tempfile.TemporaryDirectory() as folder, SQLiteStore(Path(folder) / "money.db") as store:
+    with filled_store() as (store, used):
         fill(store, decisions, campaigns)
-        begun = time.process_time()
+        begun = sum(used())
         roll_up(store)
-        each = 1e6 * (time.process_time() - begun) / (2 * decisions)
+        each = 1e6 * (sum(used()) - begun) / (2 * decisions)
         print(f"{decisions:,} decisions rolled up: {each:.1f} µs an event")
         times = Times.of("Europe/Berlin", time.time())
         shared = {"times": times, "admin": True, "session": None, "inline": False}
@@ -109,9 +149,9 @@ def measure_pages(decisions: int, campaigns: int) -> None:
 
         page()
         listed("")
-        print(f"page of that campaign: {cost(page):.0f} ms")
-        print(f"first page of {campaigns:,} campaigns: {cost(lambda: listed('')):.0f} ms")
-        print(f"the same, filtered: {cost(lambda: listed('9999')):.0f} ms")
+        print(f"page of that campaign: {cost(page, used)}")
+        print(f"first page of {campaigns:,} campaigns: {cost(lambda: listed(''), used)}")
+        print(f"the same, filtered: {cost(lambda: listed('9999'), used)}", flush=True)
 
 
 @contextlib.contextmanager
@@ -167,7 +207,8 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=10.0)
     given = options.parse_args()
     measure_pages(given.decisions, given.campaigns)
-    measure_viewers(given.seconds)
+    if "BUDGETBANDITS_POSTGRES" not in os.environ:
+        measure_viewers(given.seconds)
 
 
 if __name__ == "__main__":

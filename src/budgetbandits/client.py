@@ -172,8 +172,16 @@ class Client:
         return self._do(calls.change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap}))
 
     def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
-        """Never choose this arm again."""
+        """Choose this arm no more, until it is brought back."""
         return self._do(calls.change(campaign, f"arms/{quote(name, safe='')}/retire", key))
+
+    def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
+        """Choose an arm again that was retired, with all that is known of it."""
+        return self._do(calls.change(campaign, f"arms/{quote(name, safe='')}/bring-back", key))
+
+    def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
+        """Other terms from now on: ``daily_cap``, ``pace_seconds``, ``hold_seconds``. None takes a limit away."""
+        return self._do(calls.change(campaign, "terms", key, changes))
 
     def verify(self, campaign: str) -> list[str]:
         """Replay the campaign's events, however long it takes; what does not agree, in words."""

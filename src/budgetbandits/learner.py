@@ -22,7 +22,7 @@ Among = NDArray[np.bool_]
 
 
 class Learner:
-    """Choose, learn, add, retire.
+    """Choose, learn, add, retire, bring back.
 
     Whoever must be able to repeat a choice from the state and a generator alone passes ``repeatable``; otherwise
     coming rounds may be drawn ahead, which is quicker.
@@ -130,6 +130,11 @@ class Learner:
     def retire(self, arm: int) -> None:
         """Never choose this arm again; it can still be learned from."""
         self.state.active[arm] = False
+        self.chooser.reset(self.state)
+
+    def bring_back(self, arm: int) -> None:
+        """Choose an arm again that was retired, with what is known of it."""
+        self.state.active[arm] = True
         self.chooser.reset(self.state)
 
     def new_budget(self, budget: float) -> None:

@@ -1,4 +1,4 @@
-"""The terms of a campaign: what is set when it is created and never changes.
+"""The terms of a campaign: what is set when it is created. Some of them can be changed later, by name `CHANGEABLE`.
 
 This is the only list of them: the service, its HTTP schema, the command line and the client take their names, types,
 defaults and bounds from here, and a new term is one more field. It stands outside the service because the client, which
@@ -21,9 +21,10 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
 
 
-def _term(default: Any, help: str, largest: float = math.inf, money: bool = False) -> Any:
-    """A field with what the command line says of it, the largest number that HTTP takes, and whether it is money."""
-    return field(default=default, metadata={"help": help, "largest": largest, "money": money})
+def _term(default: Any, help: str, largest: float = math.inf, money: bool = False, changes: bool = False) -> Any:
+    """A field with what the command line says of it, the largest number that HTTP takes, whether it is money, and
+    whether it can be changed later: not what the policy has learnt by, nor what past holds and leases depend on."""
+    return field(default=default, metadata={"help": help, "largest": largest, "money": money, "changes": changes})
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,19 @@ class Terms:
     """
 
     reward_max: float = _term(1.0, "The largest reward there can be.", 1e12)
-    hold_seconds: float = _term(3600.0, "How long a decision may go without feedback.", 1e9)
+    hold_seconds: float = _term(3600.0, "How long a decision may go without feedback.", 1e9, changes=True)
     on_expire: OnExpire = _term(  # noqa: RUF009 - it makes a field
         "charge", "What becomes of a hold without feedback: charge or release."
     )
-    daily_cap: float | None = _term(None, "What the decisions of one day (UTC) may cost.", 1e12, money=True)
-    pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9)
+    daily_cap: float | None = _term(
+        None, "What the decisions of one day (UTC) may cost.", 1e12, money=True, changes=True
+    )  # fmt: skip
+    pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9, changes=True)
     lease: float | None = _term(
         None, "What a server may take of the budget at once, to decide by itself.", 1e12, money=True
     )  # fmt: skip
     lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
+    currency: str | None = _term(None, "What amounts are in, as pages show it: EUR, tokens, ...")
 
     def checked(self) -> Self:
         """These terms, if each of them can be kept. Money is checked where it becomes micros."""
@@ -66,3 +70,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
             raise BadParameter(f"{name} is {value!r:.40}; use 1 to {LONGEST_TEXT} printable characters")
     elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
         raise BadParameter(f"{name} is {value!r:.40}; use a positive number")
+
+
+CHANGEABLE = tuple(term.name for term in fields(Terms) if term.metadata["changes"])
+"""What `Campaigns.change_terms` takes."""

@@ -104,6 +104,23 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
     assert sum(each.expired for each in totals.values()) > 0
 
 
+def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, monkeypatch):
+    clock, rng = Clock(BEGIN), random.Random(12)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, hold_seconds=900.0)
+    play(engine, clock, rng, 60)
+    roll_up(store)
+    play(engine, clock, rng, 5)
+    slots = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5))
+    wanted = added_up(store, "ads", 5)
+    decided, spent = NUMBERS.index("decided"), NUMBERS.index("spent")
+    assert {(at, arm): (d, s) for at, arm, d, s in slots} == {
+        key: (row[decided], row[spent]) for key, row in wanted.items()
+    }
+    monkeypatch.setattr(rollups, "FEW", 20)
+    assert store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5)) is None
+
+
 def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch):
     monkeypatch.setattr(rollups, "SLICE", 5)
     clock = Clock(BEGIN)
@@ -202,6 +219,7 @@ def test_pages_read_what_there_is(store):
     assert store.read(lambda tx: tx.pages().event(10**9)) is None
     view = store.read(lambda tx: campaign_view(tx, tx.campaign(id), Wanted())).as_json()
     assert sum(arm["decided"] for arm in view["arms"]) == len(made)
+    assert store.read(lambda tx: overview(tx, Asked("nobody is called that"), None)).lines == []
     listed = store.read(lambda tx: overview(tx, Asked(), None)).as_json()
     assert [row["name"] for row in listed["campaigns"]] == ["ads", "other"]
 

@@ -550,6 +550,8 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
         for engine in engines:
             engine.add_arm("ads", "tv", 0.75, key="tv")
             engine.retire_arm("ads", "tv", key="no tv")
+            engine.bring_back_arm("ads", "tv", key="tv after all")
+            engine.change_terms("ads", {"daily_cap": 3.0, "hold_seconds": 60.0}, key="slower")
         with pytest.raises(Conflict, match="another change"):
             engines[1].top_up("ads", 6.0, key="monday")
         with pytest.raises(Conflict, match="another change"):
@@ -558,8 +560,11 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
             engine.set_status("ads", "closed", key="end")
         row = one.read(lambda tx: tx.campaign_named("ads"))
         assert row.account.budget == 15_000_000
+        assert (row.settings["daily_cap"], row.settings["hold_seconds"]) == (3_000_000, 60.0)
         kinds = [event.kind for event in one.read(lambda tx: tx.events(row.id))]
-        assert kinds == ["created", "topped up", "arm added", "arm retired", "closed"]
+        assert kinds == [
+            "created", "topped up", "arm added", "arm retired", "arm brought back", "terms changed", "closed"
+        ]  # fmt: skip
         assert verify(one, "ads") == []
 
 

@@ -89,6 +89,9 @@ class _Memory(Transaction):
             raise StoreError("the store refused: spent + held + leased > budget; nothing was written")
         self._put(self.store.campaigns, campaign.id, campaign)
 
+    def save_settings(self, campaign):
+        self.save_campaign(replace(self.campaign(campaign.id), settings=campaign.settings))
+
     def save_money(self, campaign):
         self.save_campaign(replace(self.campaign(campaign.id), account=campaign.account))
 

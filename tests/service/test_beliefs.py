@@ -5,7 +5,15 @@ import pytest
 from scipy import integrate, stats
 
 from budgetbandits.posteriors import Beta
-from budgetbandits.service.dashboard.beliefs import Told, Values, belief, chances_of_best, compare, density
+from budgetbandits.service.dashboard.beliefs import (
+    Told,
+    Values,
+    belief,
+    beta_density,
+    chances_of_best,
+    compare,
+    density,
+)
 from budgetbandits.service.dashboard.projection import runs_out
 
 
@@ -54,6 +62,23 @@ def test_the_ratio_is_that_of_two_independent_means():
     reward, cost = ((a - 1, b - 1) for a, b in shapes)
     for value, share in ((made.low, 0.025), (made.median, 0.5), (made.high, 0.975)):
         assert exact_ratio_cdf(value, reward, cost) == pytest.approx(share, abs=1e-4)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (8.0, 4.0), (1.0, 6.0), (900.0, 40.0)])
+def test_the_density_of_a_mean_is_its_betas(a, b):
+    """In height against the exact density, and in where it begins and ends."""
+    where, high = beta_density(a, b, 2.0)
+    law = stats.beta(a, b, scale=2.0)
+    assert (where[0], where[-1]) == pytest.approx((law.ppf(0.001), law.ppf(0.999)))
+    assert high == pytest.approx(law.pdf(where) / law.pdf(where).max())
+
+
+def test_the_curves_of_a_belief_are_those_of_its_estimates():
+    made = belief(Told(trials(60, 40), trials(20, 80)), 5.0, 3.0)
+    for what in ("reward", "price", "ratio"):
+        where, high = made.curve(what)
+        middle = getattr(made, what)
+        assert where[0] < middle.low < where[high.argmax()] < middle.high < where[-1]
 
 
 def test_chances_of_being_best():

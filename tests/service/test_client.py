@@ -139,13 +139,19 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     assert lost().top_up("ads", 5.0).budget == 15.0
     assert [arm.name for arm in lost().add_arm("ads", "tv", 0.5).arms] == ["search", "mail", "tv"]
     assert not lost().retire_arm("ads", "tv").arms[-1].active
+    assert lost().bring_back_arm("ads", "tv").arms[-1].active
+    assert lost().change_terms("ads", daily_cap=4.0, hold_seconds=9.0).daily_cap == 4.0
+    assert lost().change_terms("ads", daily_cap=None).daily_cap is None
     assert lost().pause("ads").status == "paused"
     assert lost().resume("ads").status == "active"
     made = lost().create("other", 10.0, ARMS)
     assert client.create("other", 10.0, ARMS, key=line.requests[-1].headers["idempotency-key"]).id == made.id
     assert lost().close_campaign("ads").status == "closed"
     kinds = [event.kind for event in line.store.events if event.campaign != made.id]
-    assert kinds == ["created", "topped up", "arm added", "arm retired", "paused", "active", "closed"]
+    assert kinds == [
+        "created", "topped up", "arm added", "arm retired", "arm brought back", "terms changed", "terms changed",
+        "paused", "active", "closed",
+    ]  # fmt: skip
 
 
 def test_a_key_for_two_changes_is_a_conflict(client):

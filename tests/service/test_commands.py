@@ -52,6 +52,13 @@ def test_a_campaigns_life(say, tmp_path):
     assert "ads is active" in say("campaign", "resume", "ads")
     assert "tv" in say("campaign", "add-arm", "ads", "tv=2")
     assert "retired" in say("campaign", "retire-arm", "ads", "mail")
+    assert "retired" not in say("campaign", "bring-back-arm", "ads", "mail")
+    said = say("campaign", "change", "ads", "daily-cap=50", "hold_seconds=90")
+    assert "at most 50.00 a day" in said
+    assert "holds 90 s" in said
+    assert "a day" not in say("campaign", "change", "ads", "daily_cap=none")
+    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
+    say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
     say("campaign", "export", "ads", "all.parquet", "--table", "events")

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard import sessions
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
 from budgetbandits.service.dashboard.fresh import Fresh
@@ -267,11 +268,50 @@ def test_actions_are_shown_before_and_recorded_after(service, admin):
     admin("POST", "/campaigns/plain/retire-arm", {"code": code, "arm": "search"})
     arms = {arm["name"]: arm["active"] for arm in service.engine.describe("plain")["arms"]}
     assert arms == {"search": False, "<i>mail": True, "radio": True}
+    assert "bring-back-arm?arm=search" in admin("GET", "/campaigns/plain").text
+    assert "2 → <strong>3</strong>" in admin("GET", "/campaigns/plain/bring-back-arm?arm=search").text
+    admin("POST", "/campaigns/plain/bring-back-arm", {"code": code, "arm": "search"})
+    assert service.engine.describe("plain")["arms"][0]["active"]
     events = admin("GET", "/campaigns/plain?format=json").json()["events"]
     who = re.search(r"(bb_\w{8}) · admin", admin("GET", "/").text)[1]
-    assert [(event["kind"], event["by"]) for event in events[:3]] == [
-        ("arm retired", who), ("arm added", who), ("topped up", who)
+    assert [(event["kind"], event["by"]) for event in events[:4]] == [
+        ("arm brought back", who), ("arm retired", who), ("arm added", who), ("topped up", who)
     ]  # fmt: skip
+
+
+def test_amounts_of_different_currencies_are_not_added_up(service, admin):
+    assert admin("GET", "/?format=json").json()["sums"]["budget"] > 0
+    service.engine.create("in euro", "bts", 70.0, {"a": 1.0, "b": 1.0}, currency="EUR & <b>")
+    assert "of 70.00 EUR &amp; &lt;b&gt;" in admin("GET", "/campaigns/in%20euro").text
+    assert admin("GET", "/?format=json").json()["sums"] is None
+    assert "in different currencies" in admin("GET", "/?order=newest").text
+    alone = Browser(service.app, make_key(service, ["read"], 0.0, "in euro"))
+    assert "of 70.00 EUR" in alone("GET", "/?order=newest").text
+
+
+def test_terms_are_changed_by_the_form(service, admin):
+    """What is not touched stays to the last digit, though the form shows days and minutes."""
+    service.engine.create("paced", "bts", 50.0, {"a": 1.0, "b": 1.0}, pace_seconds=1e6 / 7, hold_seconds=100.0)
+    page = admin("GET", "/campaigns/paced/change-terms").text
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+    assert fields["hold_seconds"] == fields["was_hold_seconds"] == "1.666666667"
+    fields["daily_cap"] = "12.5"
+    shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields)), X_Part="check").text
+    assert "none → <strong>12.50</strong>" in shown
+    assert "Wait" not in shown
+    for _ in range(2):  # sent twice, done once
+        assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+    now = service.engine.describe("paced")
+    assert (now["daily_cap"], now["pace_seconds"], now["hold_seconds"]) == (12.5, 1e6 / 7, 100.0)
+    fields |= {"once": "again", "daily_cap": "", "was_daily_cap": "12.5", "pace_seconds": "3"}
+    assert "Plan now" in admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
+    assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+    now = service.engine.describe("paced")
+    assert (now["daily_cap"], now["pace_seconds"]) == (None, 3 * 86_400.0)
+    page = admin("GET", "/campaigns/paced").text
+    assert "daily cap 12.50 → none; spread over 1 d 15 h → 3 d<" in page
+    assert "daily cap none → 12.50<" in page
+    assert verify(service.engine._store, "paced") == []
 
 
 @pytest.mark.parametrize(
@@ -281,6 +321,9 @@ def test_actions_are_shown_before_and_recorded_after(service, admin):
         ("top-up", {"amount": "0"}, "amount is 0"),
         ("add-arm", {"name": "tv", "cap": "9"}, "no arm of this campaign may cost more than 1"),
         ("retire-arm", {"arm": "nobody"}, "no arm"),
+        ("bring-back-arm", {"arm": "search"}, "is not retired"),
+        ("change-terms", {"hold_seconds": "-3"}, "use a number from 0"),
+        ("change-terms", {"daily_cap": "0.1", "hold_seconds": "5"}, "the dearest arm may cost"),
     ],
 )
 def test_a_mistake_is_said_and_changes_nothing(service, admin, action, form, words):

@@ -5,12 +5,22 @@ same store that has its own idea of what the policy knows. A failure names its s
 """
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 
 import pytest
 
-from budgetbandits.errors import AlreadyResolved, BudgetBanditsError, Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import (
+    AlreadyResolved,
+    BadParameter,
+    BudgetBanditsError,
+    Conflict,
+    HoldRefused,
+    NotFound,
+    StoreError,
+    UnknownArm,
+)
 from budgetbandits.service.audit import verify
 from budgetbandits.service.decisions import Booked, Outcome
 from budgetbandits.service.engine import Engine
@@ -177,6 +187,14 @@ class World:
             engine.set_status(self.campaign, "active")
         elif what == 3 and len(self.caps) > 4:
             engine.retire_arm(self.campaign, "c")
+        elif what == 4:
+            with contextlib.suppress(Conflict, UnknownArm):  # not retired
+                engine.bring_back_arm(self.campaign, "c")
+                self.happened["brought back"] += 1
+        elif what == 5:
+            with contextlib.suppress(BadParameter):  # the terms already
+                engine.change_terms(self.campaign, {"hold_seconds": self.random.choice([20.0, 45.0])})
+                self.happened["terms changed"] += 1
 
     def break_(self, engine):
         """The commit fails, or the answer is lost on the way: the retry finds out which."""
@@ -220,11 +238,12 @@ def test_a_hundred_thousand_steps_in_memory(part):
     happened = Counter()
     for seed in range(part * 25, part * 25 + 25):
         happened += play(MemoryStore(), seed, 1000)
-    for what in ("daily_cap", "paced", "many", "tell_many", "leased", "two leases"):
+    for what in ("terms changed", "daily_cap", "paced", "many", "tell_many", "leased", "two leases"):
         assert happened[what] > 50, (what, happened)
     for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
         assert happened[what] > 50, (what, happened)
     assert happened["exhausted"] + happened["blocked_by_holds"] > 500
+    assert happened["brought back"] > 20
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -24,7 +24,7 @@ from rich.markup import escape
 from budgetbandits.amounts import decimals, shown
 from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, share_bar
 from budgetbandits.errors import BadParameter, OutcomeUnknown
-from budgetbandits.terms import MONEY, Terms
+from budgetbandits.terms import CHANGEABLE, MONEY, Terms
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.service.engine import Engine
@@ -203,10 +203,45 @@ def add_arm_command(
 
 @campaign_app.command("retire-arm")
 def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
-    """Never choose this arm again."""
+    """Choose this arm no more, until it is brought back."""
     with _opened(store) as (engine, _):
         _once(lambda key: engine.retire_arm(campaign, arm, key, HERE))
         _show(engine, campaign, as_json)
+
+
+@campaign_app.command("bring-back-arm")
+def bring_back_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Choose an arm again that was retired, with all that is known of it."""
+    with _opened(store) as (engine, _):
+        _once(lambda key: engine.bring_back_arm(campaign, arm, key, HERE))
+        _show(engine, campaign, as_json)
+
+
+@campaign_app.command("change")
+def change_command(
+    campaign: Name,
+    term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to take a limit away.")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Other terms from now on: daily_cap, pace_seconds, hold_seconds."""
+    changes = dict(map(_changed_term, term))
+    with _opened(store) as (engine, _):
+        _once(lambda key: engine.change_terms(campaign, changes, key, HERE))
+        _show(engine, campaign, as_json)
+
+
+def _changed_term(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or name not in CHANGEABLE:
+        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
+    if value == "none":
+        return name, None
+    try:
+        return name, float(value)
+    except ValueError:
+        raise BadParameter(f"{text!r:.60}: {value!r:.40} is no number; write TERM=NUMBER, or TERM=none") from None
 
 
 @campaign_app.command("export")

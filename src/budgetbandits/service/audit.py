@@ -103,6 +103,8 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
     row, learner = books.row, replay.learner
     if replay.account != row.account:
         differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
+    if replay.changes_untold:
+        differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
     for text in replay.compare_leases(books.cut.leases):
         differences.add(text)
     for arm in books.arms:

@@ -167,6 +167,10 @@ class CampaignLearner:
         """Never choose this arm again."""
         self._learner.retire(arm)
 
+    def bring_back(self, arm: int) -> None:
+        """Choose this arm again, with what is known of it."""
+        self._learner.bring_back(arm)
+
     def fitting(self, left: int) -> NDArray[np.bool_] | None:
         """Which arms are active and have a cost cap that fits what is left; None if there is none."""
         if left >= self.most:  # nearly always, and one arm at least is active

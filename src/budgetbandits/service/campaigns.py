@@ -6,28 +6,22 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
-import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgetbandits.amounts import shown
-from budgetbandits.choosing import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
-from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
-from budgetbandits.service.settings import settings_of, terms_of
+from budgetbandits.service.settings import changed_settings, terms_of
 from budgetbandits.service.stores.base import About, Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
-
-ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class Campaigns:
         arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``by`` is
         who the event says has done it.
         """
-        learner, campaign = _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
+        learner, campaign = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked())
         caps = list(zip(learner.names, map(int, learner.caps), strict=True))
         asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings)
         operation = Operation(key, asked)
@@ -166,7 +160,7 @@ class Campaigns:
     def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None, by: str | None = None) -> None:
         """A new arm, from the next decision on."""
         name = checked_name("an arm's name", name)
-        cap = _cap(name, cost_cap)
+        cap = checked_cap(name, cost_cap)
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner, most = self._learners.of(tx, row), row.settings["cost_max"]
@@ -185,14 +179,12 @@ class Campaigns:
         self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
     def retire_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
-        """Never choose this arm again; its open decisions can still be told."""
+        """Choose this arm no more, until it is brought back; its open decisions can still be told."""
         name = normal(name)
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
-            if name not in learner.names:
-                raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
-            arm, active = learner.names.index(name), learner.state.active
+            arm, active = _number(learner, name), learner.state.active
             if active[arm] and active.sum() == 1:
                 raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
             with self._learners.changing(tx, row) as change:
@@ -201,6 +193,33 @@ class Campaigns:
             tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm, actor=by))
 
         self._change(campaign, Operation(key, ("retire arm", name)), work)
+
+    def bring_back_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
+        """Choose an arm again that was retired, with all that is known of it."""
+        name = normal(name)
+
+        def work(tx: Transaction, row: Campaign) -> None:
+            learner = self._learners.of(tx, row)
+            arm = _number(learner, name)
+            if learner.state.active[arm]:
+                raise Conflict(f"arm {name!r:.60} is not retired; there is nothing to bring back")
+            with self._learners.changing(tx, row) as change:
+                change.learner.bring_back(arm)
+                change.arms = [arm]
+            tx.add_event(Event(row.id, "arm brought back", moment(tx, self._clock), arm=arm, actor=by))
+
+        self._change(campaign, Operation(key, ("bring back arm", name)), work)
+
+    def change_terms(
+        self, campaign: str, changes: Mapping[str, Any], key: str | None = None, by: str | None = None
+    ) -> None:
+        """Other terms from now on, of those in `CHANGEABLE`; None takes a limit away. Open holds keep their time."""
+
+        def work(tx: Transaction, row: Campaign) -> None:
+            tx.save_settings(replace(row, settings=changed_settings(row, changes)))
+            tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=by))
+
+        self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
 
     def _change(self, campaign: str, operation: Operation, work: Callable[[Transaction, Campaign], None]) -> None:
         """Change a campaign that has not been closed, unless this was done before: all its leases end first."""
@@ -217,40 +236,6 @@ class Campaigns:
         self._store.write(once, About(campaign))
 
 
-def check(
-    name: str,
-    policy: str,
-    budget: float,
-    arms: Mapping[str, float],
-    known: Mapping[str, Any] | None = None,
-    **terms: Any,
-) -> None:
-    """Refuse what `Campaigns.create` would refuse, but for a name that is taken."""
-    _new(name, policy, budget, arms, known or {}, Terms(**terms).checked())
-
-
-def _new(
-    name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
-) -> tuple[CampaignLearner, Campaign]:
-    """A campaign that nobody has written down yet, if there can be one like this."""
-    name = checked_name("name", name)
-    if ID.fullmatch(name):
-        raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
-    if len(arms) < 2:
-        raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
-    arms = _arms(arms)
-    caps = [_cap(arm, cap) for arm, cap in arms.items()]
-    amount = to_micros(budget, "budget")
-    if amount < min(caps):
-        least, offered = shown([to_units(min(caps)), budget])
-        raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
-    rule = _own_policy(policy)
-    scaled = _scaled(known, list(arms), amount, max(caps))
-    settings = settings_of(terms, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
-    learner = CampaignLearner.new(rule, list(arms), caps, settings)
-    return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
-
-
 def summary(row: Campaign) -> dict[str, Any]:
     """A campaign's money, in the user's unit, and its terms."""
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
@@ -260,43 +245,8 @@ def summary(row: Campaign) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _own_policy(text: str) -> Policy:
-    name = text.partition(":")[0].strip()
-    if name not in POLICIES and (name in KNOWN or ".py" in name):
-        raise BadParameter(
-            f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
-            f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"
-        )
-    return parse_policy(text)
-
-
-def _arms(arms: Mapping[str, float]) -> dict[str, float]:
-    """The arms by their names as they are kept."""
-    named = {checked_name("an arm's name", arm): cap for arm, cap in arms.items()}
-    if len(named) < len(arms):
-        raise BadParameter("two arms have the same name, written in two ways; give every arm a name of its own")
-    return named
-
-
-def _cap(arm: str, cap: float) -> int:
-    micros = to_micros(cap, f"the cost cap of {arm!r:.40}")
-    if micros == 0:
-        raise BadParameter(f"the cost cap of {arm!r:.40} is 0; give the most that a pull of it can cost")
-    return micros
-
-
-def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:
-    """What a policy may know, in units of the largest cost."""
-    unknown = set(known) - {"cost_floor", "costs"}
-    if unknown:
-        raise BadParameter(f"known has {sorted(unknown)[0]!r}; it may have cost_floor and costs")
-    scaled: dict[str, Any] = {"budget": budget / cost_max}
-    if "cost_floor" in known:
-        scaled["cost_floor"] = to_micros(known["cost_floor"], "cost_floor") / cost_max
-    if "costs" in known:
-        costs = {normal(arm): cost for arm, cost in known["costs"].items()}
-        missing = [arm for arm in arms if arm not in costs]
-        if missing:
-            raise BadParameter(f"costs has no entry for arm {missing[0]!r}; give every arm one")
-        scaled["costs"] = [to_micros(costs[arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
-    return scaled
+def _number(learner: CampaignLearner, name: str) -> int:
+    """The place of an arm of this name."""
+    if name not in learner.names:
+        raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
+    return learner.names.index(name)

@@ -22,7 +22,7 @@ class Learners:
 
     def __init__(self) -> None:
         self.kept: dict[str, CampaignLearner] = {}
-        self._terms: dict[str, Terms] = {}
+        self._terms: dict[str, tuple[dict[str, Any], Terms]] = {}
 
     def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
@@ -45,10 +45,11 @@ class Learners:
         return _Choice(self, tx, row)
 
     def terms(self, row: Campaign) -> Terms:
-        """The terms of a campaign, read once."""
-        terms = self._terms.get(row.id)
-        if terms is None:
-            terms = self._terms[row.id] = terms_of(row)
+        """The terms of a campaign, read once for each row of settings: stores give the same object for the same."""
+        settings, terms = self._terms.get(row.id, (None, None))
+        if terms is None or settings is not row.settings:
+            terms = terms_of(row)
+            self._terms[row.id] = row.settings, terms
         return terms
 
 

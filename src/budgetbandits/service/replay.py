@@ -19,7 +19,7 @@ from budgetbandits.service.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
-from budgetbandits.service.settings import limits_of, terms_of
+from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Lease, LeaseEvent, T
 
 
@@ -52,11 +52,15 @@ class Replay:
     """The hold that an event was about, before it and after it, since somebody cleared this."""
 
     def __post_init__(self) -> None:
+        first, *self._later = versions(self.row)
+        self.row = replace(self.row, settings=first)
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
             "arm added": self._arm_added,
             "arm retired": self._arm_retired,
+            "arm brought back": self._arm_brought_back,
+            "terms changed": self._terms_changed,
             "decided": self._decided,
             "settled": self._settled,
             "rewarded": self._rewarded,
@@ -90,6 +94,13 @@ class Replay:
 
     def _arm_retired(self, event: Event) -> None:
         self.learner.retire(_known(event.arm))
+
+    def _arm_brought_back(self, event: Event) -> None:
+        self.learner.bring_back(_known(event.arm))
+
+    def _terms_changed(self, event: Event) -> None:
+        assert len(self._later) > 0, "the row knows of no such change"
+        self.row = replace(self.row, settings=self._later.pop(0))
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
@@ -230,6 +241,11 @@ class Replay:
         lent = self.lent.pop(_known(event.lease))
         self.account = lease_ledger.give_back(self.account, lent.lease.account)
         learn_all(self.learner, lent.events, self.row)
+
+    @property
+    def changes_untold(self) -> int:
+        """Changes of terms that the row knows of and no event has told."""
+        return len(self._later)
 
     def compare_leases(self, there: Mapping[str, Lease]) -> list[str]:
         """What the rows of leases and the events do not agree about."""

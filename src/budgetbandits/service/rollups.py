@@ -25,6 +25,9 @@ from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
 
+FEW = 2000
+"""Events that a page may read one by one."""
+
 MINUTES_KEPT = 2 * DAY
 """Seconds."""
 
@@ -99,6 +102,15 @@ class History:
         rows = self._tx.rollups().slots(self.row.id, span, slot, first)
         tail = [each for each in self.tail if each.begins >= first]
         return rows + [(each.begins - each.begins % slot, each.arm, each.decided, each.spent) for each in tail]
+
+    def fine_slots(self, slot: int) -> list[tuple[int, int, int, int]] | None:
+        """(begins, arm, decided, spent) in slots shorter than a minute, from the campaign's first event on; None if it
+        has had too many to read them all."""
+        rollups, last = self._tx.rollups(), self._tx.last_event(self.row.id)
+        if rollups.slice_end(self.row.id, 0, last, FEW) < last:
+            return None
+        counts = rollups.tail(self.row.id, Mark(), last, charges(self.row), slot).counts
+        return [(each.begins, each.arm, each.decided, each.spent) for each in counts]
 
     def totals(self) -> dict[int, Counts]:
         """By arm, of all time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from budgetbandits.amounts import shown
@@ -12,7 +12,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
 from budgetbandits.service.stores.base import Campaign
-from budgetbandits.terms import Terms
+from budgetbandits.terms import CHANGEABLE, Terms
 
 
 def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: Kind) -> dict[str, Any]:
@@ -35,13 +35,38 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
     if limits.get("lease", cost_max) < cost_max:
         lease, most = shown([to_units(limits["lease"]), to_units(cost_max)])
         raise BadParameter(f"lease is {lease}, and the dearest arm may cost {most}; raise it, or leave it out")
-    if "lease" in limits and len(limits) > 1:
+    if "lease" in limits and limits.keys() & {"daily_cap", "pace_seconds"}:
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
 
 
+EARLIER = "earlier"
+"""The entry of a campaign's settings that has the settings before each change of its terms, the first ones first."""
+
+
+def changed_settings(row: Campaign, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with other terms, of those that can be changed; None takes a limit away."""
+    fixed = [name for name in changes if name not in CHANGEABLE]
+    if fixed:
+        raise BadParameter(
+            f"{fixed[0]!r:.40} cannot be changed, only {', '.join(CHANGEABLE)}; create a new campaign with it"
+        )
+    before = terms_of(row)
+    terms = replace(before, **changes).checked()
+    if terms == before:
+        raise BadParameter("these are the terms already; name one to change, with another value")
+    made = settings_of(terms, row.settings["cost_max"], row.settings["known"], row.settings["chooser"])
+    return made | {EARLIER: versions(row)}
+
+
+def versions(row: Campaign) -> list[dict[str, Any]]:
+    """The settings as they were from the beginning and after each change of terms, the present ones last."""
+    present = {name: value for name, value in row.settings.items() if name != EARLIER}
+    return [*row.settings.get(EARLIER, ()), present]
+
+
 def terms_of(row: Campaign) -> Terms:
-    """The terms that a campaign was created with."""
+    """The terms of a campaign."""
     given: dict[str, Any] = {}
     for term in fields(Terms):
         if term.name in row.settings:

@@ -15,14 +15,15 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, NotFound
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.campaigns import check
-from budgetbandits.service.dashboard.actions import ACTIONS, Action, Change, consequences, new_key, planned, preview
+from budgetbandits.service.dashboard.actions import ACTIONS, Action, consequences, new_key, planned, preview
+from budgetbandits.service.dashboard.fields import Change
 from budgetbandits.service.dashboard.forms import check_origin, read_form
 from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.auth import SCOPES, drop_key, make_key
 from budgetbandits.service.http.problem_json import describe
+from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.base import ArmRow, Campaign, Key
 
 log = structlog.get_logger("budgetbandits")
@@ -73,6 +74,7 @@ class Actions:
             except BudgetBanditsError as error:
                 problem, status = str(error), describe(error)["status"]
         arms: list[ArmRow] = await self._dashboard.read(lambda tx: tx.arms(row.id))
+        form = {**action.filled(row), **form}
         shown = preview(action, row, arms, form)
         values = {"action": action, "preview": shown, "session": session}
         if "x-part" in request.headers:

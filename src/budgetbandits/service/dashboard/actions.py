@@ -9,24 +9,12 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.numbers import digits_for, money
-from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_wanted
+from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import ArmRow, Campaign
 from budgetbandits.times import DAY
-
-Change = tuple[str, str, str]
-"""What it is, how it is, and how it will be; or a sentence, and nothing."""
-Fields = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field of an action's form."""
-
-    name: str
-    label: str
-    help: str = ""
-    kind: str = "text"
 
 
 @dataclass(frozen=True)
@@ -39,17 +27,8 @@ class Action:
     run: Callable[[Campaigns, str, Fields, str, str], None]
     fields: tuple[Field, ...] = ()
     dangerous: bool = False
-
-
-def number(fields: Fields, name: str, label: str) -> float:
-    """What was typed, as a number."""
-    text = fields.get(name, "").replace(",", "").strip()
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadParameter(f"{label} is {text!r:.40}; type a number") from None
-    to_micros(value, label)
-    return value
+    filled: Callable[[Campaign], Fields] = lambda row: {}
+    """What the fields hold at first."""
 
 
 def _amount(fields: Fields) -> str:
@@ -126,8 +105,16 @@ def _retired(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
     active = sum(arm.active for arm in arms)
     return [
         ("Arms", f"{active:,}", f"{active - 1:,}"),
-        ("Arm", f"{fields.get('arm', '')} is never chosen again; it cannot be brought back", ""),
+        ("Arm", f"{fields.get('arm', '')} is not chosen any more, until somebody brings it back", ""),
         ("Open holds", "of it can still be told of", ""),
+    ]
+
+
+def _brought_back(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
+    active = sum(arm.active for arm in arms)
+    return [
+        ("Arms", f"{active:,}", f"{active + 1:,}"),
+        ("Arm", f"{fields.get('arm', '')} can be chosen again at once, with all that is known of it", ""),
     ]
 
 
@@ -167,7 +154,15 @@ ACTIONS: dict[str, Action] = {
     "retire-arm": Action(
         "Retire an arm of", lambda fields: f"Retire {fields.get('arm', '')}", _retired,
         lambda campaigns, id, fields, key, by: campaigns.retire_arm(id, fields.get("arm", ""), key, by),
-        dangerous=True,
+    ),
+    "bring-back-arm": Action(
+        "Bring back an arm of", lambda fields: f"Bring back {fields.get('arm', '')}", _brought_back,
+        lambda campaigns, id, fields, key, by: campaigns.bring_back_arm(id, fields.get("arm", ""), key, by),
+    ),
+    "change-terms": Action(
+        "Change the terms of", _says("Change the terms"), terms_changed,
+        lambda campaigns, id, fields, key, by: campaigns.change_terms(id, terms_wanted(fields), key, by),
+        FIELDS, filled=terms_now,
     ),
 }  # fmt: skip
 
@@ -182,7 +177,7 @@ class Preview:
 
 
 def preview(action: Action, row: Campaign, arms: list[ArmRow], fields: Fields) -> Preview:
-    empty = any(not fields.get(field.name, "").strip() for field in action.fields)
+    empty = any(not fields.get(field.name, "").strip() for field in action.fields if not field.optional)
     if empty:
         return Preview(action.does(fields), [])
     try:
@@ -217,6 +212,8 @@ def planned(fields: Fields) -> dict[str, Any]:
     ):  # fmt: skip
         if fields.get(name, "").strip():
             given[name] = number(fields, name, label) * unit
+    if fields.get("currency", "").strip():
+        given["currency"] = fields["currency"].strip()
     return given
 
 

@@ -71,18 +71,28 @@ class Belief:
     price: Estimate
     ratio: Estimate
     ratios: Array
+    betas: tuple[tuple[float, float, float], tuple[float, float, float]]
+    """Of the means of reward and price: both parameters, and what 1 stands for."""
+
+    def curve(self, what: str) -> tuple[Array, Array]:
+        """Where, and how dense between 0 and 1, of "reward", "price" or "ratio"."""
+        if what == "ratio":
+            return density(self.ratios)
+        return beta_density(*self.betas[what == "price"])
 
 
 @lru_cache(maxsize=4096)
 def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     """In the user's units."""
-    reward, price = Beta(*told.reward.beta()), Beta(*told.cost.beta())
+    shapes = told.reward.beta(), told.cost.beta()
+    reward, price = Beta(*shapes[0]), Beta(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
         Estimate(*(reward.quantile(_LEVELS) * reward_max).tolist()),
         Estimate(*(price.quantile(_LEVELS) * cost_max).tolist()),
         Estimate(*(ratio.quantile(_LEVELS) * scale).tolist()),
         ratio.spread(POINTS) * scale,
+        ((*shapes[0], reward_max), (*shapes[1], cost_max)),
     )
 
 
@@ -103,6 +113,17 @@ def chances_of_best(ratios: Sequence[Array]) -> list[float]:
     middle = np.log(np.maximum((edges[:, 1:] + edges[:, :-1]) / 2, 1e-12))
     chances = (np.diff(edges, axis=1) * np.exp(middle.sum(axis=0) - middle)).sum(axis=1)
     return [float(each) for each in chances / max(chances.sum(), 1e-300)]
+
+
+@lru_cache(maxsize=4096)
+def beta_density(a: float, b: float, scale: float, points: int = 25) -> tuple[Array, Array]:
+    """Where, and how dense between 0 and 1, from the first to the last thousandth of a scaled Beta."""
+    from scipy.special import betaincinv, xlog1py, xlogy
+
+    low, high = betaincinv(a, b, [0.001, 0.999])
+    where = np.linspace(low, high, points)
+    logs = xlogy(a - 1.0, where) + xlog1py(b - 1.0, -where)
+    return where * scale, np.exp(logs - logs.max())
 
 
 def density(values: Array, points: int = 49) -> tuple[Array, Array]:

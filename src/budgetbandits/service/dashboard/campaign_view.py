@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
@@ -12,8 +12,10 @@ from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Val
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
+from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
+from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
 from budgetbandits.service.stores.rollup_sql import Counts
@@ -22,6 +24,7 @@ from budgetbandits.times import DAY, HOUR, MINUTE
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+FINE_SLOTS = (1, 5, 15)
 MOST_SLOTS = 170
 DECISIONS, EVENTS = 12, 8
 AGES = (60.0, 300.0, 900.0)
@@ -106,6 +109,8 @@ class CampaignView:
     delays: list[int]
     latest: list[Decision]
     events: list[Event]
+    changes: dict[int, str]
+    """What each change of terms among the events changed, by the event's number."""
     overran: Event | None
     """The latest overrun, if the campaign is frozen."""
 
@@ -151,7 +156,8 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     totals, rows = history.totals(), tx.arms(row.id)
     spent = sum(each.spent for each in totals.values())
     begins, slot = _slotting(row, wanted.range, now)
-    slots = _slots(history, begins, slot)
+    slot, counted = _counted(history, begins, slot, now)
+    slots = _slots(counted, begins)
     in_slots = sum(sum(each.spent.values()) for each in slots)
     pace_seconds = row.settings.get("pace_seconds")
     ends = 0.0 if pace_seconds is None else row.created_at + pace_seconds
@@ -168,6 +174,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],
+        changes=_changes(row, operators[:EVENTS]),
         overran=pages.event(history.mark.overran) if state.word == "Frozen" and history.mark.overran else None,
     )  # fmt: skip
 
@@ -181,9 +188,19 @@ def _slotting(row: Campaign, range: Range, now: float) -> tuple[float, int]:
     return begins, slot
 
 
-def _slots(history: History, begins: float, slot: int) -> list[Slot]:
+def _counted(history: History, begins: float, slot: int, now: float) -> tuple[int, list[tuple[int, int, int, int]]]:
+    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
+    fine = next((each for each in FINE_SLOTS if (now - begins) / each <= MOST_SLOTS), None)
+    if fine is not None and begins == history.row.created_at:
+        counted = history.fine_slots(fine)
+        if counted is not None:
+            return fine, counted
+    return slot, history.slots(slot, begins)
+
+
+def _slots(counted: list[tuple[int, int, int, int]], begins: float) -> list[Slot]:
     made: dict[int, Slot] = {}
-    for at, arm, decided, spent in history.slots(slot, begins):
+    for at, arm, decided, spent in counted:
         of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
         of.decided[arm] = of.decided.get(arm, 0) + decided
         of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
@@ -211,6 +228,16 @@ def _budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, flo
             made.append((event.at, to_units(budget)))
             budget -= event.amount or 0
     return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def _changes(row: Campaign, latest: Sequence[Event]) -> dict[int, str]:
+    """The latest events come first, and so do the latest terms here."""
+    terms = [replace(row, settings=each) for each in reversed(versions(row))]
+    told = [event.seq for event in latest if event.kind == "terms changed"]
+    return {
+        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
+        for seq, after, before in zip(told, terms, terms[1:], strict=False)
+    }
 
 
 def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:

@@ -15,7 +15,9 @@ from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
 GROUPS = 48
-"""Slots that shares are drawn in, at most."""
+"""Slots that shares are drawn in, at most ..."""
+IN_GROUP = 8
+"""... and how many decisions they have on average, at least: shares of fewer say nothing."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def _layers(groups: Sequence[tuple[float, Slot]], what: str) -> list[tuple[int, 
 
 def group_seconds(view: CampaignView) -> int:
     """How long the slots are that shares are drawn in."""
-    return view.slot * -(-max(1, round((view.now - view.begins) / view.slot)) // GROUPS)
+    decided = sum(sum(slot.decided.values()) for slot in view.slots)
+    groups = min(max(decided // IN_GROUP, 3), GROUPS)
+    return view.slot * -(-max(1, round((view.now - view.begins) / view.slot)) // groups)
 
 
 def _grouped(view: CampaignView) -> list[tuple[float, Slot]]:

@@ -61,7 +61,10 @@ class Overview:
     """Campaigns in all that were asked for."""
     counts: Counter[str]
     """By group, and "all", of those whose name fits."""
-    sums: dict[str, float]
+    sums: dict[str, float] | None
+    """None if campaigns have different currencies: such amounts are not added up."""
+    currency: str | None
+    """Of all campaigns, if it is the same."""
     campaigns: int
 
     @property
@@ -74,7 +77,7 @@ class Overview:
             "groups": dict(self.counts), "sums": self.sums,
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
-                 "status": line.glance.account.status,
+                 "status": line.glance.account.status, "currency": line.glance.settings.get("currency"),
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "pace_behind": None if line.pace is None else line.pace.behind,
@@ -103,8 +106,13 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     hour = now - now % HOUR
     hourly = pages.hourly([glance.id for glance, _ in shown], hour - DAY)
     lines = [_line(glance, state, hourly[glance.id], hour, now) for glance, state in shown]
+    currencies = {glance.settings.get("currency") for glance in glances}
     sums = {name: to_units(sum(map(attrgetter(f"account.{name}"), glances))) for name in MONEY}
-    return Overview(now, asked, lines, len(wanted), counts, sums, len(glances))  # type: ignore[arg-type]
+    one = len(currencies) < 2
+    return Overview(
+        now, asked, lines, len(wanted), counts, sums if one else None,  # type: ignore[arg-type]
+        next(iter(currencies), None) if one else None, len(glances),
+    )  # fmt: skip
 
 
 def _key(order: Order, glance: Glance, state: Standing) -> tuple[Any, ...]:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from budgetbandits.arrays import Array
-from budgetbandits.service.dashboard.beliefs import Belief, density
+from budgetbandits.service.dashboard.beliefs import Belief
 
 ARM_COLOURS = 6
 
@@ -87,30 +86,58 @@ def ticks(end: float, most: int = 4) -> list[float]:
 
 
 def density_row(now: Belief, before: Belief | None, end: float, best: float | None, width: int, colour: str) -> Markup:
-    """An arm's ratio: density, middle 95 % and median; dashed what it was before; dotted the best median."""
-    height, base = 40, 34
+    """An arm's ratio on an axis from 0: density, middle 95 % and median; dashed what it was before; dotted the best
+    median."""
+    return _density("ratio", now, before, (0.0, end), (width, 40), colour, best)
+
+
+def small_density(what: str, now: Belief, before: Belief | None, ends: tuple[float, float], colour: str) -> Markup:
+    """The same of an arm's mean "reward" or "price", on an axis that all arms share."""
+    return _density(what, now, before, ends, (104, 30), colour, None)
+
+
+def shared_axis(what: str, beliefs: Sequence[tuple[Belief, int]]) -> tuple[float, float]:
+    """Where the axis of all arms' rewards, or prices, begins and ends: arms that are hardly known do not stretch it.
+    (belief, pulls)"""
+    known = [belief for belief, pulls in beliefs if pulls >= 10] or [belief for belief, _ in beliefs]
+    if not known:
+        return 0.0, 1.0
+    low = min(getattr(each, what).low for each in known)
+    high = max(getattr(each, what).high for each in known)
+    room = 0.25 * (high - low) or 0.05 * high or 1.0
+    return max(low - room, 0.0), high + room
+
+
+def _density(
+    what: str, now: Belief, before: Belief | None, ends: tuple[float, float], size: tuple[int, int], colour: str,
+    best: float | None,
+) -> Markup:  # fmt: skip
+    width, height = size
+    base, (begin, end) = height - 6, ends
 
     def x(value: float) -> float:
-        return min(max(value / end, 0.0), 1.0) * width
+        return min(max((value - begin) / (end - begin), 0.0), 1.0) * width
 
-    def outline(values: Array) -> str:
-        where, high = density(values)
-        points = [(x(float(at)), base - 28 * float(up)) for at, up in zip(where, high, strict=True) if at <= end]
-        if not points:
+    def outline(belief: Belief) -> str:
+        where, high = belief.curve(what)
+        seen = [(float(at), float(up)) for at, up in zip(where, high, strict=True) if begin <= at <= end]
+        if not seen:
             return ""
+        points = [(x(at), base - (base - 6) * up) for at, up in seen]
         line = " L".join(f"{a:.1f} {b:.1f}" for a, b in points)
         return f"M{points[0][0]:.1f} {base} L{line} L{points[-1][0]:.1f} {base}"
 
     dotted = (
         "" if best is None else f'<line class="best-line" x1="{x(best):.1f}" x2="{x(best):.1f}" y1="0" y2="{height}"/>'
     )
-    dashed = "" if before is None else f'<path class="before" d="{outline(before.ratios)}"/>'
+    dashed = "" if before is None else f'<path class="before" d="{outline(before)}"/>'
+    middle = getattr(now, what)
     return Markup(
         f'<svg class="density {escape(colour)}" aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}"><line class="grid" x1="0" x2="{width}" y1="{base}" y2="{base}"/>{dotted}'
-        f'<path class="area" d="{outline(now.ratios)}"/>{dashed}'
-        f'<line class="interval" x1="{x(now.ratio.low):.1f}" x2="{x(now.ratio.high):.1f}" y1="{base}" y2="{base}"/>'
-        f'<circle class="median" cx="{x(now.ratio.median):.1f}" cy="{base}" r="3.5"/></svg>'
+        f'<path class="area" d="{outline(now)}"/>{dashed}'
+        f'<line class="interval" x1="{x(middle.low):.1f}" x2="{x(middle.high):.1f}" y1="{base}" y2="{base}"/>'
+        f'<circle class="median" cx="{x(middle.median):.1f}" cy="{base}" r="{3.5 if height >= 40 else 2.5}"/></svg>'
     )
 
 

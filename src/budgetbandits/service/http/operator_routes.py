@@ -17,6 +17,7 @@ from budgetbandits.service.http.schemas import (
     Amount,
     CampaignDetail,
     CampaignView,
+    ChangedTerms,
     NewArm,
     NewCampaign,
     Verdict,
@@ -102,6 +103,25 @@ def retire_arm(
 ) -> CampaignDetail:
     service.campaigns.retire_arm(campaign, arm, key, by)
     return _changed(service, "arm retired", campaign, arm=arm)
+
+
+@admin.post("/v1/campaigns/{campaign}/arms/{arm}/bring-back")
+def bring_back_arm(
+    campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
+) -> CampaignDetail:
+    """Choose an arm again that was retired."""
+    service.campaigns.bring_back_arm(campaign, arm, key, by)
+    return _changed(service, "arm brought back", campaign, arm=arm)
+
+
+@admin.post("/v1/campaigns/{campaign}/terms")
+def change_terms(
+    campaign: CampaignPath, body: ChangedTerms, service: ThisService, by: Actor, key: IdempotencyKey = None
+) -> CampaignDetail:
+    """Other terms from now on: those that are sent; null takes a limit away."""
+    changes = body.model_dump(exclude_unset=True)
+    service.campaigns.change_terms(campaign, changes, key, by)
+    return _changed(service, "terms changed", campaign, **changes)
 
 
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.decisions import LARGEST_BATCH
-from budgetbandits.terms import LONGEST_TEXT, Terms
+from budgetbandits.terms import CHANGEABLE, LONGEST_TEXT, Terms
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
@@ -47,9 +47,11 @@ def _shown(term: Any) -> tuple[Any, Any]:
     return (str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]), ...
 
 
-def _with_terms(name: str, base: type[BaseModel], kind: Callable[[Any], tuple[Any, Any]]) -> Any:
-    """The model ``base`` with the terms of a campaign besides."""
-    terms: dict[str, Any] = {each.name: kind(each) for each in fields(Terms)}
+def _with_terms(
+    name: str, base: type[BaseModel], kind: Callable[[Any], tuple[Any, Any]], only: Sequence[str] | None = None
+) -> Any:
+    """The model ``base`` with the terms of a campaign besides, or only some of them."""
+    terms: dict[str, Any] = {each.name: kind(each) for each in fields(Terms) if only is None or each.name in only}
     return create_model(name, __base__=base, **terms)
 
 
@@ -74,6 +76,9 @@ class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
                     return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
         unknown: str | None = super().mistake(sent)
         return unknown
+
+
+ChangedTerms = _with_terms("ChangedTerms", Body, _sent, CHANGEABLE)
 
 
 class AskDecision(Body):

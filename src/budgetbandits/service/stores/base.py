@@ -210,7 +210,11 @@ class Transaction(ABC):
 
     @abstractmethod
     def save_campaign(self, campaign: Campaign) -> None:
-        """Write a campaign's money and what is learnt; its name, policy and settings never change."""
+        """Write a campaign's money and what is learnt; its name and policy never change."""
+
+    def save_settings(self, campaign: Campaign) -> None:
+        """Write a campaign's settings, which change seldom."""
+        raise Unforeseen
 
     @abstractmethod
     def save_money(self, campaign: Campaign) -> None:

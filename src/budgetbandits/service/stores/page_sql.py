@@ -100,13 +100,15 @@ class Pages:
     def hourly(self, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
         """What each of these campaigns has spent, by the hour it began in; as of a few seconds ago."""
         spent: dict[str, dict[int, int]] = {id: {} for id in campaigns}
+        if not campaigns:
+            return spent  # PostgreSQL knows no empty list
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT campaign, begins, CAST(SUM(spent) AS BIGINT) FROM rollup "
             f"WHERE campaign IN ({marks}) AND span = {HOUR} AND begins >= ? GROUP BY campaign, begins",
             (*campaigns, int(since)),
         )
-        for id, begins, amount in rows if campaigns else ():
+        for id, begins, amount in rows:
             spent[id][begins] = amount
         return spent
 

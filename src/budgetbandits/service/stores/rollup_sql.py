@@ -154,9 +154,10 @@ class Rollups:
         ).fetchone()
         return upto if row is None else int(row[0])
 
-    def tail(self, campaign: str, mark: Mark, upto: int, charges: bool) -> Tail:
-        """The events after the mark, added up; ``charges``: whether holds that expire are charged."""
-        statement = _COUNTED.format(minute=f"{self._tx.whole('e.at / 60')} * 60")
+    def tail(self, campaign: str, mark: Mark, upto: int, charges: bool, slot: int = MINUTE) -> Tail:
+        """The events after the mark, added up by minute or another ``slot``; ``charges``: whether holds that expire are
+        charged."""
+        statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
         counts = []
         for row in self._tx.ask(statement, (int(charges), campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))

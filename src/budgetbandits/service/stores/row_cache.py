@@ -70,6 +70,10 @@ class WritingTransaction(SqlTransaction):
         self._put(campaign)
         self._cache.unwritten.learned.add(campaign.id)
 
+    def save_settings(self, campaign: Campaign) -> None:
+        super().save_settings(campaign)
+        self._keep(campaign)
+
     def save_money(self, campaign: Campaign) -> None:
         row = self.campaign(campaign.id)
         if row is not None:

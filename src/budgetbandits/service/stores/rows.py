@@ -44,7 +44,7 @@ def arm_of(row: Sequence[Any]) -> ArmRow:
 
 @lru_cache(maxsize=4096)
 def settings_of(text: str) -> dict[str, Any]:
-    """Read at every decision and never changed, by the database or by us."""
+    """Read at every decision; what is made of a text is never changed."""
     return dict(json.loads(text))
 
 

@@ -112,6 +112,9 @@ class SqlTransaction(LeaseTransaction):
         values = (*money_of(campaign.account), json_text(campaign.learned), campaign.id)
         self._change(_SAVE_CAMPAIGN, values)
 
+    def save_settings(self, campaign: Campaign) -> None:
+        self._change("UPDATE campaign SET settings = ? WHERE id = ?", (json_text(campaign.settings), campaign.id))
+
     def save_money(self, campaign: Campaign) -> None:
         self._change(_SAVE_MONEY, (*money_of(campaign.account), campaign.id))
 

@@ -1,0 +1,91 @@
+"""The form that changes a campaign's terms: what its fields hold, what they change, and what that means.
+
+Each field has a hidden one beside it with what it held at first. What is the same in both was not touched, and stays
+to the last digit; so the form alone says what to change, also when it is sent twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
+from budgetbandits.service.dashboard.numbers import digits_for, money
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.settings import changed_settings, terms_of
+from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.times import DAY, duration
+
+WAS = "was_"
+NUMBERS: dict[str, tuple[Field, float]] = {
+    "daily_cap": (
+        Field("daily_cap", "Daily cap", "What one day, by UTC, may cost at most. Empty: no cap.", "decimal", True), 1.0,
+    ),
+    "pace_seconds": (
+        Field("pace_seconds", "Spread over, days", "From the campaign's beginning. Empty: no plan.", "decimal", True),
+        DAY,
+    ),
+    "hold_seconds": (
+        Field("hold_seconds", "Wait for feedback, minutes", "For decisions to come; open ones keep theirs.", "decimal"),
+        60.0,
+    ),
+}  # fmt: skip
+"""The terms that can be changed, each with its field and how many of the term's units one of the field's is."""
+FIELDS = tuple(field for field, _ in NUMBERS.values())
+
+
+def terms_now(row: Campaign) -> Fields:
+    """The fields as they are at first."""
+    terms = terms_of(row)
+    texts: dict[str, str] = {}
+    for name, (_, unit) in NUMBERS.items():
+        value = getattr(terms, name)
+        texts[name] = "" if value is None else f"{value / unit:.10g}"
+    return texts | {WAS + name: text for name, text in texts.items()}
+
+
+def terms_wanted(fields: Fields) -> dict[str, Any]:
+    """The terms that the form changes."""
+    changes: dict[str, Any] = {}
+    for field in FIELDS:
+        text = fields.get(field.name, "").strip()
+        if text != fields.get(WAS + field.name, ""):
+            changes[field.name] = number(fields, field.name, field.label) * NUMBERS[field.name][1] if text else None
+    return changes
+
+
+def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
+    """What will be different."""
+    changes = terms_wanted(fields)
+    if not changes:
+        return []
+    after = replace(row, settings=changed_settings(row, changes))
+    made = differences(row, after)
+    if "pace_seconds" in changes:
+        made.append(("Plan now", _plan_now(row), _plan_now(after)))
+    return made
+
+
+def differences(before: Campaign, after: Campaign) -> list[Change]:
+    """The terms in which two states of a campaign differ."""
+    digits = digits_for(to_units(before.account.budget))
+    words: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "daily_cap": ("Daily cap", lambda value: money(value, digits)), "pace_seconds": ("Spread over", duration),
+        "hold_seconds": ("Wait for feedback", duration),
+    }  # fmt: skip
+    made = []
+    for name, (label, said) in words.items():
+        old, new = (getattr(terms_of(row), name) for row in (before, after))
+        if old != new:
+            made.append((label, "none" if old is None else said(old), "none" if new is None else said(new)))
+    return made
+
+
+def _plan_now(row: Campaign) -> str:
+    seconds, budget = row.settings.get("pace_seconds"), to_units(row.account.budget)
+    if seconds is None:
+        return "none"
+    due = budget * min((time.time() - row.created_at) / seconds, 1.0)
+    return f"{money(due, digits_for(budget))} may be spent by now"
