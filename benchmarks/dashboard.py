@@ -61,6 +61,8 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
 
     def many(tx: Transaction) -> None:
         change = tx.change  # type: ignore[attr-defined]
+        if not on_sqlite:
+            change("SET LOCAL statement_timeout = 0")  # a million rows take longer than anything else may
         change(
             f"INSERT INTO decision ({DECISION}) {numbers} SELECT {id}, ?, {arm}, 1000000, 'settled', 500000, 0, "
             f"{yes}, 500000, CASE {rest('i', 3)} WHEN 0 THEN 1.0 ELSE 0.0 END, 'key ' || i, '', ? + i * ?, "

@@ -25,10 +25,12 @@ PAGES = {
     "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
     "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
     "top-up": "/campaigns/running/top-up?amount=40", "retire": "/campaigns/running/retire-arm?arm=atlas-mini",
+    "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60",
+    "bring-back": "/campaigns/paused/bring-back-arm?arm=atlas-mini",
     "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
 }  # fmt: skip
 
-IN_DARK = ("overview", "running", "frozen", "exhausted", "top-up", "new", "keys")
+IN_DARK = ("overview", "running", "frozen", "exhausted", "top-up", "terms", "new", "keys")
 """The others have the colours of these."""
 
 
@@ -73,6 +75,7 @@ def served(tmp_path_factory):
                 hold_seconds=1e6,
                 by="bb_tester",
                 pace_seconds=4.5e5 if name == "running" else None,
+                currency="EUR" if name == "exhausted" else None,
             )
             clock.now = now - 3 * 3600 if name == "silent" else now
             spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
@@ -82,6 +85,8 @@ def served(tmp_path_factory):
         engine.decide("silent", key="open")
         engine.decide("running", key="open")
         clock.now = now
+        engine.change_terms("running", {"daily_cap": 50.0}, by="bb_tester")
+        engine.retire_arm("paused", "atlas-mini", by="bb_tester")
         for name, status in (("paused", "paused"), ("closed", "closed")):
             engine.set_status(name, status, by="bb_tester")
     port = free_port()
@@ -107,6 +112,24 @@ def test_every_page_is_sound(served, watched, width, scheme):
         check(browser, axe, name, width, scheme)
         if name == "not-found":
             browser.complaints = [each for each in browser.complaints if "404" not in each]
+    browser.sound()
+
+
+def test_terms_are_changed_and_an_arm_comes_back(served, watched):
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/running/change-terms")
+    page.get_by_label("Daily cap").fill("60")
+    page.wait_for_selector("text=50.00 → 60.00")
+    page.get_by_role("button", name="Change the terms").click()
+    page.wait_for_selector("text=daily cap 50.00 → 60.00")
+    page.goto(base + "/campaigns/silent/retire-arm?arm=atlas-mini")
+    page.get_by_role("button", name="Retire atlas-mini").click()
+    page.get_by_role("link", name="Bring back").click()
+    page.get_by_role("button", name="Bring back atlas-mini").click()
+    page.wait_for_selector("text=Brought back arm atlas-mini")
     browser.sound()
 
 

@@ -304,7 +304,7 @@ def test_terms_are_changed_by_the_form(service, admin):
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"], now["hold_seconds"]) == (12.5, 1e6 / 7, 100.0)
     fields |= {"once": "again", "daily_cap": "", "was_daily_cap": "12.5", "pace_seconds": "3"}
-    assert "Plan now" in admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
+    assert "Spendable by now" in admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
     assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"]) == (None, 3 * 86_400.0)

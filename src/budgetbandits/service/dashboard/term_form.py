@@ -64,7 +64,7 @@ def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Cha
     after = replace(row, settings=changed_settings(row, changes))
     made = differences(row, after)
     if "pace_seconds" in changes:
-        made.append(("Plan now", _plan_now(row), _plan_now(after)))
+        made.append(("Spendable by now", _plan_now(row), _plan_now(after)))
     return made
 
 
@@ -85,7 +85,5 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
 
 def _plan_now(row: Campaign) -> str:
     seconds, budget = row.settings.get("pace_seconds"), to_units(row.account.budget)
-    if seconds is None:
-        return "none"
-    due = budget * min((time.time() - row.created_at) / seconds, 1.0)
-    return f"{money(due, digits_for(budget))} may be spent by now"
+    due = budget if seconds is None else budget * min((time.time() - row.created_at) / seconds, 1.0)
+    return money(due, digits_for(budget))

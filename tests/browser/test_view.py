@@ -1,0 +1,75 @@
+"""The laboratory's pages in a real Chromium: a list, a study that runs, and its report once it is done."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from budgetbandits.experiments import run
+from budgetbandits.experiments.runner import Workers
+from budgetbandits.report.page import write_report
+from budgetbandits.viewing.folder import Folder
+from budgetbandits.viewing.pages import Viewer
+from budgetbandits.viewing.server import Server
+from studies import small
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A finished study, and one of which half is there."""
+    run(small(name="done"), tmp_path / "done", Workers(jobs=1))
+    study = run(small(name="half"), tmp_path / "more" / "half", Workers(jobs=1))
+    left = sorted(study.parts.iterdir())[::2]
+    kept = {path: path.read_bytes() for path in left}
+    for path in left:
+        path.unlink()
+    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield server.url, kept, study.folder
+        server.stopping = True
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 412])
+def test_the_pages_are_sound(served, watched, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    base, _, _ = served
+    browser = watched(base, width=width, scheme=scheme)
+    page = browser.page
+    for name, path in (("studies", "/"), ("watched", "/study/more/half"), ("nothing", "/study/nobody")):
+        page.goto(base + path)
+        if name == "watched":
+            page.locator("svg.figure:visible").wait_for(timeout=60_000)
+        found = [each for each in axe.run(page).response["violations"] if each["impact"] in ("serious", "critical")]
+        assert not found, [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found]
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is cut off"
+        if "BUDGETBANDITS_SCREENS" in os.environ:
+            folder = Path(os.environ["BUDGETBANDITS_SCREENS"])
+            folder.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+    browser.complaints = [each for each in browser.complaints if "404" not in each]
+    browser.sound()
+
+
+def test_a_study_that_is_watched_becomes_its_report(served, watched):
+    base, kept, folder = served
+    browser = watched(base)
+    page = browser.page
+    page.goto(base + "/study/more/half")
+    assert "6 of 12" in page.inner_text(".stats")
+    parts = list(kept.items())
+    for path, content in parts[:-1]:
+        path.write_bytes(content)
+    browser.until(lambda: "11 of 12" in page.inner_text(".stats"))
+    parts[-1][0].write_bytes(parts[-1][1])
+    write_report(folder)
+    page.wait_for_selector("text=How this was made", timeout=60_000)
+    page.locator("a.brand").click()
+    page.wait_for_selector("h1:has-text('Studies')")
+    browser.sound()
