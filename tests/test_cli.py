@@ -99,7 +99,7 @@ def test_problem_prints_a_problem():
         (["simulate", "PROBLEM", "--policy", "bayes-ucb", "--budget", "10", "--engine", "fast"], "no fast engine"),
         (["simulate", "PROBLEM", "--polcy", "bts"], "--polcy"),
         (["problem", "normal"], "choose one of uniform-bernoulli"),
-        (["problem", "uniform-bernoulli", "--arms", "1"], "at least two"),
+        (["problem", "uniform-bernoulli", "--arms", "1"], "from 2 upwards"),
         (["paint"], "paint"),
         ([], "--help"),
     ],

@@ -136,7 +136,7 @@ def test_files(tmp_path):
     ("arguments", "words"),
     [
         (("normal", 10, 0), "choose one of uniform-bernoulli"),
-        (("uniform-bernoulli", 1, 0), "at least two"),
+        (("uniform-bernoulli", 1, 0), "from 2 upwards"),
         (("uniform-bernoulli", 10, -1), "seed"),
         (("uniform-bernoulli", 10, 0, 0.5, 0.5), "range"),
         (("uniform-bernoulli", 10, 0, -0.5, 0.5), "range"),

@@ -162,7 +162,9 @@ class Backwards(IndexPolicy):
 
 
 def test_a_wrong_declaration_is_found_out():
-    with pytest.raises(Broken, match=r"the index backwards does not fall with pulls.*leave that declaration out"):
+    with pytest.raises(
+        Broken, match=r"backwards: its index backwards does not fall with pulls.*leave that declaration out"
+    ):
         ENGINES["declares the truth"](Backwards())
 
 

@@ -14,7 +14,7 @@ from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
 from budgetbandits.policies.literature import SOURCES, source_of
 
-OTHER_GAMES: set[str] = set()
+OTHER_GAMES = {"bts-paced"}
 """Policies that the suite leaves out, because they plan for more than a budget."""
 
 TINY = """

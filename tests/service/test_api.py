@@ -488,7 +488,7 @@ def test_the_document_tells_of_every_route(service):
     assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 19
+    assert len(document["paths"]) == 21
 
 
 def test_ids_that_are_none(service):

@@ -240,11 +240,6 @@ def test_what_cannot_be_played_is_left_to_the_reference(score, why):
     assert why in engine.reason
 
 
-def test_a_policy_without_a_score():
-    own = type("Own", (SamplingPolicy,), {"name": "own", "recall": lambda *given: None, "prior": lambda self: (0.0,)})
-    assert "no score" in engine_for(TEN, own(), BUDGETS).reason
-
-
 def test_a_rehearsal_can_fail_and_the_check_says_so():
     own = type("Own", (Tired,), {"name": "own", "score": staticmethod(overflowing), "learn": staticmethod(doubling)})
     with pytest.raises(Unsuited, match="compiled, its score or learn does something else"):

@@ -23,6 +23,9 @@ _OURS = "not in print for ratios, as far as known"
 
 SOURCES: dict[str, Source] = {
     "bts": Source("Xia et al., IJCAI 2015", "O(ln B)"),
+    "bts-paced": Source(
+        "after Ferreira, Simchi-Levi and Wang, Operations Research 2018", "O(√T) in Bayes' mean, for its 0/1 posteriors"
+    ),
     "bts-gaussian": Source("future work of Xia et al. 2015", NOTHING),
     "bts-joint": Source("future work of Xia et al. 2015", NOTHING),
     "epsilon-first": Source("Tran-Thanh et al., AAAI 2010, as in Xia et al. 2015", "O(B^2/3) with the best ε"),
@@ -55,6 +58,7 @@ SOURCES: dict[str, Source] = {
     "ucb-b2c": Source(_CAYCI, "O(ln B)"),
     "ucb-m1": Source(_CAYCI, "O(ln B)"),
     "imed-ratio": Source(_OURS, "attains the lower bound, Bernoulli, for κ = 1"),
+    "imed-fading": Source(_OURS, "attains the lower bound, Bernoulli, for κ ≥ 1"),
     "maillard-ratio": Source(_OURS, NOTHING),
     "npts-ratio": Source(_OURS, NOTHING),
     "empirical-imed": Source(_OURS, NOTHING),
