@@ -27,7 +27,7 @@ def address(tmp_path_factory):
     )
     for problem in results.record["problems"]:
         problem.update(gaps=None, origin="", names=["a", "b", "c"], reward_means=[0.5] * 3, cost_means=[0.4, 0.5, 0.6])
-    (folder / "report.html").write_text(page._render(study.content(results, folder)), encoding="utf-8")
+    (folder / "report.html").write_text(page.render(study.content(results, folder)), encoding="utf-8")
     return (folder / "report.html").as_uri()
 
 
