@@ -47,16 +47,17 @@ def play(opener, pairs, clients=1, **terms):
 
 
 def counted(connection, view, columns, made):
-    """These statistics of each table, when those of all decisions that were made have come in."""
-    until = time.monotonic() + 20.0
+    """These statistics of each table, when those of all decisions that were made have come in and no more come."""
+    until, earlier = time.monotonic() + 20.0, None
     while time.monotonic() < until:
+        told = connection.execute("SELECT pg_stat_get_tuples_updated('decision'::regclass)").fetchone()[0]
         rows = connection.execute(
             f"SELECT relname, {columns} FROM {view} WHERE schemaname = current_schema()"
         ).fetchall()
-        told = connection.execute("SELECT pg_stat_get_tuples_updated('decision'::regclass)").fetchone()[0]
-        if told >= made:
+        if told >= made and rows == earlier:  # each connection hands in its own, when it ends at the latest
             return {name: values for name, *values in rows}
-        time.sleep(0.05)
+        earlier = rows
+        time.sleep(0.2)
     raise AssertionError(f"the database knows of {told} decisions, not {made}")
 
 
