@@ -79,6 +79,11 @@ def test_the_outcome_says_why_no_blocks_are_played():
         assert simulate(problem, parse_policy(name), [5.0], runs=1).engine_reason == reason
 
 
+def test_a_reason_names_no_folder_of_this_machine():
+    reason = simulate(family("uniform-bernoulli", 4, seed=1, low=0.2), "bayes-ucb", [5.0], runs=1).engine_reason
+    assert "Unknown attribute 'betainccinv' of type Module(<module 'scipy.special'>)" in reason
+
+
 @pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
 def test_variances_narrow_the_interval_in_both_engines(name):
     """Costs that vary little open the gate after some 250 pulls of each arm; before that all indices are infinite."""

@@ -28,7 +28,8 @@ def compiled_function(function: FunctionType, signature: Any, cached: bool) -> D
 
 def why_not(error: NumbaError) -> str:
     """Why Numba could not compile a function, in a line, with what to do about it if that is known."""
-    said = " ".join(str(error).split())
+    # without the folders that modules lie in on this machine
+    said = re.sub(r" from '[^']*'", "", " ".join(str(error).split()))
     if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", said):
         return (
             f"it calls {called[1]}, which is not compiled; write @register_jitable above that function "
