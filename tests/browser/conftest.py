@@ -1,7 +1,9 @@
 """A real Chromium, Debian's, driven by Playwright; without either these tests are skipped with a reason."""
 
+import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +24,7 @@ class Watched:
     """A page, with whatever its console complained about and whichever other hosts it has asked."""
 
     def __init__(self, browser, base, width=1280, scheme="light"):
-        self.base = base
+        self.base, self.width, self.scheme = base, width, scheme
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="Europe/Berlin"
         )  # fmt: skip
@@ -44,6 +46,18 @@ class Watched:
         while not true():
             assert time.monotonic() < end, "this did not come true in time"
             self.page.wait_for_timeout(50)
+
+    def check(self, axe, name):
+        """Nothing serious is wrong for those who cannot see, and nothing is cut off; kept as a picture if asked for."""
+        found = [
+            each for each in axe.run(self.page).response["violations"] if each["impact"] in ("serious", "critical")
+        ]
+        assert not found, [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found]
+        assert self.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is cut off"
+        if "BUDGETBANDITS_SCREENS" in os.environ:
+            folder = Path(os.environ["BUDGETBANDITS_SCREENS"])
+            folder.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=folder / f"{name}-{self.width}-{self.scheme}.png", full_page=True)
 
     def sound(self):
         assert self.complaints == []

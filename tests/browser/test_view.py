@@ -1,8 +1,6 @@
 """The laboratory's pages in a real Chromium: a list, a study that runs, and its report once it is done."""
 
-import os
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -46,13 +44,7 @@ def test_the_pages_are_sound(served, watched, width, scheme):
         page.goto(base + path)
         if name == "watched":
             page.locator("svg.figure:visible").wait_for(timeout=60_000)
-        found = [each for each in axe.run(page).response["violations"] if each["impact"] in ("serious", "critical")]
-        assert not found, [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found]
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is cut off"
-        if "BUDGETBANDITS_SCREENS" in os.environ:
-            folder = Path(os.environ["BUDGETBANDITS_SCREENS"])
-            folder.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+        browser.check(axe, name)
     browser.complaints = [each for each in browser.complaints if "404" not in each]
     browser.sound()
 

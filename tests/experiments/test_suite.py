@@ -13,43 +13,10 @@ from budgetbandits.experiments.experiment_file import SUITE, shipped, shipped_te
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
 from budgetbandits.policies.literature import SOURCES, source_of
+from suites import TINY
 
 OTHER_GAMES = {"bts-paced"}
 """Policies that the suite leaves out, because they plan for more than a budget."""
-
-TINY = """
-name = "tiny"
-seed = 3
-policies = ["bts", "kube", "kube-fractional"]
-
-[[settings]]
-name = "many"
-title = "Many problems"
-laws = "bernoulli"
-about = "three arms"
-runs = 1
-engine = "reference"
-budgets = [40, 80]
-budget_unit = "smallest mean cost"
-without = ["kube"]
-[[settings.problems]]
-family = "near-ties"
-arms = 3
-count = 12
-
-[[settings]]
-name = "one"
-title = "One problem"
-laws = "bernoulli"
-about = "two arms"
-runs = 12
-engine = "reference"
-budgets = [20]
-[[settings.problems]]
-name = "p"
-rewards = [0.9, 0.2]
-costs = [0.3, 0.6]
-"""
 
 
 def test_settings_share_policies_and_are_experiments():

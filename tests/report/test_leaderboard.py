@@ -14,40 +14,9 @@ from budgetbandits.experiments import Results, leaderboard
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report.leaderboard import write_page
+from suites import TINY
 
-SUITE = """
-name = "tiny"
-seed = 3
-policies = ["bts", "kube", "kube-fractional"]
-
-[[settings]]
-name = "many"
-title = "Many <problems>"
-laws = "bernoulli"
-about = "three arms"
-runs = 1
-engine = "reference"
-budgets = [40, 80]
-budget_unit = "smallest mean cost"
-without = ["kube-fractional"]
-[[settings.problems]]
-family = "near-ties"
-arms = 3
-count = 12
-
-[[settings]]
-name = "one"
-title = "One problem"
-laws = "bernoulli"
-about = "two arms"
-runs = 12
-engine = "reference"
-budgets = [20]
-[[settings.problems]]
-name = "p"
-rewards = [0.9, 0.2]
-costs = [0.3, 0.6]
-"""
+SUITE = TINY.replace("Many problems", "Many <problems>").replace('without = ["kube"]', 'without = ["kube-fractional"]')
 MINE = """
 from typing import ClassVar
 from dataclasses import dataclass

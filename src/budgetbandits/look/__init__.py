@@ -5,6 +5,7 @@ It needs nothing but the standard library, so that the service can use it withou
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from importlib import resources
 
@@ -27,6 +28,11 @@ def live_script() -> str:
 def icon() -> str:
     """The package's sign, as SVG."""
     return _text("icon.svg")
+
+
+def asset_path(name: str, content: bytes) -> str:
+    """Where a page finds a file: with a digest of what it holds, so that browsers may keep it."""
+    return f"/assets/{hashlib.sha256(content).hexdigest()[:12]}/{name}"
 
 
 @cache

@@ -201,8 +201,7 @@ def asset(name: str) -> bytes:
 
 @cache
 def asset_path(name: str) -> str:
-    """With a digest of what it holds, so that browsers may keep it."""
-    return f"/assets/{hashlib.sha256(asset(name)).hexdigest()[:12]}/{name}"
+    return look.asset_path(name, asset(name))
 
 
 @cache

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from budgetbandits.look import icon, live_script, live_style_sheet
+from budgetbandits import look
 from budgetbandits.service.dashboard import charts, numbers, svg
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import duration
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import jinja2
 
 FOLDER = resources.files("budgetbandits.service.dashboard")
-SHARED = {"live.js": live_script, "icon.svg": icon}
+SHARED = {"live.js": look.live_script, "icon.svg": look.icon}
 SCRIPT = "text/javascript; charset=utf-8"
 TYPES = {"style.css": "text/css; charset=utf-8", "live.js": SCRIPT, "dashboard.js": SCRIPT, "icon.svg": "image/svg+xml"}
 
@@ -28,13 +27,12 @@ def asset(name: str) -> bytes:
     if name in SHARED:
         return SHARED[name]().encode()
     text = (FOLDER / "assets" / name).read_text(encoding="utf-8")
-    return (live_style_sheet() + text if name == "style.css" else text).encode()
+    return (look.live_style_sheet() + text if name == "style.css" else text).encode()
 
 
 @cache
 def asset_path(name: str) -> str:
-    """With a digest of what it holds, so that browsers may keep it."""
-    return f"/assets/{hashlib.sha256(asset(name)).hexdigest()[:12]}/{name}"
+    return look.asset_path(name, asset(name))
 
 
 @cache
