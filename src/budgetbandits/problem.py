@@ -177,21 +177,18 @@ class Problem:
     @classmethod
     def _recorded(cls, recorded: Recorded) -> Problem:
         top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
-        arms = []
-        for number, name in enumerate(recorded.arms):
-            rewards, costs = recorded.outcomes(number)
-            pairs, counts = np.unique(np.stack([rewards / top[0], costs / top[1]], axis=1), axis=0, return_counts=True)
-            rows = np.column_stack([pairs, counts]).tolist()
-            arms.append(Arm(name, Table(rows)))
-        return cls(tuple(arms), *top)
+        return cls(recorded_arms(recorded, top), *top)
 
     @classmethod
     def from_toml(cls, text: str) -> Problem:
         """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
-        try:
-            document = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+        return cls.from_document(parsed(text))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Problem:
+        """The same of TOML that has been read."""
+        if "parts" in document:
+            raise ProblemError("this is traffic, with [[parts]]; read it by budgetbandits.traffic.load")
         for key in document:
             if key != "arms" and key not in UNITS:
                 raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
@@ -204,10 +201,7 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read a problem from a TOML file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+        text = read_text(path)
         try:
             return cls.from_toml(text)
         except ProblemError as error:
@@ -241,6 +235,33 @@ class Problem:
         from budgetbandits.drawing import arms, style  # Matplotlib is in the extra lab
 
         return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """TOML as it was written."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+
+
+def read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+
+
+def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ...]:
+    """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
+    arms = []
+    for number, name in enumerate(recorded.arms):
+        rewards, costs = recorded.outcomes(number)
+        if len(rewards):
+            pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
+            different, counts = np.unique(pairs, axis=0, return_counts=True)
+            arms.append(Arm(name, Table(np.column_stack([different, counts]).tolist())))
+    return tuple(arms)
 
 
 def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:

@@ -67,7 +67,7 @@ def test_compiling_is_told_only_if_something_is_compiled(cold, tmp_path, monkeyp
 
 def test_whether_an_engine_has_to_be_compiled_is_found_out_without_compiling(monkeypatch):
     cell = replace(next(cell for cell in CELLS if cell.policy.name == "kube"), engine="auto")
-    monkeypatch.setattr(engines, "warm_up", lambda problem, policy: None)
+    monkeypatch.setattr(engines, "warm_up", lambda problem, policy, horizon: None)
     assert runner._has_to_compile(cell) is None
     finished = []
     monkeypatch.setattr(engines, "warm_up", lambda *given: finished.append(compile_part_of_an_engine()))

@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
-from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.schedule import Schedule, Task, kind_of, one_of_each
 from budgetbandits.experiments.study import Effort, Study
 from budgetbandits.experiments.table import PLACE
@@ -118,8 +118,8 @@ def _warm_up(cell: Cell, compiling: Callable[[], None]) -> None:
 
     problem = cell.problems[0].problem
     with noticing(compiling):
-        if engines.engine_for(problem, cell.policy, cell.budgets).compiled:
-            engines.warm_up(problem, cell.policy)
+        if engines.engine_for(problem, cell.policy, cell.budgets, cell.requests).compiled:
+            engines.warm_up(problem, cell.policy, cell.requests)
 
 
 class _Part(NamedTuple):
@@ -150,8 +150,10 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
     """The games that `simulate` plays; an engine that has played on another problem of the cell is ``ready``."""
     budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
     try:
-        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready)
-        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common)
+        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready, cell.requests)
+        work = work_of(
+            named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common, cell.requests
+        )  # fmt: skip
         return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {named.name!r}: {error}") from None

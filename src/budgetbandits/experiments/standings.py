@@ -42,17 +42,20 @@ class Values:
     policies: tuple[str, ...]
     games: AnyArray
     paired: bool
+    known: frozenset[str] = FREE
+    """What every policy is told: the budget, and the horizon of a setting that has one."""
 
     @classmethod
     def of(cls, results: Results, budget: float | None = None) -> Values:
         """Of several problems the mean of each, of a single one its runs."""
         values = results.values(budget=budget)
         paired = len(values) > 1
-        return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired)
+        known = FREE if results.record.get("horizon") is None else FREE | {"horizon"}
+        return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired, known)
 
     @property
     def competing(self) -> AnyArray:
-        return np.array([competes(policy) for policy in self.policies])
+        return np.array([competes(policy, self.known) for policy in self.policies])
 
     @property
     def best(self) -> int:
@@ -61,8 +64,8 @@ class Values:
         return int(means.argmin())
 
 
-def competes(policy: str) -> bool:
-    return plugins.find_policy(policy).needs <= FREE
+def competes(policy: str, known: frozenset[str] = FREE) -> bool:
+    return plugins.find_policy(policy).needs <= known
 
 
 def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]]:
@@ -142,6 +145,7 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     """
     policies = list(dict.fromkeys(policy for values in settings.values() for policy in values.policies))
     rng = np.random.default_rng(SEED)
+    known = FREE.union(*(values.known for values in settings.values()))
     total = np.zeros((RESAMPLES + 1, len(policies)))
     played = np.zeros(len(policies), dtype=int)
     for values in settings.values():
@@ -152,7 +156,7 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     low, high = np.quantile(drawn[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     rows = [
         {
-            "policy": policy, "competes": competes(policy), "settings": int(played[place]),
+            "policy": policy, "competes": competes(policy, known), "settings": int(played[place]),
             "comparable": bool(played[place] >= MOST * len(settings)),
             "times": float(drawn[0, place]), "low": float(low[place]), "high": float(high[place]),
         }
