@@ -188,7 +188,9 @@ class Problem:
     def from_document(cls, document: Mapping[str, Any]) -> Problem:
         """The same of TOML that has been read."""
         if "parts" in document:
-            raise ProblemError("this is traffic, with [[parts]]; read it by budgetbandits.traffic.load")
+            raise ProblemError(
+                "this is traffic, with [[parts]], and no problem; name a problem file, or call traffic.load"
+            )
         for key in document:
             if key != "arms" and key not in UNITS:
                 raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")

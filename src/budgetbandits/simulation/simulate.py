@@ -89,7 +89,7 @@ def checked_horizon(problem: Played, horizon: int | None, common: bool) -> float
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     if isinstance(problem, Traffic):
         if horizon is None:
-            raise BadParameter("traffic comes in requests; say how many there are: horizon=10_000")
+            raise BadParameter("traffic comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
         if common:
             raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
     if horizon is None:
