@@ -10,7 +10,7 @@ The gain is what the best mix after the change brings for a request beyond the m
 the money for a request that there was at the start. So whoever keeps to the old mix has 0 % of it. Problems in which it
 is below 0.02 are left out. The delay is the end of the first window of 250 requests in which the mean over all problems
 is 90 % of the gain; the share is the mean over all requests after the change. It may be above 1, because a policy that
-is late saves money meanwhile. Intervals are 95 %, a bootstrap over problems.
+is late saves money meanwhile; it is below 0 where the money has run out. Intervals are 95 %, a bootstrap over problems.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 ARMS, HORIZON, AT, WINDOW, TIGHT = 5, 20_000, 10_000, 250, 0.3
 POLICIES = ("bts-paced", "bts-paced:forget=0.001", "bts-paced:forget=0.004", "primal-dual-bwk")
 LEAST_GAIN = 0.02
+TITLES = {"price-cut": "a price is halved", "quality-drop": "an arm brings half", "new-arm": "an arm comes"}
 RESAMPLES = 1_000
 
 
@@ -54,7 +55,8 @@ def brings(traffic: Traffic, mix: Mix, arms: list[int], part: int) -> float:
 
 def gained(problem: Problem, drift: str, policy: str, runs: int) -> Array | None:
     """The share of the gain in each window after the change, of each run; None where there is nothing to gain."""
-    traffic, per_request = drifting(problem, drift, AT), rate(problem, TIGHT)
+    traffic = drifting(problem, drift, AT)
+    per_request = rate(traffic.parts[0].problem, TIGHT)
     before, after = (mix_of(traffic, part, per_request) for part in (0, 1))
     old, new = (brings(traffic, *mix, 1) for mix in (before, after))
     if new - old < LEAST_GAIN:
@@ -101,7 +103,8 @@ def draw(curves: dict[str, dict[str, Array]], path: Path) -> None:
             requests = WINDOW * (np.arange(len(shares)) + 0.5)
             axis.plot(requests, shares, color=colour, ls=line, lw=1.6, label=policy)
         axis.axhline(0.9, color="#8a817c", lw=0.8, ls=(0, (2, 2)))
-        axis.set(title=drift, xlabel="requests after the change", ylim=(-0.6, 1.45))
+        axis.set(title=TITLES[drift], xlabel="requests after the change", ylim=(-0.6, 1.45))
+        axis.set_xticks([0, 5_000, 10_000], ["0", "5,000", "10,000"])
     panels[0].set_ylabel("share of the gain")
     panels[0].legend(frameon=False, fontsize=7.5, loc="lower right")
     figure.savefig(path, dpi=160)
