@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.laws import Copula, Fixed, Independent, Lattice, Law, OutcomeLaw, Table
-from budgetbandits.problem import UNITS, Arm, Problem, parsed, read_text, recorded_arms
+from budgetbandits.problem import UNITS, Problem, parsed, read_text, recorded_arms
 from budgetbandits.recorded import read_csv
 
 KEYS = ("from", "segment", "share", "arms", *UNITS)
@@ -171,6 +171,13 @@ class Traffic:
         """As (part, arm); 0 for an arm that a part does not have."""
         return self._by_part(lambda problem: problem.cost_means)
 
+    @cached_property
+    def scales(self) -> Array | None:
+        """The largest cost of each arm in any part, if players know it of every one."""
+        if any(part.problem.scales is None for part in self.parts):
+            return None
+        return np.asarray(self._by_part(lambda problem: np.asarray(problem.scales)).max(axis=0))
+
     def _by_part(self, means: Callable[[Problem], Array]) -> Array:
         table = np.zeros((len(self.parts), len(self)))
         for row, part in zip(table, self.parts, strict=True):
@@ -284,7 +291,9 @@ def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0
             raise BadParameter(f"{what} is {factor:g}; use a factor from 0 to 1, so that outcomes stay in [0, 1]")
     if arm not in problem.names:
         raise BadParameter(f"no arm {arm!r}; the arms are {', '.join(problem.names)}")
-    arms = [Arm(each.name, _times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms]
+    arms = [
+        replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms
+    ]  # fmt: skip
     return replace(problem, arms=tuple(arms))
 
 

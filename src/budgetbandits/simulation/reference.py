@@ -4,6 +4,8 @@ The rules of the game. Play goes on while something is left of the budget. A pul
 game and its reward is not counted. With a horizon the game also ends after so many pulls. A policy that does not need
 to know the budget is played once, to the largest one, and the games at all smaller budgets are read off on the way.
 
+Where players know the largest cost of every arm, policies with `own_scales` are told costs as shares of it.
+
 In traffic each request meets one of the parts: its arms can answer it, by their laws in this part. A policy that looks
 at requests is told their segment.
 """
@@ -47,6 +49,9 @@ def play(
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1], horizon))
     arms = [[Pulls(draw) for draw in of_part] for of_part in draws(problem, world)]
     requests = requests_of(problem, policy, state)
+    scales = problem.scales if policy.own_scales else None
+    if scales is not None:
+        state.known["scales"] = scales
     pulls = np.zeros((len(arms), len(problem)), dtype=np.int64)
     part = -1 if isinstance(problem, Traffic) else 0
     reward = spend = drift = 0.0
@@ -66,7 +71,8 @@ def play(
             ended.extend((reward, spend, rounds, counted(problem, pulls)) for _ in budgets[len(ended) :])
             break
         earned, paid = arms[part][arm].pull()
-        policy.observe(state, arm, earned, paid, player, *requests[part])
+        told = paid if scales is None else paid / float(scales[arm])
+        policy.observe(state, arm, earned, told, player, *requests[part])
         pulls[part, arm] += 1
         rounds += 1
         while len(ended) < len(budgets) and spend + paid >= budgets[len(ended)] - TOLERANCE:
