@@ -49,6 +49,8 @@ GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
 FILE_KEYS = ("name", "file")
 SUITE = "suite"
 """The file that ships and holds the settings of the leaderboard: no experiment, but one for each of them."""
+TRAINING = "training"
+"""The same for the problems that a policy is chosen by."""
 INLINE_KEYS = ("name", "rewards", "costs")
 
 
@@ -99,7 +101,7 @@ def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
 def shipped() -> list[str]:
     """Names of the experiments that come with the package."""
     found = [path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")]
-    return sorted(name for name in found if name != SUITE)
+    return sorted(name for name in found if name not in (SUITE, TRAINING))
 
 
 def shipped_text(name: str) -> str:
