@@ -150,7 +150,7 @@ def about_policy(spec: str) -> dict[str, Any]:
 
 def decision_time(policy: Policy, arms: int = 10) -> float:
     """Microseconds of processor time that one choice and its feedback take, as an `Allocation` does it."""
-    known = {"budget": 1e6, "cost_floor": 0.1, "costs": np.full(arms, 0.5)}
+    known = {"budget": 1e6, "horizon": math.inf, "cost_floor": 0.1, "costs": np.full(arms, 0.5)}
     learner = Learner.new(policy, arms, {name: known[name] for name in policy.needs})
     rng, outcomes = np.random.default_rng(0), np.random.default_rng(1).random((ROUNDS, 2)) < 0.5
     began = time.process_time()
