@@ -1,8 +1,8 @@
 """Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
 
 A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
-Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them: they do not
-compete.
+Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them:
+they do not compete.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ SOURCES: dict[str, Source] = {
     "ucb-m1": Source(_CAYCI, "O(ln B)"),
     "imed-ratio": Source(_OURS, "attains the lower bound, Bernoulli, for κ = 1"),
     "imed-fading": Source(_OURS, "attains the lower bound, Bernoulli, for κ ≥ 1"),
+    "imed-moss": Source(_OURS, "attains the lower bound, Bernoulli, for κ = 1"),
     "maillard-ratio": Source(_OURS, NOTHING),
     "npts-ratio": Source(_OURS, NOTHING),
     "empirical-imed": Source(_OURS, NOTHING),
