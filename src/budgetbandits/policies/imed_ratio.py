@@ -102,11 +102,17 @@ class IMEDFading(IndexPolicy):
 
 
 @dataclass(frozen=True)
-class IMEDMoss(IMEDRatio):
+class IMEDMoss(IndexPolicy):
     """Arms are given up the sooner the more of them there are."""
 
     name: ClassVar[str] = "imed-moss"
     index = staticmethod(imed_moss)
+    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
+    first_extra = "best ratio"
+    kappa: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.positive(kappa=self.kappa)
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (state.best_ratio, self.kappa, float(max(state.active.sum(), 1)))
