@@ -65,6 +65,6 @@ def test_preparing_is_told_before_playing(tmp_path):
 def test_an_engine_is_prepared_by_the_first_policy_that_it_plays(engine, ready, monkeypatch):
     cells = {cell.policy.name: replace(cell, engine=engine) for cell in CELLS}
     found = []
-    monkeypatch.setattr(engines, "warm_up", lambda problem, policy: found.append(policy.name))
+    monkeypatch.setattr(engines, "warm_up", lambda problem, policy, horizon: found.append(policy.name))
     assert runner._prepare([cells["bayes-ucb"], cells["kube"], cells["ucb1"]]) is IndexPolicy
     assert found == ready

@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
-from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.schedule import Schedule, Task, kind_of
 from budgetbandits.experiments.study import Effort, Study
 from budgetbandits.experiments.table import PLACE
@@ -95,7 +95,8 @@ def _prepare(cells: Sequence[Cell]) -> type:
     for cell in cells:
         problem = cell.problems[0].problem
         with contextlib.suppress(BudgetBanditsError):  # playing says which policy and problem it was
-            if choose_engine(problem, cell.policy, cell.budgets_of(problem), cell.engine, lambda: None).compiled:
+            budgets = cell.budgets_of(problem)
+            if choose_engine(problem, cell.policy, budgets, cell.engine, lambda: None, horizon=cell.requests).compiled:
                 break
     return kind_of(cells[0])
 
@@ -128,8 +129,10 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
     """The games that `simulate` plays; an engine that has played on another problem of the cell is ``ready``."""
     budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
     try:
-        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready)
-        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common)
+        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready, cell.requests)
+        work = work_of(
+            named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common, cell.requests
+        )  # fmt: skip
         return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {named.name!r}: {error}") from None

@@ -30,10 +30,11 @@ def kind_of(cell: Cell) -> type:
 def effort(cell: Cell) -> float:
     """Roughly how long a cell takes, to order them by."""
     together = sum if "budget" in cell.policy.needs else max
-    efforts = (
-        together(cell.budgets_of(named.problem)) / float(named.problem.cost_means.min()) * math.sqrt(len(named.problem))
-        for named in cell.problems
-    )
+    efforts = []
+    for named in cell.problems:
+        costs = named.problem.cost_means
+        rounds = [budget / float(costs[costs > 0.0].min()) for budget in cell.budgets_of(named.problem)]
+        efforts.append(min(together(rounds), len(rounds) * cell.requests) * math.sqrt(len(named.problem)))
     return cell.runs * sum(efforts)
 
 
