@@ -32,6 +32,7 @@ from budgetbandits.policies.base import PLAIN, Policy, Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
 from budgetbandits.rests import Rests
+from budgetbandits.segments import Segments
 from budgetbandits.units import Units, caps_of, checked_names, positive
 
 VERSION = 1
@@ -86,7 +87,7 @@ class Allocation:
         self._asks = OpenAsks()
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
         self._rests = Rests(len(self._names))
-        self._segments: dict[str | None, int] = {}
+        self._segments = Segments()
         self._failed_cost = 0.0
         known: dict[str, Any] = {"budget": self._budget / self._units.cost_max}
         if cost_floor is not None:
@@ -429,7 +430,7 @@ class Allocation:
         self._learner = Learner.from_dict(policy, len(self._names), document)
         # allocations saved before there were these have none
         self._failed_cost = _not_negative({"failed_cost": 0.0, **document}, "failed_cost")
-        self._segments = {name: number for number, name in enumerate(document.get("segments", ()))}
+        self._segments = Segments(document.get("segments", ()))
         rests = document.get("rests")
         self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
         self._spent = _not_negative(document, "spent")
@@ -476,19 +477,8 @@ class Allocation:
     ) -> tuple[Request, Array | None]:
         """The request as the policy sees it, and what each arm is estimated to cost, in the user's units."""
         estimates = None if prices is None else estimated(prices, among, self._names, self._units)
-        if segment is None and estimates is None and not self._segments:
-            return PLAIN, None
-        if segment is not None and (not isinstance(segment, str) or not segment):
-            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
-        policy, state = self._learner.by_request, self._learner.state
-        if segment not in self._segments:
-            number = len(self._segments)
-            while policy.segments(state) <= number:
-                policy.open_segment(state)
-            self._segments[segment] = number
-        return Request(
-            self._segments[segment], None if estimates is None else estimates / self._units.cost_max
-        ), estimates
+        shares = None if estimates is None else estimates / self._units.cost_max
+        return self._segments.request(self._learner, segment, shares), estimates
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

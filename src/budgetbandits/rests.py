@@ -7,7 +7,8 @@ policy that looks at ratios: 0/0 says nothing. But each ask of it uses a request
 - An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one:
   its share of t asks falls like √(2/t).
 
-An arm at rest is not asked, unless every arm that may be asked is.
+An arm at rest is not asked, unless every arm that may be asked is. In the decision service, where many programs ask,
+rests are in seconds in place of asks.
 """
 
 from __future__ import annotations
@@ -68,6 +69,25 @@ class Rests:
             return None
         resting = self.until > now
         return ~resting if resting.any() else None
+
+    def of_arm(self, arm: int) -> dict[str, int]:
+        """What is known of one arm, as plain numbers."""
+        return {name: int(getattr(self, name)[arm]) for name in FIELDS}
+
+    def take(self, arm: int, saved: Mapping[str, int]) -> None:
+        """What `of_arm` said of this arm."""
+        for name in FIELDS:
+            getattr(self, name)[arm] = saved[name]
+        self._latest = max(self._latest, int(self.until[arm]))
+
+    def beyond(self, latest: int) -> list[int]:
+        """The arms that rest beyond this ask, or moment."""
+        return [] if self._latest <= latest else np.flatnonzero(self.until > latest).tolist()
+
+    def wake(self, latest: int) -> None:
+        """No arm rests beyond this ask, or moment."""
+        np.minimum(self.until, latest, out=self.until)
+        self._latest = min(self._latest, latest)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name).tolist() for name in FIELDS}

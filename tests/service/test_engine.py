@@ -206,7 +206,7 @@ def test_a_batch_is_all_or_nothing(engine, campaign):
     assert (refused.value.reason, refused.value.retry_after) == ("exhausted", None)
     engine.decide(fresh, "single")
     for key in ("single", "batch"):
-        with pytest.raises(Conflict, match="another context or count"):
+        with pytest.raises(Conflict, match="another context, request or count"):
             engine.decide_many(fresh, "batch", 2) and engine.decide(fresh, key) and engine.decide_many(fresh, key, 2)
     assert verify(engine._store, campaign) == []
     for count in (0, 1001):

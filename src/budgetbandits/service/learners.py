@@ -92,9 +92,14 @@ class _Choice(Change):
 
     def __enter__(self) -> Self:
         self._before: dict[str, Any] = {} if self.learner.chooses_anew else dict(vars(self.learner.state))
+        self._segments = len(self.learner.segments)
         return super().__enter__()
 
     def _write(self) -> None:
+        if len(self.learner.segments) != self._segments:
+            self.arms = range(len(self.learner.names))
+            super()._write()
+            return
         if not self.learner.chooses_anew:
             self.arms = self.learner.changed_since(self._before)
             if self.arms or self.learner.of_all() != self.row.learned["single"]:

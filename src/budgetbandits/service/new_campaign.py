@@ -50,7 +50,13 @@ def planned_campaign(
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
     rule = _own_policy(policy)
     scaled = _scaled(known, list(arms), amount, max(caps))
-    settings = settings_of(terms, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
+    chooser = best_kind(rule, len(arms), repeatable=True)
+    follows = {
+        "cost_max": max(caps), "known": scaled, "chooser": chooser, "rests": True,
+        # other choosers compare the arms' scores as they are drawn
+        "own_scales": rule.own_scales and chooser == "plain" and min(caps) < max(caps),
+    }  # fmt: skip
+    settings = settings_of(terms, rule, follows)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 

@@ -28,9 +28,10 @@ _KEY = "prefix, digest, scopes, created_at, campaign"
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_DECISION = (
-    "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?"
+    "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ?, failed = ? "
+    "WHERE id = ?"
 )
 _ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
 _DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
@@ -41,7 +42,7 @@ _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LAST_OWN_EVENT = (
     "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
     "ORDER BY seq DESC LIMIT 1"
@@ -159,7 +160,7 @@ class SqlTransaction(LeaseTransaction):
             _ADD_DECISION,
             (
                 d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
-                d.key, d.payload, d.created_at, d.expires_at, d.lease,
+                d.key, d.payload, d.created_at, d.expires_at, d.lease, d.request, d.propensity, d.failed,
             ),
         )  # fmt: skip
         if self.LISTS_PENDING and h.state == "pending":
@@ -167,7 +168,7 @@ class SqlTransaction(LeaseTransaction):
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._change(_SAVE_DECISION, (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id))
+        self._change(_SAVE_DECISION, (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.failed, d.id))
         if self.LISTS_PENDING and h.state != "pending":
             self._change(_DROP_PENDING, (d.expires_at, d.id))
 
@@ -241,8 +242,8 @@ class SqlTransaction(LeaseTransaction):
     def _add_events(self, events: Sequence[Event]) -> None:
         self._change_all(
             _ADD_EVENT,
-            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor)
-             for e in events],
+            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor, e.request,
+              e.propensity) for e in events],
         )  # fmt: skip
 
     def operation(self, campaign: str, key: str) -> str | None:
