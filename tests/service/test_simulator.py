@@ -82,7 +82,8 @@ class World:
         assert account.spent + account.held + account.leased <= account.budget
         leases = self.store.read(lambda tx: tx.leases(self.campaign))
         assert account.leased == sum(lease.account.budget for lease in leases)
-        rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.keys.values()])
+        rows = self.store.read(lambda tx: tx.decisions_of([answer.decision for answer in self.keys.values()]))
+        assert len(rows) == len(self.keys)
         held = account.held + sum(lease.account.held for lease in leases)
         assert held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
         spent = account.spent + sum(lease.account.spent for lease in leases)
@@ -116,13 +117,14 @@ class World:
             return {}
         names = self.random.sample(list(self.caps), 2)
         made = {
-            "arms": names, "exclude": names[:1], "segment": self.random.choice(["code", "mail", "chat"]),
-            "holds": {name: self.caps[name] / 2 for name in names},
-            "prices": {name: round(cap * self.random.uniform(0.1, 1.0), 6) for name, cap in self.caps.items()},
+            "arms": lambda: names, "exclude": lambda: names[:1],
+            "segment": lambda: self.random.choice(["code", "mail", "chat"]),
+            "holds": lambda: {name: self.caps[name] / 2 for name in names},
+            "prices": lambda: {name: round(cap * self.random.uniform(0.1, 1), 6) for name, cap in self.caps.items()},
         }  # fmt: skip
-        said = self.random.sample(kinds, 2)
-        self.happened.update(set(said))
-        return {kind: made[kind] for kind in said}
+        said = set(self.random.sample(kinds, 2))
+        self.happened.update(said)
+        return {kind: made[kind]() for kind in sorted(said)}
 
     def check(self, answer, request):
         """An arm that may answer, with the hold that was said or follows from its price."""

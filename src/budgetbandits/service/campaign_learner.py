@@ -65,6 +65,8 @@ class CampaignLearner:
     segments: Segments = field(default_factory=Segments)
     rests: Rests = field(default_factory=lambda: Rests(0))
     """In seconds since 1970."""
+    rules: int = 0
+    """As in the campaign's settings."""
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
@@ -108,7 +110,7 @@ class CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
         return CampaignLearner(
             copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag,
-            copy.deepcopy(self.segments), copy.deepcopy(self.rests),
+            copy.deepcopy(self.segments), copy.deepcopy(self.rests), self.rules,
         )  # fmt: skip
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
@@ -124,7 +126,7 @@ class CampaignLearner:
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
         learner.new_horizon(settings.get("horizon", math.inf))
-        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws())
+        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws(), rules=settings.get("rules", 0))
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
@@ -243,7 +245,11 @@ class CampaignLearner:
 
     def choose(self, decision: str, fitting: Among, request: Request = PLAIN) -> int | None:
         """The arm to pull among these; None if the policy stops."""
-        return self._learner.choose(self.draws.generator(decision, "choose"), fitting, request)
+        rng, active = self.draws.generator(decision, "choose"), self.state.active
+        few = self._learner.kind == "threshold" and fitting is not active and self.rules
+        if few and 2 * int(fitting.sum()) < int(active.sum()):  # else the level would move to and fro
+            return self._learner.choose_of_few(rng, np.flatnonzero(fitting))
+        return self._learner.choose(rng, fitting, request)
 
     def propensity(
         self, decision: str, arm: int, fitting: Among, request: Request, settings: dict[str, Any]
@@ -265,7 +271,7 @@ class CampaignLearner:
         wanted = None if pull.request is None else Wanted.read(pull.request)
         request = PLAIN if wanted is None and not self.segments else self.request(wanted, settings)
         self._learner.learn(arm, share, price, self.draws.generator(pull.decision, "learn"), request)
-        something = pull.reward > 0.0 or pull.cost > 0 or "rests" not in settings
+        something = pull.reward > 0.0 or pull.cost > 0 or not self.rules
         self.rests.told(arm, something, math.ceil(pull.at))
         return [arm] if len(self.segments) == known else range(len(self.names))
 

@@ -16,15 +16,19 @@ from budgetbandits.service.ledger import Limits, to_micros, to_units
 from budgetbandits.service.stores.base import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 
-FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rests")
+FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")
 """What follows from a campaign's arms and policy, and from the rules that there were when it was created:
 
 cost_max    the largest cap, in micros
 known       what the policy knows beforehand
 chooser     how it chooses
 own_scales  whether an arm's costs are learned as shares of its own cap
-rests       whether arms rest that neither bring nor cost anything; campaigns from before there was this rule have none
+rules       `RULES`; campaigns from before there were these rules have no such entry
 """
+
+RULES = 2
+"""Which rules a new campaign follows. With 2, arms rest that neither bring nor cost anything, and where a level is for
+many arms, a choice among less than half of them draws these alone."""
 
 
 def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dict[str, Any]:
