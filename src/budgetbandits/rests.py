@@ -36,7 +36,8 @@ class Rests:
 
     def __init__(self, arms: int) -> None:
         self.row, self.until, self.idle, self.failures = np.zeros((4, arms), dtype=np.int64)
-        self._latest = 0
+        self.latest = 0
+        """From this ask on nobody rests."""
 
     def add(self) -> None:
         """One more arm."""
@@ -61,11 +62,11 @@ class Rests:
 
     def _rest(self, arm: int, until: int) -> None:
         self.until[arm] = until
-        self._latest = max(self._latest, until)
+        self.latest = max(self.latest, until)
 
     def awake(self, now: int) -> NDArray[np.bool_] | None:
         """The arms that do not rest; None if none does."""
-        if now >= self._latest:
+        if now >= self.latest:
             return None
         resting = self.until > now
         return ~resting if resting.any() else None
@@ -78,16 +79,16 @@ class Rests:
         """What `of_arm` said of this arm."""
         for name in FIELDS:
             getattr(self, name)[arm] = saved[name]
-        self._latest = max(self._latest, int(self.until[arm]))
+        self.latest = max(self.latest, int(self.until[arm]))
 
     def beyond(self, latest: int) -> list[int]:
         """The arms that rest beyond this ask, or moment."""
-        return [] if self._latest <= latest else np.flatnonzero(self.until > latest).tolist()
+        return [] if self.latest <= latest else np.flatnonzero(self.until > latest).tolist()
 
     def wake(self, latest: int) -> None:
         """No arm rests beyond this ask, or moment."""
         np.minimum(self.until, latest, out=self.until)
-        self._latest = min(self._latest, latest)
+        self.latest = min(self.latest, latest)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name).tolist() for name in FIELDS}
@@ -100,5 +101,5 @@ class Rests:
             if values.shape != (arms,) or (values < -1).any():
                 raise BadState(f"{name!r} of the rests is not one count for each arm; restore an undamaged copy")
             setattr(self, name, values)
-        self._latest = int(self.until.max(initial=0))
+        self.latest = int(self.until.max(initial=0))
         return self

@@ -19,12 +19,13 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
-from budgetbandits.service.campaign_learner import NAMED_ARMS, CampaignLearner, changed_since, newest_tag
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.service.tags import NAMED_ARMS, changed_since, newest_tag
 from clock import Clock
 from memory_store import MemoryStore
 

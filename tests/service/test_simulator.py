@@ -334,7 +334,7 @@ class InLoop:
 def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
     monkeypatch.setattr(World, "break", World.decide)
     happened = Counter()
-    for seed in (11, 19, 35):  # campaigns that lease, with money for it
+    for seed in (11, 16, 19, 35):  # campaigns that lease, with money for it, and one with a horizon that does not
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             looped = InLoop(store)

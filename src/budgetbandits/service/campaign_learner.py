@@ -28,28 +28,20 @@ from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.propensity import propensity_of
 from budgetbandits.service.requests import Amounts, Said, Wanted
-from budgetbandits.service.stores.base import ArmRow, Campaign
-
-TAGS = 8
-"""How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
-them reads only those arms ..."""
-
-NAMED_ARMS = 16
-"""... unless it was more than this many at once."""
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
 
 
 class Pull(NamedTuple):
-    """A decision that was told in full: what it brought, what it cost in micros, when that was told, and what was said
-    of its request (`requests.Wanted`, as JSON)."""
+    """What is learned from a decision that was told in full, as its row has it (`stores.base.Decision`)."""
 
-    decision: str
+    id: str
     arm: int
-    reward: float
-    cost: int
-    at: float
+    reward: float | None
+    cost: int | None
     request: str | None = None
 
 
@@ -72,7 +64,12 @@ class CampaignLearner:
         self.most = int(self.caps.max())
         if len(self.rests.row) != len(self.names):
             self.rests = Rests(len(self.names))
+        self._usual: set[int] = set()
+        """Arms that have brought or cost something and never failed: there is nothing to say of their rests."""
+        self.looks = isinstance(self._learner.policy, RequestPolicy)
+        """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self._ahead: tuple[str, str, int | None] | None = None
+        self._draws_few = self._learner.kind == "threshold" and self.rules > 0
         self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
         """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
 
@@ -83,8 +80,8 @@ class CampaignLearner:
     def of_arm(self, arm: int) -> dict[str, Any]:
         """What was learned about one arm; how it rests, if there is anything to say of that."""
         learned, rest = self._learner.of_arm(arm), self.rests
-        if not rest.row[arm] and not rest.failures[arm] and rest.idle[arm] <= 0:
-            return learned  # and then it has been idle never or always, which its pulls tell
+        if arm in self._usual or (not rest.failures[arm] and rest.idle[arm] == 0):  # which its pulls tell apart
+            return learned
         return learned | {"rest": rest.of_arm(arm)}
 
     def of_all(self) -> dict[str, Any]:
@@ -101,17 +98,14 @@ class CampaignLearner:
         """Whether a choice changes what is known; of a policy that draws, at most how it draws, or a new segment."""
         return not isinstance(self._learner.policy, SamplingPolicy | RequestPolicy)
 
-    @property
-    def plans_with_money(self) -> bool:
-        """Whether a choice depends on the money that is left, for a number of requests."""
-        return isinstance(self.state, Paced) and math.isfinite(self.state.known["horizon"])
-
     def copy(self, tag: str) -> CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
-        return CampaignLearner(
+        made = CampaignLearner(
             copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag,
             copy.deepcopy(self.segments), copy.deepcopy(self.rests), self.rules,
         )  # fmt: skip
+        made._usual = set(self._usual)
+        return made
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
         """The arms that a choice has changed since the state had these values."""
@@ -154,6 +148,7 @@ class CampaignLearner:
         for arm in arms:
             new = {"row": 0, "until": 0, "idle": -1 if arm.learned["pulls"] else 0, "failures": 0}
             self.rests.take(arm.number, arm.learned.get("rest", new))
+            self._note_rest(arm.number)
         self.hear_budget(row.account.budget, row.settings)
         self.hear_horizon(row.settings)
         self.tag = newest_tag(row)
@@ -172,7 +167,8 @@ class CampaignLearner:
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self.of_arm(arm), active)
+        learned = self._learner.of_arm(arm) if arm in self._usual else self.of_arm(arm)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, learned, active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -195,11 +191,11 @@ class CampaignLearner:
     def offered(self, wanted: Wanted | None, now: float) -> Among:
         """The arms that may answer a request: active, allowed, and awake if any of those is."""
         among = self.state.active if wanted is None else wanted.among(self.state.active)
-        awake = self.rests.awake(int(now))
-        if awake is not None:
-            both = among & awake
-            return both if both.any() else among
-        return among
+        awake = None if now >= self.rests.latest else self.rests.awake(int(now))
+        if awake is None:
+            return among
+        both = among & awake
+        return both if both.any() else among
 
     def fitting(self, left: int, offered: Among, holds: Amounts) -> Among | None:
         """Which of the arms offered have a hold that fits what is left; None if there is none."""
@@ -210,8 +206,9 @@ class CampaignLearner:
 
     def request(self, wanted: Wanted | None, settings: dict[str, Any]) -> Request:
         """A request as the policy sees it; a new segment is opened."""
-        if wanted is None:
-            return PLAIN if not self.segments else self.segments.request(self._learner, None)
+        if not self.looks or (wanted is None and not self.segments):
+            return PLAIN
+        wanted = wanted or Wanted()
         if wanted.segment not in self.segments and len(self.segments) >= MOST_SEGMENTS:
             raise BadParameter(
                 f"segment {wanted.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
@@ -238,17 +235,16 @@ class CampaignLearner:
 
     def think_ahead(self) -> None:
         """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits and
-        nothing is said of the request."""
-        if self.chooses_anew and not self.segments and not self.plans_with_money:
+        nothing is said of the request, by policies that look at neither requests nor money."""
+        if self.chooses_anew and not self.looks:
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(self, decision: str, fitting: Among, request: Request = PLAIN) -> int | None:
         """The arm to pull among these; None if the policy stops."""
-        rng, active = self.draws.generator(decision, "choose"), self.state.active
-        few = self._learner.kind == "threshold" and fitting is not active and self.rules
-        if few and 2 * int(fitting.sum()) < int(active.sum()):  # else the level would move to and fro
-            return self._learner.choose_of_few(rng, np.flatnonzero(fitting))
+        rng = self.draws.generator(decision, "choose")
+        if self._draws_few and 2 * int(fitting.sum()) < int(self.state.active.sum()):
+            return self._learner.choose_of_few(rng, np.flatnonzero(fitting))  # else the level would move to and fro
         return self._learner.choose(rng, fitting, request)
 
     def propensity(
@@ -262,22 +258,29 @@ class CampaignLearner:
         rng = self.draws.generator(decision, "propensity")
         return propensity_of(self._learner, arm, fitting, request, int(count), rng)
 
-    def learn(self, pull: Pull, settings: dict[str, Any]) -> Sequence[int]:
-        """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be, or of
-        the largest of the arm. The arms of which something has changed."""
-        arm, known = pull.arm, len(self.segments)
-        scale = int(self.caps[arm]) if "scales" in self.state.known else settings["cost_max"]
-        share, price = pull.reward / settings["reward_max"], min(pull.cost / scale, 1.0)
-        wanted = None if pull.request is None else Wanted.read(pull.request)
-        request = PLAIN if wanted is None and not self.segments else self.request(wanted, settings)
-        self._learner.learn(arm, share, price, self.draws.generator(pull.decision, "learn"), request)
-        something = pull.reward > 0.0 or pull.cost > 0 or not self.rules
-        self.rests.told(arm, something, math.ceil(pull.at))
+    def learn(self, told: Decision | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
+        """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can
+        be, or of the largest of the arm. The arms of which something has changed."""
+        arm, reward, cost, known = told.arm, told.reward, told.cost, len(self.segments)
+        assert reward is not None
+        assert cost is not None
+        scale = int(self.caps[arm]) if "scales" in self._learner.state.known else settings["cost_max"]
+        share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
+        request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
+        self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
+        if arm not in self._usual:
+            self.rests.told(arm, reward > 0.0 or cost > 0 or not self.rules, math.ceil(at))
+            self._note_rest(arm)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def failed(self, arm: int, at: float) -> None:
         """There was no answer: the arm rests."""
         self.rests.failed(arm, math.ceil(at))
+        self._note_rest(arm)
+
+    def _note_rest(self, arm: int) -> None:
+        usual = self.rests.idle[arm] < 0 and not self.rests.failures[arm]
+        (self._usual.add if usual else self._usual.discard)(arm)
 
     def set_back(self, now: float) -> list[int]:
         """After a clock that was ahead: no arm rests longer than one that fails again and again. The arms that did."""
@@ -291,30 +294,12 @@ class CampaignLearner:
         self._learner.new_budget(budget / settings["cost_max"])
 
     def hear_money(self, account: Account, settings: dict[str, Any]) -> None:
-        """What is left of the budget, for a policy that plans with it: also what was charged and taught nothing, as for
-        expired holds and failures, is gone."""
-        if self.plans_with_money:
-            assert isinstance(self.state, Paced)
+        """What is left of the budget, for a policy that plans with it for a number of requests: also what was charged
+        and taught nothing, as for expired holds and failures, is gone."""
+        if isinstance(self.state, Paced) and math.isfinite(self.state.known["horizon"]):
             unspent = (account.budget - account.spent) / settings["cost_max"]
             self._learner.new_budget(unspent + self.state.paid)
 
     def hear_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""
         self._learner.new_horizon(settings.get("horizon", math.inf))
-
-
-def newest_tag(row: Campaign) -> str:
-    """The tag of the campaign's latest change."""
-    return str(row.learned["changes"][0][0])
-
-
-def changed_since(row: Campaign, tag: str) -> list[int] | None:
-    """The arms that have changed since the campaign had this tag, in order; None if any may have."""
-    changed: set[int] = set()
-    for newer, arms in row.learned["changes"]:
-        if newer == tag:
-            return sorted(changed)
-        if arms is None:
-            return None
-        changed.update(arms)
-    return None

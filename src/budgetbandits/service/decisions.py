@@ -133,12 +133,13 @@ class Decisions(Feedback):
         chosen, row = purse.choose(moment(tx, self._clock), request), purse.row
         expires_at = chosen.at + self._learners.terms(row).hold_seconds
         decision = Decision(
-            chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, lease=purse.lease_id,
-            request=chosen.request, propensity=chosen.propensity,
+            chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, None, None,
+            purse.lease_id, chosen.request, chosen.propensity,
         )  # fmt: skip
         tx.add_decision(decision)
         event = Event(row.id, "decided", chosen.at, chosen.id, chosen.arm, chosen.hold.amount)
-        event.request, event.propensity = chosen.request, chosen.propensity
+        if chosen.request is not None or chosen.propensity is not None:
+            event.request, event.propensity = chosen.request, chosen.propensity
         purse.add_event(event)
         if purse.learner is not None:
             self._next = partial(purse.learner.draws.prepare, chosen.id, "learn")  # when idle: for its feedback

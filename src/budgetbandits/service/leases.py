@@ -236,8 +236,8 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
         # told in two parts, a decision is learnt from when the second is there
         elif event.kind in TELLING and last[event.decision] == event.turn and cost is not None and reward is not None:
             assert event.arm is not None
-            pull = Pull(str(event.decision), event.arm, reward, cost, event.at, request)
-            arms.update(learner.learn(pull, row.settings))
+            pull = Pull(str(event.decision), event.arm, reward, cost, request)
+            arms.update(learner.learn(pull, event.at, row.settings))
     return sorted(arms.union(learner.changed_since(before)))
 
 

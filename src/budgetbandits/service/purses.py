@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from budgetbandits.policies.base import PLAIN
 from budgetbandits.service import lease_ledger, ledger
-from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
@@ -75,9 +76,11 @@ class CampaignPurse(Purse):
         learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        wanted = None if said is None else learner.wanted(said)
-        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        offered = learner.offered(wanted, now)
+        wanted, holds, offered = None, learner.caps, learner.state.active
+        if said is not None or now < learner.rests.latest:
+            wanted = None if said is None else learner.wanted(said)
+            holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
+            offered = learner.offered(wanted, now)
         fitting = learner.fitting(row.account.left, offered, holds)
         if fitting is None:
             ledger.place(row.account, int(holds[offered].min()))  # always refuses, with the reason
@@ -86,13 +89,17 @@ class CampaignPurse(Purse):
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(holds[fitting].max()), now, limits)
         with change:
-            learner.hear_money(row.account, row.settings)
-            request = learner.request(wanted, row.settings)
+            request = PLAIN
+            if learner.looks:
+                learner.hear_money(row.account, row.settings)
+                request = learner.request(wanted, row.settings)
             id, arm = learner.next_choice(fitting, request)
             if arm is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, int(holds[arm]), now, limits)
-            propensity = learner.propensity(id, arm, fitting, request, row.settings)
+            propensity = None
+            if "propensity_draws" in row.settings:
+                propensity = learner.propensity(id, arm, fitting, request, row.settings)
             change.row = row.with_money(account)
         self.row, self.learner = change.row, learner
         return Chosen(id, arm, hold, now, None if wanted is None else wanted.text(), propensity)
@@ -109,7 +116,7 @@ class CampaignPurse(Purse):
         change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
         self.add_event(event)
         with change:
-            change.arms = change.learner.learn(_pull(told, event), self.row.settings)
+            change.arms = change.learner.learn(told, event.at, self.row.settings)
         self.row, self.learner = change.row, change.learner
 
     def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
@@ -121,13 +128,6 @@ class CampaignPurse(Purse):
             change.learner.failed(failed.arm, failed.at)
             change.arms = [failed.arm]
         self.row, self.learner = change.row, change.learner
-
-
-def _pull(told: Decision, event: Event) -> Pull:
-    """A decision that is told in full by this event."""
-    assert told.reward is not None
-    assert told.cost is not None
-    return Pull(told.id, told.arm, told.reward, told.cost, event.at, told.request)
 
 
 @dataclass
@@ -185,7 +185,7 @@ class LeasePurse(Purse):
         self.lease = with_money(self.lease, account)
         if self.learner is not None and told is not None:
             self.learner.tag = ""
-            self.learner.learn(_pull(told, event), self.row.settings)
+            self.learner.learn(told, event.at, self.row.settings)
         self.add_event(event)
 
     def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:

@@ -179,8 +179,8 @@ class Replay:
             return
         lent = self._lent(event)
         learner = self.learner if lent is None else lent.learner
-        pull = Pull(_known(event.decision), _known(event.arm), known.reward, known.cost, event.at, known.request)
-        learner.learn(pull, self.row.settings)
+        pull = Pull(_known(event.decision), _known(event.arm), known.reward, known.cost, known.request)
+        learner.learn(pull, event.at, self.row.settings)
         if lent is not None:
             lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request))
 

@@ -86,6 +86,9 @@ class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
 ChangedTerms = _with_terms("ChangedTerms", Body, _sent, CHANGEABLE)
 
 
+_NOT_SAID = {"context", "count"}
+
+
 class AskDecision(Body):
     context: dict[str, Any] = Field(default_factory=dict)
     segment: Name | None = None
@@ -106,7 +109,7 @@ class AskDecision(Body):
 
     def said(self) -> Said | None:
         """What is said of the request; nearly always nothing."""
-        if len(self.model_fields_set - {"context", "count"}) == 0:
+        if self.model_fields_set <= _NOT_SAID:
             return None
         return said(self.segment, self.arms, self.exclude, self.prices, self.holds)
 

@@ -15,10 +15,11 @@ from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
 
 CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, created_at"
 ARM = "campaign, number, name, cost_cap, learned, active"
-DECISION = (
+PLAIN_DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
-    "lease, request, propensity, failed"
+    "lease"
 )
+DECISION = f"{PLAIN_DECISION}, request, propensity, failed"
 OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 
 
