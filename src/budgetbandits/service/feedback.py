@@ -62,6 +62,8 @@ class Booked:
     cost_is_new: bool
     refused: BudgetBanditsError | None = None
     """Why the reward was not taken, though the cost that came with it was."""
+    failed: bool = False
+    """Whether it is new that there was no answer."""
 
 
 class Feedback:
@@ -186,7 +188,7 @@ class Feedback:
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
         purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm))
         tx.save_decision(told)
-        return Booked(made.id, to_units(hold.overrun), new_cost)
+        return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""

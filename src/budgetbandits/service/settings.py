@@ -62,6 +62,8 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
     """Refuse terms that the policy would make nothing of."""
     if terms.horizon is not None and "horizon" not in policy.needs:
         raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
+    if terms.horizon is not None and terms.horizon < 1.0:
+        raise BadParameter(f"horizon is {terms.horizon:g}; give how many requests the budget is for, 1 or more")
     if terms.propensity_draws is None:
         return
     if terms.propensity_draws != int(terms.propensity_draws):

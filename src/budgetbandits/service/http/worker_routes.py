@@ -203,6 +203,7 @@ async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Ans
 
 def _count(service: Service, campaign: str, booked: Booked) -> None:
     service.metrics.feedback += 1
+    service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:
         service.metrics.overruns += 1
         told = {"decision": booked.decision, "overrun": booked.overrun}
