@@ -115,9 +115,14 @@ class Paced(State):
         return self.known.get("scales", 1.0)
 
     @property
+    def paid(self) -> float:
+        """What this budget has paid."""
+        return float((self.sums[PAID] * self.scales).sum())
+
+    @property
     def left(self) -> float:
         """What is left of the budget."""
-        return max(float(self.known["budget"]) - float((self.sums[PAID] * self.scales).sum()), 0.0)
+        return max(float(self.known["budget"]) - self.paid, 0.0)
 
     @property
     def rate(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.campaigns import summary
+from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
@@ -94,6 +94,8 @@ class CampaignView:
     runs_out: RunsOut | None
     spent: float
     """Also what leases have spent that is not merged yet."""
+    answered: int
+    """Requests that were told in full."""
     begins: float
     slot: int
     slots: list[Slot]
@@ -122,6 +124,7 @@ class CampaignView:
         """For programs."""
         names = [arm.name for arm in self.arms]
         return summary(self.row) | {
+            "answered": self.answered, "segments": named_segments(self.row),
             "at": self.now, "standing": {"word": self.standing.word, "cause": self.standing.cause},
             "spent_with_leases": self.spent,
             "pace": None if self.pace is None else {"plan": self.pace.plan / 1e6, "behind": self.pace.behind},
@@ -169,7 +172,8 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, ends) if state.runs else None,
-        spent=to_units(spent), begins=begins, slot=slot, slots=slots, before=to_units(spent) - in_slots,
+        spent=to_units(spent), answered=answered_of(rows),
+        begins=begins, slot=slot, slots=slots, before=to_units(spent) - in_slots,
         budgets=_budgets(row, operators), arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
