@@ -193,7 +193,10 @@ class World:
                 self.happened["brought back"] += 1
         elif what == 5:
             with contextlib.suppress(BadParameter):  # the terms already
-                engine.change_terms(self.campaign, {"hold_seconds": self.random.choice([20.0, 45.0])})
+                changes = {"hold_seconds": self.random.choice([20.0, 45.0])}
+                if self.random.random() < 0.5:
+                    changes = {"on_expire": self.random.choice(["charge", "release"])}
+                engine.change_terms(self.campaign, changes)
                 self.happened["terms changed"] += 1
 
     def break_(self, engine):

@@ -210,6 +210,12 @@ class _Transaction(SqlTransaction):
     def whole(self, number: str) -> str:
         return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
 
+    def setting(self, settings: str, name: str) -> str:
+        return f"(CAST({settings} AS json) ->> '{name}')"
+
+    def numbered(self) -> str:
+        return "json_array_elements_text(CAST(? AS json)) WITH ORDINALITY AS n (id, place)"
+
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 

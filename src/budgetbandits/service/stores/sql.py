@@ -71,6 +71,14 @@ class SqlTransaction(LeaseTransaction):
         """An expression for the whole part of a number that is not negative."""
         return f"CAST({number} AS BIGINT)"
 
+    def setting(self, settings: str, name: str) -> str:
+        """An expression for an entry of a column of settings, as text or a number; NULL if there is none."""
+        return f"json_extract({settings}, '$.{name}')"
+
+    def numbered(self) -> str:
+        """A table ``n`` of the ids in a value that is a list as JSON, each with its place."""
+        return "(SELECT value AS id, key AS place FROM json_each(?)) AS n"
+
     def rollups(self) -> Rollups:
         return Rollups(self)
 
