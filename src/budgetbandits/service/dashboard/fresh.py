@@ -12,8 +12,8 @@ T = TypeVar("T")
 MOST = 200
 
 
-SHARE = 80.0
-"""What took long to make is good for so many times as long, so that it takes an eightieth of a processor ..."""
+SHARE = 100.0
+"""What took long to make is good for so many times as long, so that it takes a hundredth of a processor ..."""
 LONGEST = 5.0
 """... but for no more seconds than this, or twice what is asked for."""
 

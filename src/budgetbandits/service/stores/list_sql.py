@@ -6,7 +6,6 @@ Only the campaigns of one page are read. What they are ordered by first, how urg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -65,6 +64,22 @@ _ORDERS: dict[Order, str] = {
 }
 
 
+def _below(which: str) -> str:
+    """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
+    caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
+    return f"{_LEFT} < f.cost_max AND {_LEFT} < COALESCE(({caps}), 0)"
+
+
+_RANK = (
+    f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
+    f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
+    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} ELSE {Rank.EXHAUSTED:d} END "
+    f"WHEN c.held > 0 AND {_HEARD} < ? AND COALESCE(m.decided_at, 0.0) > {_HEARD} THEN {Rank.SILENT:d} "
+    f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
+)
+"""The rank of a campaign c with its facts f and its mark m; the one value is since when feedback must have come."""
+
+
 class CampaignLists:
     """What the list of campaigns asks a transaction; ``only`` the campaign of this id, if one is given."""
 
@@ -91,14 +106,13 @@ class CampaignLists:
 
     def sums(self) -> Sums:
         """Over all campaigns that there are to be seen."""
-        which, values = ("", ()) if self._only is None else (" WHERE c.id = ?", (self._only,))
+        which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
         names = ("budget", "spent", "held", "leased", "overrun")
-        sums = ", ".join(f"CAST(COALESCE(SUM(c.{name}), 0) AS BIGINT)" for name in names)
-        row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign c{which}", values).fetchone()
+        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in names)
+        row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
         money = dict(zip(names, row[1:], strict=True))
         money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
-        currency = self._tx.setting("c.settings", "currency")
-        found = self._tx.ask(f"SELECT DISTINCT {currency} FROM campaign c{which} LIMIT 2", values)
+        found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
         return Sums(row[0], money, [currency for (currency,) in found])
 
     def _table(self, now: float, silent: float, text: str, by_name: bool) -> tuple[str, list[Any]]:
@@ -106,35 +120,19 @@ class CampaignLists:
         values: list[Any] = [now - silent]
         place, join = "0", ""
         if text or by_name:
-            place, join = "n.place", f" JOIN {self._tx.numbered()} ON n.id = c.id"
-            values.append(json.dumps(self._named(text)))
+            named, ids = self._tx.numbered(self._named(text))
+            place, join = "n.place", f" JOIN {named} ON n.id = c.id"
+            values.append(ids)
         which = ""
         if self._only is not None:
             which = " WHERE c.id = ?"
             values.append(self._only)
         table = (
             f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, {place} AS place, "
-            f"{self._rank()} AS rank FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id{join}{which}"
+            f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{join}{which}"
         )
         return table, values
-
-    def _rank(self) -> str:
-        """An expression for the rank; its one value is the moment since which feedback must have come."""
-        # the arms are looked up only where money is so short that their caps matter
-        short = f"{_LEFT} < CAST({self._tx.setting('c.settings', 'cost_max')} AS BIGINT)"
-
-        def below(which: str) -> str:
-            caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
-            return f"{short} AND {_LEFT} < COALESCE(({caps}), 0)"
-
-        return (
-            f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
-            f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
-            f"WHEN {below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
-            f"ELSE {Rank.EXHAUSTED:d} END "
-            f"WHEN c.held > 0 AND {_HEARD} < ? AND COALESCE(m.decided_at, 0.0) > {_HEARD} THEN {Rank.SILENT:d} "
-            f"WHEN {below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
-        )
 
     def _named(self, text: str) -> Sequence[str]:
         """The ids of campaigns with this text in their names, by name. Upper and lower case are the same, in every
