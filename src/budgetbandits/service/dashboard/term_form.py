@@ -76,7 +76,8 @@ def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Cha
         made.append(("Spendable by now", _plan_now(row), _plan_now(after)))
     if "on_expire" in changes and row.account.held:
         held = money(to_units(row.account.held), digits_for(to_units(row.account.budget)))
-        made.append(("Open holds", f"{held} is held; what is not told of in time becomes that too", ""))
+        word = "released" if changes["on_expire"] == "release" else "charged"
+        made.append(("Open holds", f"{held} is held; what nobody tells of in time is {word} too", ""))
     return made
 
 
