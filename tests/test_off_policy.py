@@ -42,9 +42,12 @@ TRUE = {"a": (0.4, 0.1), "b": (0.7, 0.3)}
 
 
 def test_estimates_are_unbiased_whatever_was_chosen(monkeypatch):
-    """All 2⁴ courses of a log whose propensities depend on what was chosen before, each by its probability."""
+    """All 2⁴ courses of a log whose propensities depend on what was chosen before, each by its probability. A guess
+    that is fixed leaves doubly robust estimates unbiased, however wrong it is."""
     monkeypatch.setattr(estimates, "LEAST_EFFECTIVE", 0.0)
     monkeypatch.setattr(estimates, "SELDOM", 0)
+    guess = {"a": 3.0, "b": -1.0}
+    monkeypatch.setattr(estimates, "_guesses", lambda log, outcome: np.array([[guess[arm] for arm in log.arms]] * 4))
     rewards = {"a": [0.1, 0.9, 0.3, 0.5], "b": [0.8, 0.2, 0.6, 1.0]}
     shares = {"a": 0.3, "b": 0.7}
     true = np.mean([shares["a"] * a + shares["b"] * b for a, b in zip(*rewards.values(), strict=True)])
@@ -78,10 +81,11 @@ def test_each_estimate_by_hand(monkeypatch):
     assert found.reward.inverse_propensity.value == pytest.approx(1.0)
     assert found.reward.inverse_propensity.error == pytest.approx(np.std([0, 2, 2, 0], ddof=1) / 2)
     assert found.reward.self_normalised.value == pytest.approx(2 / 3)
-    # guesses of b: those of the arm, with one outcome as of all arms before; and with one more as of the arm
-    of_arm = [0.0, 0.2, (1.0 + 0.6) / 2, (1.5 + 1.7 / 3) / 3]
-    guesses = [0.0, 0.2, (1.0 + of_arm[2]) / 2, (1.5 + of_arm[3]) / 3]
-    terms = [0.0, 0.2 + 2 * (1.0 - 0.2), guesses[2] + 4 * (0.5 - guesses[2]), guesses[3]]
+    # guesses of b, without the decision itself: those of the arm with one outcome as of all arms; and with one more as
+    # of the arm
+    of_arm = [(1.5 + 1.9 / 3) / 3, (0.5 + 1.1 / 3) / 2, (1.0 + 1.6 / 3) / 2, (1.5 + 1.7 / 3) / 3]
+    guesses = [(1.5 + of_arm[0]) / 3, (0.5 + of_arm[1]) / 2, (1.0 + of_arm[2]) / 2, (1.5 + of_arm[3]) / 3]
+    terms = [guesses[0], guesses[1] + 2 * (1.0 - guesses[1]), guesses[2] + 4 * (0.5 - guesses[2]), guesses[3]]
     assert found.reward.doubly_robust.value == pytest.approx(np.mean(terms))
     more = np.array(terms) - [0.2, 1.0, 0.5, 0.4]
     assert found.reward.more.value == pytest.approx(more.mean())
