@@ -6,8 +6,10 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 from budgetbandits import off_policy, parse_policy
+from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, MissingKnowledge, ProblemError, UnknownArm
 from budgetbandits.off_policy import estimates
 
@@ -194,3 +196,68 @@ def test_mistakes_have_a_remedy(tmp_path):
     (tmp_path / "log.csv").write_text("arm,reward\na,1\n")
     with pytest.raises(ProblemError, match=r"log.csv: no column says cost"):
         off_policy.read_log(tmp_path / "log.csv")
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    """A log of bts-paced on made-up outcomes, written by the command, and the table that it was played on."""
+    rng, tmp_path = np.random.default_rng(8), tmp_path_factory.mktemp("logs")
+    rows = ["prompt,model,reward,cost"]
+    for request in range(500):
+        rows += [f"{request},small,{rng.random() < 0.5:d},0.1", f"{request},large,{rng.random() < 0.8:d},0.5"]
+    (tmp_path / "table.csv").write_text("\n".join(rows))
+    words = ["replay", str(tmp_path / "table.csv"), "--columns", "request=prompt,arm=model", "--policy", "bts-paced"]
+    words += ["--budget-per-request", "0.3", "--orders", "1", "--log", str(tmp_path / "log.csv")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    return tmp_path / "log.csv"
+
+
+def evaluated(*words):
+    result = CliRunner().invoke(app, ["evaluate", *map(str, words)])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+def test_the_command_evaluates_what_replay_has_logged(log_file):
+    targets = ["--arm", "large", "--mix", "small=1,large=3", "--even", "--policy", "bts-paced"]
+    found = json.loads(evaluated(log_file, *targets, "--budget-per-request", "0.4", "--json"))
+    assert found["decisions"] == 250  # the second half
+    large, mixed, evenly, policy = found["results"]
+    assert large["reward"]["doubly_robust"]["low"] < 0.8 < large["reward"]["doubly_robust"]["high"]
+    assert mixed["reward"]["doubly_robust"]["value"] == pytest.approx(0.25 * 0.5 + 0.75 * 0.8, abs=0.1)
+    assert mixed["cost"]["doubly_robust"]["value"] == pytest.approx(0.25 * 0.1 + 0.75 * 0.5, abs=0.05)
+    assert evenly["draws"] is None
+    assert (policy["target"], policy["draws"]) == ("bts-paced", 10_000)
+    assert policy["cost"]["doubly_robust"]["value"] == pytest.approx(0.4, abs=0.06)  # what it was told to spend
+    whole = json.loads(evaluated(log_file, "--arm", "large", "--json"))
+    assert whole["decisions"] == 500
+    text = evaluated(log_file, "--arm", "large", "--policy", "ucb1", "--learn-on", log_file)
+    assert "always large" in text
+    assert "what ran" in text
+
+
+def test_the_command_says_when_it_cannot(log_file, tmp_path):
+    text = evaluated(log_file, "--arm", "small", "--columns", "propensity=cost,cost=propensity")
+    assert "the log's propensities are not those of its choices" in " ".join(text.split())
+    rows = log_file.read_text().splitlines()
+    few = tmp_path / "few.csv"
+    few.write_text("\n".join([*rows[:60], "huge,1,2,0.01,,"]))
+    assert "too little overlap" in evaluated(few, "--arm", "huge")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing to evaluate"),
+        (["--mix", "small"], "write NAME=SHARE"),
+        (["--mix", "small=x"], "write NAME=SHARE"),
+        (["--arm", "nobody"], "no arm 'nobody'"),
+        (["--policy", "bts-paced"], "budget_per_request"),
+        (["--even", "--columns", "colour=arm"], "write MEANING=COLUMN"),
+    ],
+)
+def test_the_command_refuses_with_a_remedy(log_file, words, message):
+    result = CliRunner().invoke(app, ["evaluate", str(log_file), *words])
+    assert result.exit_code != 0
+    assert message in str(result.exception)

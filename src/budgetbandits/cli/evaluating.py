@@ -90,9 +90,11 @@ def _targets(log: Log, arms: list[str] | None, shares: list[str] | None, evenly:
 def _share(part: str, text: str) -> tuple[str, float]:
     name, equals, share = part.rpartition("=")
     try:
-        return name.strip(), float(share) if equals and name.strip() else np.nan
+        if equals and name.strip():
+            return name.strip(), float(share)
     except ValueError:
-        raise BadParameter(f"mix is {text!r:.60}; write NAME=SHARE,NAME=SHARE") from None
+        pass
+    raise BadParameter(f"mix is {text!r:.60}; write NAME=SHARE,NAME=SHARE")
 
 
 def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]) -> dict[str, Any]:
