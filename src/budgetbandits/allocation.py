@@ -24,6 +24,7 @@ from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
 from budgetbandits.rests import Rests
+from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names, positive
 
 
@@ -72,7 +73,7 @@ class Allocation(AllocationState):
         self._asks = OpenAsks()
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
         self._rests = Rests(len(self._names))
-        self._segments: dict[str | None, int] = {}
+        self._segments = Segments()
         known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
@@ -254,19 +255,8 @@ class Allocation(AllocationState):
     ) -> tuple[Request, Array | None]:
         """The request as the policy sees it, and what each arm is estimated to cost, in the user's units."""
         estimates = None if prices is None else estimated(prices, among, self._names, self._units)
-        if segment is None and estimates is None and not self._segments:
-            return PLAIN, None
-        if segment is not None and (not isinstance(segment, str) or not segment):
-            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
-        policy, state = self._learner.by_request, self._learner.state
-        if segment not in self._segments:
-            number = len(self._segments)
-            while policy.segments(state) <= number:
-                policy.open_segment(state)
-            self._segments[segment] = number
-        return Request(
-            self._segments[segment], None if estimates is None else estimates / self._units.cost_max
-        ), estimates
+        shares = None if estimates is None else estimates / self._units.cost_max
+        return self._segments.request(self._learner, segment, shares), estimates
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

@@ -21,6 +21,7 @@ from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
 from budgetbandits.rests import Rests
 from budgetbandits.saved_allocation import not_negative, read, written
+from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names, positive
 
 
@@ -35,7 +36,7 @@ class AllocationState:
     _asks: OpenAsks
     _rests: Rests
     _learner: Learner
-    _segments: dict[str | None, int]
+    _segments: Segments
     _told_arms: NDArray[np.int64]
     _rng: np.random.Generator
 
@@ -216,7 +217,7 @@ class AllocationState:
         document = {"failed_cost": 0.0, **document}
         amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost"))
         self._money = Money(budget, *amounts)
-        self._segments = {name: number for number, name in enumerate(document.get("segments", ()))}
+        self._segments = Segments(document.get("segments", ()))
         rests = document.get("rests")
         self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)

@@ -23,7 +23,7 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 
 def _term(default: Any, help: str, largest: float = math.inf, money: bool = False, changes: bool = False) -> Any:
     """A field with what the command line says of it, the largest number that HTTP takes, whether it is money, and
-    whether it can be changed later: not what the policy has learnt by, nor what past holds and leases depend on."""
+    whether it can be changed later: not what the policy has learnt by, nor what leases depend on."""
     return field(default=default, metadata={"help": help, "largest": largest, "money": money, "changes": changes})
 
 
@@ -38,7 +38,7 @@ class Terms:
     reward_max: float = _term(1.0, "The largest reward there can be.", 1e12)
     hold_seconds: float = _term(3600.0, "How long a decision may go without feedback.", 1e9, changes=True)
     on_expire: OnExpire = _term(  # noqa: RUF009 - it makes a field
-        "charge", "What becomes of a hold without feedback: charge or release."
+        "charge", "What becomes of a hold without feedback: charge or release.", changes=True
     )
     daily_cap: float | None = _term(
         None, "What the decisions of one day (UTC) may cost.", 1e12, money=True, changes=True
@@ -48,6 +48,12 @@ class Terms:
         None, "What a server may take of the budget at once, to decide by itself.", 1e12, money=True
     )  # fmt: skip
     lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
+    horizon: float | None = _term(
+        None, "How many requests the budget is for, for policies that plan with it.", 1e12, changes=True
+    )  # fmt: skip
+    propensity_draws: float | None = _term(
+        None, "Record how likely each choice was, from so many extra draws.", 10_000, changes=True
+    )  # fmt: skip
     currency: str | None = _term(None, "What amounts are in, as pages show it: EUR, tokens, ...")
 
     def checked(self) -> Self:

@@ -46,6 +46,8 @@ WITH_HORIZON = BUDGET_UNITS[2:]
 """Those that are for each request."""
 SUITE = "suite"
 """The file that ships and holds the settings of the leaderboard: no experiment, but one for each of them."""
+TRAINING = "training"
+"""The same for the problems that a policy is chosen by."""
 
 
 def read(text: str, folder: Path) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def _together(found: dict[str, Any]) -> dict[str, Any]:
 def shipped() -> list[str]:
     """Names of the experiments that come with the package."""
     found = [path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")]
-    return sorted(name for name in found if name != SUITE)
+    return sorted(name for name in found if name not in (SUITE, TRAINING))
 
 
 def shipped_text(name: str) -> str:

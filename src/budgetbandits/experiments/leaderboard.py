@@ -20,7 +20,7 @@ import polars as pl
 import budgetbandits
 from budgetbandits import plugins
 from budgetbandits.errors import BudgetBanditsError, StudyError
-from budgetbandits.experiments.plan import scaled
+from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Progress, Workers, run
 from budgetbandits.experiments.standings import Values, overall, standings
@@ -85,12 +85,9 @@ def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, A
     asked = setting.experiment
     problems = [named.problem for named in asked.problems]
     money = np.array([scaled(asked.budgets, problem, asked.budget_unit, asked.horizon) for problem in problems])
-    constants = [None if asked.horizon is not None else lower_bound(problem) for problem in problems]
     ratios = [best_ratio(problem) for problem in problems if isinstance(problem, Problem)]
     budgets = []
-    for place, budget in enumerate(asked.budgets):
-        known = [c * math.log(max(b, math.e)) for c, b in zip(constants, money[:, place], strict=True) if c is not None]
-        scale = float(np.mean(known)) if len(known) == len(problems) else None
+    for place, (budget, scale) in enumerate(zip(asked.budgets, bounds(asked), strict=True)):
         budgets.append(
             {
                 "budget": budget, "money": float(np.median(money[:, place])), "scale": scale,
@@ -105,6 +102,17 @@ def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, A
         "without": list(setting.without), "begun": results.record.get("begun"), "budgets": budgets,
         "efforts": efforts(results, study),
     }  # fmt: skip
+
+
+def bounds(asked: Experiment) -> list[float | None]:
+    """The lower bound C ln B at each budget, mean over the problems; None unless it is known for all of them. It is not
+    for games that end after so many requests."""
+    constants = [None if asked.horizon is not None else lower_bound(named.problem) for named in asked.problems]
+    if None in constants:
+        return [None] * len(asked.budgets)
+    money = np.array([scaled(asked.budgets, named.problem, asked.budget_unit) for named in asked.problems])
+    means = np.mean(np.array(constants, dtype=float)[:, None] * np.log(np.maximum(money, math.e)), axis=0)
+    return [float(mean) for mean in means]
 
 
 def lower_bound(problem: Played) -> float | None:

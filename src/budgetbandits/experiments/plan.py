@@ -6,10 +6,14 @@ import hashlib
 import itertools
 import json
 import math
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
 
 import budgetbandits
 from budgetbandits.errors import ExperimentError
@@ -28,6 +32,23 @@ FEW_RUNS = 5
 
 PART_FORMAT = 1
 """Part of every cell's name; raise it when the columns of a part change."""
+
+
+class Problems(tuple[NamedProblem, ...]):
+    """Problems that the cells of all policies share. They are pickled once for all of them: pickling thousands of laws
+    takes longer than many a game."""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Problems], tuple[bytes]]:
+        return _unpickled, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return bytes(cloudpickle.dumps(tuple(self)))
+
+
+@lru_cache(maxsize=16)
+def _unpickled(pickled: bytes) -> Problems:
+    return Problems(pickle.loads(pickled))
 
 
 @dataclass(frozen=True)
@@ -165,14 +186,15 @@ class Experiment:
     def cells(self) -> list[Cell]:
         """Everything to be computed."""
         together = max(1, CHUNK // self.runs) if self.runs <= FEW_RUNS else 1
-        shares = [self.problems[start : start + together] for start in range(0, len(self.problems), together)]
-        starts = range(0, self.runs, CHUNK)
+        starts = range(0, len(self.problems), together)
+        shares = [Problems(self.problems[start : start + together]) for start in starts]
+        first_runs = range(0, self.runs, CHUNK)
         return [
             Cell(
-                problems, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
+                problems, policy, self.budgets, self.seed, first, min(CHUNK, self.runs - first), self.engine,
                 self.max_rounds, self.budget_unit, self.common, self.horizon,
             )
-            for problems, policy, start in itertools.product(shares, self.policies, starts)
+            for problems, policy, first in itertools.product(shares, self.policies, first_runs)
         ]  # fmt: skip
 
     def changed(self, **changes: Any) -> Experiment:

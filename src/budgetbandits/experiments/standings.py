@@ -1,8 +1,8 @@
 """Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
 
 A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
-Policies that must know more than the budget are measured and shown, but nobody is compared with them: they do not
-compete.
+Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them:
+they do not compete.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from budgetbandits.experiments.statistics import (
     welch,
 )
 
-FREE = frozenset({"budget"})
-"""Whoever spends money knows how much there is; what else a policy must know is an advantage over others."""
+FREE = frozenset({"budget", "horizon"})
+"""Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy
+must know is an advantage over others."""
 TAIL = 0.99
 MOST = 0.75
 """The share of the settings in which a policy must play to be ranked over all of them."""
@@ -42,20 +43,17 @@ class Values:
     policies: tuple[str, ...]
     games: AnyArray
     paired: bool
-    known: frozenset[str] = FREE
-    """What every policy is told: the budget, and the horizon of a setting that has one."""
 
     @classmethod
     def of(cls, results: Results, budget: float | None = None) -> Values:
         """Of several problems the mean of each, of a single one its runs."""
         values = results.values(budget=budget)
         paired = len(values) > 1
-        known = FREE if results.record.get("horizon") is None else FREE | {"horizon"}
-        return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired, known)
+        return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired)
 
     @property
     def competing(self) -> AnyArray:
-        return np.array([competes(policy, self.known) for policy in self.policies])
+        return np.array([competes(policy) for policy in self.policies])
 
     @property
     def best(self) -> int:
@@ -64,8 +62,8 @@ class Values:
         return int(means.argmin())
 
 
-def competes(policy: str, known: frozenset[str] = FREE) -> bool:
-    return plugins.find_policy(policy).needs <= known
+def competes(policy: str) -> bool:
+    return plugins.find_policy(policy).needs <= FREE
 
 
 def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]]:
@@ -145,7 +143,6 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     """
     policies = list(dict.fromkeys(policy for values in settings.values() for policy in values.policies))
     rng = np.random.default_rng(SEED)
-    known = FREE.union(*(values.known for values in settings.values()))
     total = np.zeros((RESAMPLES + 1, len(policies)))
     played = np.zeros(len(policies), dtype=int)
     for values in settings.values():
@@ -156,7 +153,7 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     low, high = np.quantile(drawn[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     rows = [
         {
-            "policy": policy, "competes": competes(policy, known), "settings": int(played[place]),
+            "policy": policy, "competes": competes(policy), "settings": int(played[place]),
             "comparable": bool(played[place] >= MOST * len(settings)),
             "times": float(drawn[0, place]), "low": float(low[place]), "high": float(high[place]),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from budgetbandits.service.stores.rows import (
     CAMPAIGN,
     DECISION,
     OF_DECISION,
+    PLAIN_DECISION,
     arm_of,
     campaign_of,
     decision_of,
@@ -28,20 +30,25 @@ _KEY = "prefix, digest, scopes, created_at, campaign"
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# of most decisions nothing is said beforehand: NULLs that need not be written are felt at every one
+_ADD_PLAIN = f"INSERT INTO decision ({PLAIN_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_DECISION = (
     "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?"
 )
+_SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
 _ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
 _DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
-OF_DECISIONS = frozenset({_BY_ID, _BY_KEY, _ADD_DECISION, _SAVE_DECISION, _ADD_PENDING, _DROP_PENDING})
+OF_DECISIONS = frozenset(
+    {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
+)
 """What is run all the time and is about decisions alone."""
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LAST_OWN_EVENT = (
     "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
     "ORDER BY seq DESC LIMIT 1"
@@ -71,6 +78,10 @@ class SqlTransaction(LeaseTransaction):
         """An expression for the whole part of a number that is not negative."""
         return f"CAST({number} AS BIGINT)"
 
+    def numbered(self, ids: Sequence[str]) -> tuple[str, Any]:
+        """A table ``n`` of these ids, each with its place, and its value."""
+        return "(SELECT value AS id, key AS place FROM json_each(?)) AS n", json.dumps(ids)
+
     def rollups(self) -> Rollups:
         return Rollups(self)
 
@@ -99,7 +110,11 @@ class SqlTransaction(LeaseTransaction):
         return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
+        facts = campaign.settings.get("cost_max"), campaign.settings.get("currency")
+        self._change(
+            "INSERT INTO campaign_name (id, name, cost_max, currency) VALUES (?, ?, ?, ?)",
+            (campaign.id, campaign.name, *facts),
+        )
         self._change(
             f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -155,19 +170,22 @@ class SqlTransaction(LeaseTransaction):
 
     def add_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._change(
-            _ADD_DECISION,
-            (
-                d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
-                d.key, d.payload, d.created_at, d.expires_at, d.lease,
-            ),
+        values = (
+            d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
+            d.key, d.payload, d.created_at, d.expires_at, d.lease,
         )  # fmt: skip
+        if d.request is None and d.propensity is None:
+            self._change(_ADD_PLAIN, values)
+        else:
+            self._change(_ADD_DECISION, (*values, d.request, d.propensity, d.failed))
         if self.LISTS_PENDING and h.state == "pending":
             self._change(_ADD_PENDING, (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
         self._change(_SAVE_DECISION, (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id))
+        if d.failed:
+            self._change(_SAVE_FAILED, (True, d.id))
         if self.LISTS_PENDING and h.state != "pending":
             self._change(_DROP_PENDING, (d.expires_at, d.id))
 
@@ -241,8 +259,8 @@ class SqlTransaction(LeaseTransaction):
     def _add_events(self, events: Sequence[Event]) -> None:
         self._change_all(
             _ADD_EVENT,
-            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor)
-             for e in events],
+            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor, e.request,
+              e.propensity) for e in events],
         )  # fmt: skip
 
     def operation(self, campaign: str, key: str) -> str | None:
