@@ -31,6 +31,7 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
+from budgetbandits.propensity import propensity
 from budgetbandits.rests import Rests
 from budgetbandits.units import Units, caps_of, checked_names, positive
 
@@ -46,7 +47,8 @@ class Allocation:
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
     are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for. ``history``
     maps an arm to what is known of it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm)
-    and ``cost_floor`` are for policies that must know them, in the user's units.
+    and ``cost_floor`` are for policies that must know them, in the user's units. With ``propensity_draws`` each ask
+    says how likely it was, from so many further choices, for `off_policy`; no choice is changed by it.
 
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
@@ -74,6 +76,7 @@ class Allocation:
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
         horizon: float | None = None,
+        propensity_draws: int = 0,
     ) -> None:
         policy = parse_policy(policy) if isinstance(policy, str) else policy
         self._lock = threading.RLock()
@@ -102,6 +105,8 @@ class Allocation:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
         self._rng = np.random.default_rng(seed)
+        self._draws = _checked_draws(propensity_draws)
+        self._draws_seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
@@ -160,7 +165,7 @@ class Allocation:
     def pending(self) -> tuple[Ask, ...]:
         """The asks that were not told, or not in full, oldest first."""
         with self._lock:
-            return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
+            return tuple(Ask(self._names[ask.arm], number, ask.propensity) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
@@ -237,7 +242,16 @@ class Allocation:
                 )
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
             price = None if estimates is None else float(estimates[arm])
-            return Ask(self._names[arm], self._asks.add(OpenAsk(arm, amount, segment=request.segment, price=price)))
+            chance = self._propensity(arm, among, request)
+            ask = OpenAsk(arm, amount, segment=request.segment, price=price, propensity=chance)
+            return Ask(self._names[arm], self._asks.add(ask), chance)
+
+    def _propensity(self, arm: int, among: Among, request: Request) -> float | None:
+        """By draws from a generator of its own for each ask, so that there is nothing to save."""
+        if not self._draws:
+            return None
+        rng = np.random.default_rng([self._draws_seed, self._asks.next_number])
+        return propensity(self._learner, arm, rng, self._draws, among, request)
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.
@@ -380,6 +394,7 @@ class Allocation:
                 "rests": self._rests.to_dict(),
                 "segments": list(self._segments),
                 "failed_cost": self._failed_cost,
+                "propensity": {"draws": self._draws, "seed": self._draws_seed},
                 **self._learner.to_dict(),
                 "generator": self._rng.bit_generator.state,
             }
@@ -440,6 +455,8 @@ class Allocation:
         self._told_arms = np.array(document["told"], dtype=np.int64)
         if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
             raise BadState("'told' is not one count for each arm; restore an undamaged copy")
+        draws = document.get("propensity", {"draws": 0, "seed": 0})
+        self._draws, self._draws_seed = _checked_draws(draws["draws"]), int(draws["seed"])
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         return self
@@ -558,6 +575,12 @@ def _by_units(
     """What `Units` takes."""
     largest, caps = caps_of(cost_max, arms)
     return largest, reward_max, caps, caps is not None and policy.own_scales
+
+
+def _checked_draws(draws: int) -> int:
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 0:
+        raise BadParameter(f"propensity_draws is {draws!r:.40}; use a whole number, 0 for no propensities")
+    return draws
 
 
 def _names(names: Iterable[str], what: str) -> list[str]:
