@@ -9,7 +9,7 @@ import math
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from typing import Any, Generic, TypeVar
@@ -41,6 +41,9 @@ class ArmInfo:
     cost_cap: float
     active: bool
     pulls: int
+    failures: int = 0
+    rests_until: float | None = None
+    """Seconds since 1970; None if it does not rest."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -58,6 +61,9 @@ class CampaignInfo(Terms):
     left: float
     overrun: float
     created_at: float
+    answered: int = 0
+    """Requests that were told in full."""
+    segments: tuple[str, ...] = ()
     arms: tuple[ArmInfo, ...] = ()
 
     def __repr__(self) -> str:
@@ -67,10 +73,7 @@ class CampaignInfo(Terms):
         if not self.arms:  # as a list of campaigns has them
             return Table((), (), title=f"Campaign {self._headline}").to_html()
         caps = amounts([arm.cost_cap for arm in self.arms[:MOST_ROWS]])
-        rows = [
-            (arm.name if arm.active else f"{arm.name} (retired)", f"{arm.pulls:,}", cap)
-            for arm, cap in zip(self.arms, caps, strict=False)
-        ]
+        rows = [(arm.name + _state(arm), f"{arm.pulls:,}", cap) for arm, cap in zip(self.arms, caps, strict=False)]
         title, note = f"Campaign {self._headline}", left_out(len(self.arms))
         return Table(("arm", "pulls", "cost cap"), rows, title=title, note=note).to_html()
 
@@ -98,7 +101,15 @@ class CampaignInfo(Terms):
     def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
         """From an answer; what a newer service says beyond this is left out."""
         arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
-        return cls(**_known(cls, {**values, "arms": arms}))
+        return cls(**_known(cls, {**values, "arms": arms, "segments": tuple(values.get("segments", ()))}))
+
+
+def _state(arm: ArmInfo) -> str:
+    """What is unusual about an arm, if anything."""
+    said = [] if arm.active else ["retired"]
+    said += [f"{arm.failures:,} failed"] if arm.failures else []
+    said += ["at rest"] if arm.rests_until is not None else []
+    return f" ({', '.join(said)})" if said else ""
 
 
 @dataclass
@@ -148,8 +159,28 @@ class Call(Generic[T]):
 # --- the calls -------------------------------------------------------------------------------------------------------
 
 
-def decide(campaign: str, key: str | None, context: Context) -> Call[tuple[Any, ...]]:
-    body = {"context": _context(context)}
+def request(
+    segment: str | None,
+    arms: Iterable[str] | None,
+    exclude: Iterable[str],
+    prices: Mapping[str, float] | None,
+    holds: Mapping[str, float] | None,
+) -> dict[str, Any]:
+    """What is said of a request, as it is sent: nothing of what is not said."""
+    if isinstance(arms, str) or isinstance(exclude, str):
+        raise BadParameter("arms and exclude are lists of names; put a single name into a list")
+    said = {
+        "segment": segment,
+        "arms": None if arms is None else list(arms),
+        "exclude": list(exclude) or None,
+        "prices": None if prices is None else _finite(prices),
+        "holds": None if not holds else _finite(holds),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def decide(campaign: str, key: str | None, context: Context, request: Mapping[str, Any]) -> Call[tuple[Any, ...]]:
+    body = {"context": _context(context), **request}
     return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
 
 
@@ -157,17 +188,19 @@ def verify(campaign: str) -> Call[list[str]]:
     return Call("GET", path_of(campaign, "verify"), lambda answer: list(answer["differences"]), takes_long=True)
 
 
-def decide_many(campaign: str, count: int, key: str | None, context: Context) -> Call[list[tuple[Any, ...]]]:
-    body: dict[str, Any] = {"context": _context(context), "count": count}
+def decide_many(
+    campaign: str, count: int, key: str | None, context: Context, request: Mapping[str, Any]
+) -> Call[list[tuple[Any, ...]]]:
+    body: dict[str, Any] = {"context": _context(context), "count": count, **request}
     return Call(
         "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
         body, _keyed(key),
     )  # fmt: skip
 
 
-def feedback(campaign: str, decision: str, reward: float | None, cost: float | None) -> Call[float]:
+def feedback(campaign: str, decision: str, reward: float | None, cost: float | None, failed: bool) -> Call[float]:
     path = path_of(campaign, f"decisions/{quote(decision, safe='')}/feedback")
-    body = _finite({"reward": reward, "cost": cost})
+    body = _finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
     return Call("POST", path, lambda answer: float(answer["overrun"]), body)
 
 

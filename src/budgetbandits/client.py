@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +43,12 @@ class Decision(Made):
         self.resolved = self.resolved or cost is not None
         return overrun
 
+    def fail(self, *, cost: float | None = None) -> float:
+        """There was no answer; ``cost`` is what it cost all the same. Gives the overrun, 0 if all is well."""
+        overrun = self._client.feedback(self.campaign, self.id, cost=cost, failed=True)
+        self.resolved = True
+        return overrun
+
     def void(self) -> None:
         """The call was never made: the money is free again."""
         self._client.void(self.campaign, self.id)
@@ -65,6 +71,12 @@ class AsyncDecision(Made):
         """What it brought, what it cost, or both; one now and the other later. Gives the overrun, 0 if all is well."""
         overrun = await self._client.feedback(self.campaign, self.id, reward=reward, cost=cost)
         self.resolved = self.resolved or cost is not None
+        return overrun
+
+    async def fail(self, *, cost: float | None = None) -> float:
+        """There was no answer; ``cost`` is what it cost all the same. Gives the overrun, 0 if all is well."""
+        overrun = await self._client.feedback(self.campaign, self.id, cost=cost, failed=True)
+        self.resolved = True
         return overrun
 
     async def void(self) -> None:
@@ -98,25 +110,62 @@ class Client:
 
     # --- for workers ---------------------------------------------------------------------------------------------
 
-    def decide(self, campaign: str, *, key: str | None = None, context: Context = None, wait: float = 0.0) -> Decision:
+    def decide(
+        self,
+        campaign: str,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> Decision:
         """Ask which arm to pull; its cost cap is held. The same ``key`` is the same decision.
 
         `HoldRefused` says why there is none; where asking again will help, ``wait`` seconds are spent on that first.
+
+        ``arms`` and ``exclude`` say which arms may answer this request, ``segment`` names its kind, ``prices`` says
+        what each of those arms is estimated to cost this time, and ``holds`` what to hold in place of the cap.
         """
-        return Decision(*self._do(calls.decide(campaign, key, context), wait), _client=self)
+        request = calls.request(segment, arms, exclude, prices, holds)
+        return Decision(*self._do(calls.decide(campaign, key, context, request), wait), _client=self)
 
     def decide_many(
-        self, campaign: str, count: int, *, key: str | None = None, context: Context = None, wait: float = 0.0
+        self,
+        campaign: str,
+        count: int,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
     ) -> list[Decision]:
-        """As many decisions as ``count`` says, all of them or none."""
-        made = self._do(calls.decide_many(campaign, count, key, context), wait)
+        """As many decisions as ``count`` says, all of them or none; see `decide`."""
+        request = calls.request(segment, arms, exclude, prices, holds)
+        made = self._do(calls.decide_many(campaign, count, key, context, request), wait)
         return [Decision(*each, _client=self) for each in made]
 
     def feedback(
-        self, campaign: str, decision: str, *, reward: float | None = None, cost: float | None = None
+        self,
+        campaign: str,
+        decision: str,
+        *,
+        reward: float | None = None,
+        cost: float | None = None,
+        failed: bool = False,
     ) -> float:
-        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well."""
-        return self._do(calls.feedback(campaign, decision, reward, cost))
+        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well.
+
+        With ``failed`` there was no answer: what it cost, if anything, is booked, and the arm rests for a while.
+        """
+        return self._do(calls.feedback(campaign, decision, reward, cost, failed))
 
     def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[Told]:
         """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""
@@ -180,7 +229,7 @@ class Client:
         return self._do(calls.change(campaign, f"arms/{quote(name, safe='')}/bring-back", key))
 
     def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
-        """Other terms from now on: ``daily_cap``, ``pace_seconds``, ``hold_seconds``. None takes a limit away."""
+        """Other terms from now on, such as ``daily_cap`` or ``horizon``. None takes a limit away."""
         return self._do(calls.change(campaign, "terms", key, changes))
 
     def verify(self, campaign: str) -> list[str]:
@@ -245,23 +294,55 @@ class AsyncClient:
         )
 
     async def decide(
-        self, campaign: str, *, key: str | None = None, context: Context = None, wait: float = 0.0
+        self,
+        campaign: str,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
     ) -> AsyncDecision:
         """Ask which arm to pull; see `Client.decide`."""
-        return AsyncDecision(*await self._do(calls.decide(campaign, key, context), wait), _client=self)
+        request = calls.request(segment, arms, exclude, prices, holds)
+        return AsyncDecision(*await self._do(calls.decide(campaign, key, context, request), wait), _client=self)
 
     async def decide_many(
-        self, campaign: str, count: int, *, key: str | None = None, context: Context = None, wait: float = 0.0
+        self,
+        campaign: str,
+        count: int,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] = (),
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
     ) -> list[AsyncDecision]:
-        """As many decisions as ``count`` says, all of them or none."""
-        made = await self._do(calls.decide_many(campaign, count, key, context), wait)
+        """As many decisions as ``count`` says, all of them or none; see `Client.decide`."""
+        request = calls.request(segment, arms, exclude, prices, holds)
+        made = await self._do(calls.decide_many(campaign, count, key, context, request), wait)
         return [AsyncDecision(*each, _client=self) for each in made]
 
     async def feedback(
-        self, campaign: str, decision: str, *, reward: float | None = None, cost: float | None = None
+        self,
+        campaign: str,
+        decision: str,
+        *,
+        reward: float | None = None,
+        cost: float | None = None,
+        failed: bool = False,
     ) -> float:
-        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well."""
-        return await self._do(calls.feedback(campaign, decision, reward, cost))
+        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well.
+
+        With ``failed`` there was no answer: what it cost, if anything, is booked, and the arm rests for a while.
+        """
+        return await self._do(calls.feedback(campaign, decision, reward, cost, failed))
 
     async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[Told]:
         """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from budgetbandits.arrays import Array
 from budgetbandits.choosing import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State, best
+from budgetbandits.policies.sampling import SamplingPolicy
 
 Among = NDArray[np.bool_]
 """Which arms may be chosen, one entry for each."""
@@ -94,6 +95,13 @@ class Learner:
         if request is PLAIN:
             return self.chooser.choose(self.state, rng)
         return self.by_request.choose(self.state, rng, request)
+
+    def choose_of_few(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> int | None:
+        """The arm to pull of these alone, by a policy that draws scores; nothing is kept of the others, or changed."""
+        assert isinstance(self.policy, SamplingPolicy)
+        scores = self.policy.draw(self.state, rng, 1, arms)[0]
+        place = best(scores, rng)
+        return None if place is None else int(arms[place])
 
     def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN) -> None:
         """From one pull, which may have been chosen long ago or not at all."""

@@ -16,14 +16,38 @@ nothing to chance gets 1, and so does the only arm that can be chosen.
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.errors import BadParameter
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
+
+AT_ONCE = 1_000_000
+"""Scores that are drawn into one array."""
+
+
+@dataclass(frozen=True)
+class Propensities:
+    """Of the asks of an allocation: from so many draws for each, 0 for none, by a generator of its own for each ask, so
+    that no choice is changed and there is nothing to save but the seed."""
+
+    draws: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 0:
+            raise BadParameter(f"propensity_draws is {self.draws!r:.40}; use a whole number, 0 for no propensities")
+
+    def of(self, learner: Learner, arm: int, number: int, among: Among, request: Request) -> float | None:
+        """Of the ask of this number; None if there are none."""
+        if not self.draws:
+            return None
+        return propensity(learner, arm, np.random.default_rng([self.seed, number]), self.draws, among, request)
 
 
 @runtime_checkable
@@ -67,10 +91,7 @@ def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int,
     if isinstance(policy, DrawsMany):
         return policy.choices(state, rng, draws, request)
     if isinstance(policy, SamplingPolicy) and type(policy).choose is SamplingPolicy.choose:
-        scores = policy.draw(state, rng, draws)
-        if "scales" in state.known:
-            scores = scores / state.known["scales"]
-        return np.asarray(np.where(state.active, scores, -np.inf).argmax(axis=1))
+        return _highest(policy, state, rng, draws)
     named = []
     for _ in range(draws):
         here = copy.deepcopy(state)  # some policies count the choices that they have made
@@ -78,3 +99,14 @@ def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int,
         if arm is not None:
             named.append(arm)
     return np.array(named, dtype=np.int64)
+
+
+def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+    """The arm of the highest score in each of so many rounds; ties, which have no chance, go to the first."""
+    arms = np.flatnonzero(state.active)
+    scales = state.known["scales"][arms] if "scales" in state.known else 1.0
+    chosen, rounds = [], max(1, AT_ONCE // len(arms))
+    for begin in range(0, draws, rounds):
+        scores = policy.draw(state, rng, min(rounds, draws - begin), arms) / scales
+        chosen.append(arms[scores.argmax(axis=1)])
+    return np.concatenate(chosen)

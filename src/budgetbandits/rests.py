@@ -7,7 +7,8 @@ policy that looks at ratios: 0/0 says nothing. But each ask of it uses a request
 - An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one:
   its share of t asks falls like √(2/t).
 
-An arm at rest is not asked, unless every arm that may be asked is.
+An arm at rest is not asked, unless every arm that may be asked is. In the decision service, where many programs ask,
+rests are in seconds in place of asks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Rests:
 
     def __init__(self, arms: int) -> None:
         self.row, self.until, self.idle, self.failures = np.zeros((4, arms), dtype=np.int64)
-        self._latest = 0
+        self.latest = 0
+        """From this ask on nobody rests."""
 
     def add(self) -> None:
         """One more arm."""
@@ -60,14 +62,33 @@ class Rests:
 
     def _rest(self, arm: int, until: int) -> None:
         self.until[arm] = until
-        self._latest = max(self._latest, until)
+        self.latest = max(self.latest, until)
 
     def awake(self, now: int) -> NDArray[np.bool_] | None:
         """The arms that do not rest; None if none does."""
-        if now >= self._latest:
+        if now >= self.latest:
             return None
         resting = self.until > now
         return ~resting if resting.any() else None
+
+    def of_arm(self, arm: int) -> dict[str, int]:
+        """What is known of one arm, as plain numbers."""
+        return {name: int(getattr(self, name)[arm]) for name in FIELDS}
+
+    def take(self, arm: int, saved: Mapping[str, int]) -> None:
+        """What `of_arm` said of this arm."""
+        for name in FIELDS:
+            getattr(self, name)[arm] = saved[name]
+        self.latest = max(self.latest, int(self.until[arm]))
+
+    def beyond(self, latest: int) -> list[int]:
+        """The arms that rest beyond this ask, or moment."""
+        return [] if self.latest <= latest else np.flatnonzero(self.until > latest).tolist()
+
+    def wake(self, latest: int) -> None:
+        """No arm rests beyond this ask, or moment."""
+        np.minimum(self.until, latest, out=self.until)
+        self.latest = min(self.latest, latest)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name).tolist() for name in FIELDS}
@@ -80,5 +101,5 @@ class Rests:
             if values.shape != (arms,) or (values < -1).any():
                 raise BadState(f"{name!r} of the rests is not one count for each arm; restore an undamaged copy")
             setattr(self, name, values)
-        self._latest = int(self.until.max(initial=0))
+        self.latest = int(self.until.max(initial=0))
         return self

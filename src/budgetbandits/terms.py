@@ -48,6 +48,12 @@ class Terms:
         None, "What a server may take of the budget at once, to decide by itself.", 1e12, money=True
     )  # fmt: skip
     lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
+    horizon: float | None = _term(
+        None, "How many requests the budget is for, for policies that plan with it.", 1e12, changes=True
+    )  # fmt: skip
+    propensity_draws: float | None = _term(
+        None, "Record how likely each choice was, from so many extra draws.", 10_000, changes=True
+    )  # fmt: skip
     currency: str | None = _term(None, "What amounts are in, as pages show it: EUR, tokens, ...")
 
     def checked(self) -> Self:

@@ -37,7 +37,7 @@ IN_DARK = ("overview", "running", "frozen", "exhausted", "blocked", "top-up", "t
 
 def spend(store, engine, clock, name, count, rng, hours):
     """So many decisions in the hours before now, told a little later, in one transaction."""
-    from budgetbandits.service.decisions import Outcome
+    from budgetbandits.service.feedback import Outcome
 
     end = clock.now
 

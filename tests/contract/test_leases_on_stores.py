@@ -10,8 +10,8 @@ import pytest
 
 from budgetbandits.errors import BudgetBanditsError, HoldRefused
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.base import About, Lease
 from stores import STORES, all_decisions, all_events

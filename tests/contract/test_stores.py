@@ -14,8 +14,8 @@ import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Lease
@@ -338,10 +338,12 @@ def test_leases_come_and_go(filled):
 
 
 def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled):
+    said = {"request": '{"segment":"é \\"code\\"","arms":[0]}', "propensity": 1 / 3}
     told = replace(MADE, id="d2", key="k2", cost=30, reward=0.5, lease="l1", hold=Hold(50, "settled", 30, 0, True, -1))
+    told = replace(told, **said)
     events = [
         Event("c1", "leased", 1.0, amount=90, lease="l1", turn=1),
-        Event("c1", "decided", 2.0, "d2", 1, 50, lease="l1", turn=2),
+        Event("c1", "decided", 2.0, "d2", 1, 50, lease="l1", turn=2, **said),
         Event("c1", "settled", 3.0, "d2", 1, 30, 0.5, lease="l1", turn=3),
     ]
 
@@ -354,9 +356,11 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
     assert filled.read(lambda tx: tx.decision("d2")) == told
     assert [replace(event, seq=0) for event in all_events(filled, "c1")][:3] == events
     known = filled.read(lambda tx: tx.lease_events("l1", 0))
-    assert [(replace(event, seq=0), cost, reward) for event, cost, reward in known] == [
-        (events[0], None, None), (events[1], 30, 0.5), (events[2], 30, 0.5)
+    assert [(replace(event, seq=0), *rest) for event, *rest in known] == [
+        (events[0], None, None, None), (events[1], 30, 0.5, told.request), (events[2], 30, 0.5, told.request)
     ]  # fmt: skip
+    filled.write(lambda tx: tx.save_decision(replace(told, failed=True)))
+    assert filled.read(lambda tx: tx.decision("d2")) == replace(told, failed=True)
     assert [each.event.turn for each in filled.read(lambda tx: tx.lease_events("l1", 2))] == [3]
     assert filled.read(lambda tx: tx.lease_events("l2", 0)) == []
     with pytest.raises(StoreError):  # a turn is taken once
@@ -604,7 +608,7 @@ def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
 
         def interrupt(key, count, after):
-            steps = engine._steps("ads", key, count, None)
+            steps = engine._steps("ads", key, count, None, None)
             task = next(steps)
             for _ in range(after):
                 task = steps.send(store.write(*task))
@@ -618,7 +622,7 @@ def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
             engine.decide_many("ads", "two", 8)
         assert engine.account("ads").held == 5_000_000
         interrupt("three", 5, 2)
-        with pytest.raises(Conflict, match="another context or count"):
+        with pytest.raises(Conflict, match="another context, request or count"):
             engine.decide_many("ads", "three", 4)
         assert verify(store, "ads") == []
 

@@ -185,7 +185,7 @@ class _Memory(Transaction):
     def lease_events(self, lease, after):
         events = [event for event in self.store.events if event.lease == lease and event.turn > after]
         made = [self.store.decisions.get(event.decision) for event in events]
-        known = [(None, None) if each is None else (each.cost, each.reward) for each in made]
+        known = [() if each is None else (each.cost, each.reward, each.request) for each in made]
         return [LeaseEvent(event, *each) for event, each in zip(events, known, strict=True)]
 
     def beat(self, now):

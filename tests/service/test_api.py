@@ -672,3 +672,36 @@ def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):
         assert process.wait(timeout=20) == 0
     assert answer.startswith(b"HTTP/1.1 200")
     assert "request failed" not in (tmp_path / "said").read_text()
+
+
+def test_a_request_over_http(service):
+    service("POST", "/v1/campaigns", CAMPAIGN | {"policy": "bts-paced", "horizon": 50})
+    path = "/v1/campaigns/ads/decisions"
+    said = {"segment": "code", "exclude": ["mail"], "prices": {"search": 0.2}, "holds": {"search": 0.25}}
+    made = service("POST", path, said, Idempotency_Key="one")
+    assert (made.status_code, made.json()["arm"], made.json()["hold"]) == (201, "search", 0.25)
+    assert service("POST", path, said, Idempotency_Key="one").json() == made.json()
+    assert service("POST", path, {}, Idempotency_Key="one").status_code == 409
+    for body, status, title in (
+        ({"arms": ["tv"]}, 404, "UnknownArm"), ({"arms": []}, 409, "NoArmLeft"),
+        ({"prices": {"mail": 0.1}}, 422, "MissingKnowledge"), ({"segment": " code"}, 422, "BadParameter"),
+        ({"segment": 3}, 422, "invalid"), ({"holds": {"mail": -1.0}}, 422, "invalid"),
+        ({"arm": "mail"}, 422, "invalid"),
+    ):  # fmt: skip
+        answer = service("POST", path, body, Idempotency_Key="two")
+        assert (answer.status_code, answer.json()["title"]) == (status, title), body
+    many = {"prices": {f"arm {number}": "x" for number in range(3000)}}
+    assert "give a name of 1 to 200 characters and a number" in service("POST", path, many, Idempotency_Key="two").text
+    many = {"exclude": list(range(9000))}
+    assert "give names of 1 to 200" in service("POST", path, many, Idempotency_Key="two").text
+    decision = made.json()["decision"]
+    for _ in range(2):
+        told = service("POST", f"{path}/{decision}/feedback", {"failed": True, "cost": 0.125})
+        assert (told.status_code, told.json()["overrun"]) == (200, 0.0)
+    batch = service("POST", "/v1/campaigns/ads/feedback", {"outcomes": [{"decision": decision, "failed": True}]})
+    assert batch.json()["results"][0]["problem"] is None
+    shown = service("GET", "/v1/campaigns/ads").json()
+    assert (shown["spent"], shown["answered"], shown["segments"], shown["horizon"]) == (0.125, 0, ["code"], 50.0)
+    assert shown["arms"][0]["failures"] == 1
+    assert shown["arms"][0]["rests_until"] > time.time()
+    assert "budgetbandits_failures_total 1.0" in service("GET", "/metrics").text

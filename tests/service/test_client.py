@@ -17,6 +17,8 @@ from budgetbandits.errors import (
     BadParameter,
     Conflict,
     HoldRefused,
+    MissingKnowledge,
+    NoArmLeft,
     NotAllowed,
     NotFound,
     RewardOutOfRange,
@@ -402,3 +404,53 @@ def test_the_same_with_asyncio(line, client):
         patch.setattr(module, "FIRST_PAUSE", 0.001)
         patch.setattr(module, "clock", time.monotonic)
         asyncio.run(run())
+
+
+def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
+    arms = {"small": 0.1, "large": 2.0}
+    with Client("http://service", line.admin, transport=line) as client:
+        client.create("models", 50.0, arms, policy="bts-paced", horizon=100, propensity_draws=5)
+        line.trouble = ["lost answer"]
+        with client.decide("models", segment="code", arms=["large"], prices={"large": 0.5}) as d:
+            assert (d.arm, d.hold) == ("large", 0.75)
+            d.settle(reward=1.0, cost=0.5)
+        made = client.decide_many("models", 2, exclude=["large"], holds={"small": 0.01}, segment="mail")
+        assert [(each.arm, each.hold) for each in made] == [("small", 0.01)] * 2
+        with made[0] as d:
+            assert d.fail(cost=0.005) == 0.0
+        assert client.feedback("models", made[1].id, failed=True) == 0.0
+        shown = client.campaign("models")
+        assert (shown.answered, shown.horizon, shown.segments) == (1, 100.0, ("code", "mail"))
+        small = next(arm for arm in shown.arms if arm.name == "small")
+        assert small.failures == 2
+        assert small.rests_until > time.time()
+        assert "small (2 failed, at rest)" in shown._repr_html_()
+        with pytest.raises(UnknownArm, match="no arm 'huge'"):
+            client.decide("models", exclude=["huge"])
+        with pytest.raises(NoArmLeft):
+            client.decide("models", arms=["small"], exclude=["small"])
+        with pytest.raises(MissingKnowledge, match="no entry for arm 'large'"):
+            client.decide("models", prices={"small": 0.1})
+        with pytest.raises(BadParameter, match="put a single name into a list"):
+            client.decide("models", arms="small")
+        with pytest.raises(BadParameter, match="pass a finite number"):
+            client.decide("models", prices={"small": float("inf")})
+        assert client.change_terms("models", horizon=120).horizon == 120.0
+        assert client.verify("models") == []
+
+
+def test_the_same_from_an_event_loop(line):
+    async def work():
+        async with AsyncClient("http://service", line.admin, transport=line) as client:
+            async with await client.decide("ads", exclude=["search"]) as d:
+                assert d.arm == "mail"
+                await d.fail()
+            made = await client.decide_many("ads", 2, arms=["search"])
+            assert {each.arm for each in made} == {"search"}
+            await client.feedback("ads", made[0].id, failed=True, cost=0.25)
+            return await client.campaign("ads")
+
+    with Client("http://service", line.admin, transport=line) as client:
+        client.create("ads", 10.0, ARMS)
+    shown = asyncio.run(work())
+    assert (shown.spent, [arm.failures for arm in shown.arms]) == (0.25, [1, 1])

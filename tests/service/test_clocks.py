@@ -71,7 +71,7 @@ AHEAD = """
 import asyncio, sys, time
 true = time.time
 time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
-from budgetbandits.service.decisions import Outcome
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.stores.postgres import PostgresStore
 with PostgresStore(sys.argv[1]) as store:

@@ -57,6 +57,7 @@ def test_a_campaigns_life(say, tmp_path):
     assert "at most 50.00 a day" in said
     assert "holds 90 s" in said
     assert "a day" not in say("campaign", "change", "ads", "daily_cap=none")
+    say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
@@ -211,3 +212,18 @@ def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, mo
     troubles += [OutcomeUnknown("lost")] * 3
     say("campaign", "top-up", "ads", "2.5", fails="lost")
     assert "budget 505.00" in say("campaign", "show", "ads")
+
+
+def test_requests_and_failures_are_shown(say, tmp_path):
+    models = ["--arm", "small=0.1", "--arm", "large=2", "--policy", "bts-paced", "--horizon", "400"]
+    say("campaign", "create", "models", "--budget", "50", *models, "--propensity-draws", "5")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        engine = Engine(store)
+        for number in range(3):
+            answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
+            engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))
+    shown = " ".join(say("campaign", "show", "models").split())
+    assert "1 of 400 requests answered; propensities from 5 draws; segments code" in shown
+    assert re.search(r"large .* 2 failed, rests until \d\d:\d\d:\d\d", shown)
+    assert "1 of 500 requests answered" in " ".join(say("campaign", "change", "models", "horizon=500").split())
+    assert "agrees with its events" in say("campaign", "verify", "models")

@@ -12,8 +12,8 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard import sessions
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
 from budgetbandits.service.dashboard.fresh import Fresh
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up

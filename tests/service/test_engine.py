@@ -19,12 +19,13 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
-from budgetbandits.service.campaign_learner import NAMED_ARMS, CampaignLearner, changed_since, newest_tag
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.service.tags import NAMED_ARMS, changed_since, newest_tag
 from clock import Clock
 from memory_store import MemoryStore
 
@@ -206,7 +207,7 @@ def test_a_batch_is_all_or_nothing(engine, campaign):
     assert (refused.value.reason, refused.value.retry_after) == ("exhausted", None)
     engine.decide(fresh, "single")
     for key in ("single", "batch"):
-        with pytest.raises(Conflict, match="another context or count"):
+        with pytest.raises(Conflict, match="another context, request or count"):
             engine.decide_many(fresh, "batch", 2) and engine.decide(fresh, key) and engine.decide_many(fresh, key, 2)
     assert verify(engine._store, campaign) == []
     for count in (0, 1001):

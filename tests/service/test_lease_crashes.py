@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.stores import open_store
 from stores import STORES, all_decisions, all_events
 

@@ -307,8 +307,8 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
     engine.decide("ads", "one")
     choose = CampaignLearner.next_choice
 
-    def fails(self, fitting):
-        choose(self, fitting)
+    def fails(self, *given):
+        choose(self, *given)
         raise RuntimeError("on purpose")
 
     with monkeypatch.context() as broken:

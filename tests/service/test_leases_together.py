@@ -9,8 +9,8 @@ from budgetbandits.errors import HoldRefused
 from budgetbandits.service import batches
 from budgetbandits.service.audit import verify
 from budgetbandits.service.cut import Cut
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.stores.base import About
 from clock import Clock

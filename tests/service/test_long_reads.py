@@ -20,8 +20,8 @@ import pytest
 from budgetbandits.errors import NoRoom, StoreError
 from budgetbandits.service import audit, export
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http import long_reads
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, make_key

@@ -1,6 +1,7 @@
 """A database is brought up to date whole or not at all."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,27 @@ def test_a_database_from_before_the_rollups_goes_on(tmp_path):
         assert verify(store, "ads") == []
         Engine(store).decide("ads", key="after")
         assert verify(store, "ads") == []
+
+
+def test_a_store_from_before_requests_goes_on_by_its_own_rules(tmp_path, monkeypatch):
+    """Costs are shares of the largest cap there, and no arm rests for being idle: else the audit would disagree."""
+    path = tmp_path / "money.db"
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "store_version_3.sql").read_text(encoding="utf-8"))
+    old.close()
+    monkeypatch.setattr("budgetbandits.rests.IDLE_PULLS", 1)
+    with SQLiteStore(path) as store:
+        engine = Engine(store)
+        for name in ("ads", "leased"):
+            assert verify(store, name) == []
+            answer = engine.decide(name, "after", exclude=["dear"])
+            assert answer.arm == "cheap"
+            engine.feedback(answer.decision, reward=0.0, cost=0.0)
+            assert [arm["rests_until"] for arm in engine.describe(name)["arms"]] == [None, None]
+            engine.feedback(engine.decide(name, "fails").decision, failed=True)
+            engine.set_status(name, "paused")  # which ends leases
+            assert sum(arm["failures"] for arm in engine.describe(name)["arms"]) == 1
+            assert verify(store, name) == []
+        engine.create("new", "bts", budget=20.0, arms={"dear": 1.0, "cheap": 0.1})
+        settings = {row.name: row.settings for row in store.read(lambda tx: tx.campaigns())}
+    assert ("own_scales" in settings["ads"], "own_scales" in settings["new"]) == (False, True)

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from stores import STORES
 
 HOT = ("campaign", "arm", "decision")

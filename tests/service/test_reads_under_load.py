@@ -11,8 +11,8 @@ import pytest
 from budgetbandits.client import Client
 from budgetbandits.errors import Busy
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_key
 from servers import free_port, serving
 

@@ -6,6 +6,7 @@ same store that has its own idea of what the policy knows. A failure names its s
 
 import asyncio
 import contextlib
+import math
 import random
 from collections import Counter
 
@@ -17,18 +18,23 @@ from budgetbandits.errors import (
     BudgetBanditsError,
     Conflict,
     HoldRefused,
+    NoArmLeft,
     NotFound,
     StoreError,
     UnknownArm,
 )
 from budgetbandits.service.audit import verify
-from budgetbandits.service.decisions import Booked, Outcome
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.ledger import day_of
 from memory_store import MemoryStore
 from stores import STORES
 
-POLICIES = ["bts", "kube", "ucb-bv2", "thompson", "epsilon-first:epsilon=0.2", "pd-bwk", "primal-dual-bwk"]
+POLICIES = [
+    "bts", "kube", "ucb-bv2", "thompson", "epsilon-first:epsilon=0.2", "pd-bwk", "primal-dual-bwk", "bts-paced",
+    "bts-paced:trials=1",
+]  # fmt: skip
+DRAWING = ("bts", "thompson", "bts-paced", "bts-paced:trials=1")
 
 
 class World:
@@ -40,23 +46,29 @@ class World:
         self.engines = [self.engine(), self.engine()]
         self.policy = POLICIES[seed % len(POLICIES)]
         self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
-        if seed % 28 in (0, 7):  # enough arms to choose from those that rise
+        self.paced = self.policy.startswith("bts-paced")
+        if seed % 36 in (0, 27):  # enough arms to choose from those that rise
             self.caps |= {f"arm {number}": 0.3 for number in range(260)}
         kinds = [{}, {"daily_cap": 6.0}, {"pace_seconds": 3600.0}, {"lease": 4.0, "lease_seconds": 10.0}]
         self.limits = kinds[seed % 4]
+        if self.paced and seed % 3:
+            self.limits = self.limits | {"horizon": 60.0}
+        if self.policy in DRAWING and seed % 5 < 2:
+            self.limits = self.limits | {"propensity_draws": 3.0}
         self.campaign = self.engines[0].create(
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
             hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]), **self.limits,
         )  # fmt: skip
         self.names = [self.campaign, f"campaign {seed}"]
         self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
-        self.open, self.told, self.keys, self.batched, self.happened = [], [], {}, set(), Counter()
+        self.open, self.told, self.keys, self.asked, self.batched = [], [], {}, {}, set()
+        self.happened = Counter()
 
     def engine(self):
         return Engine(self.store, clock=lambda: self.now)
 
     def step(self):
-        rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer"]
+        rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer", "fail"]
         kinds = ["decide"] * 7 + ["feedback"] * 7 + rare
         kind = self.random.choice(kinds)
         try:
@@ -64,11 +76,14 @@ class World:
             self.happened[kind] += 1
         except HoldRefused as refused:
             self.happened[refused.reason] += 1
+        except NoArmLeft:  # those that may answer are retired
+            self.happened["no arm left"] += 1
         account = self.engines[0].account(self.campaign)  # reading checks spent + held + leased <= budget
         assert account.spent + account.held + account.leased <= account.budget
         leases = self.store.read(lambda tx: tx.leases(self.campaign))
         assert account.leased == sum(lease.account.budget for lease in leases)
-        rows = self.store.read(lambda tx: [tx.decision(answer.decision) for answer in self.keys.values()])
+        rows = self.store.read(lambda tx: tx.decisions_of([answer.decision for answer in self.keys.values()]))
+        assert len(rows) == len(self.keys)
         held = account.held + sum(lease.account.held for lease in leases)
         assert held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
         spent = account.spent + sum(lease.account.spent for lease in leases)
@@ -85,25 +100,53 @@ class World:
             assert taken <= 6_000_000 or self.released
 
     def decide(self, engine):
-        key = f"key {len(self.keys)}"
-        answer = engine.decide(self.random.choice(self.names), key)
-        assert answer.hold == self.caps[answer.arm]
+        key, request = f"key {len(self.keys)}", self.request()
+        answer = engine.decide(self.random.choice(self.names), key, **request)
+        self.check(answer, request)
         if "pace_seconds" in self.limits:
             account = engine.account(self.campaign)
             share = min(1.0, (self.now - 1000.0) / 3600.0)
             assert account.spent + account.held <= account.budget * share + 2_000_000
-        self.keys[key] = answer
+        self.keys[key], self.asked[key] = answer, request
         self.open.append(answer)
+
+    def request(self):
+        """Every other one says something: which arms, what to hold, and where the policy looks, a segment or prices."""
+        kinds = ["arms", "exclude", "holds"] + ["segment", "segment", "prices"] * self.paced
+        if self.random.random() < 0.5:
+            return {}
+        names = self.random.sample(list(self.caps), 2)
+        made = {
+            "arms": lambda: names, "exclude": lambda: names[:1],
+            "segment": lambda: self.random.choice(["code", "mail", "chat"]),
+            "holds": lambda: {name: self.caps[name] / 2 for name in names},
+            "prices": lambda: {name: round(cap * self.random.uniform(0.1, 1), 6) for name, cap in self.caps.items()},
+        }  # fmt: skip
+        said = set(self.random.sample(kinds, 2))
+        self.happened.update(said)
+        return {kind: made[kind]() for kind in sorted(said)}
+
+    def check(self, answer, request):
+        """An arm that may answer, with the hold that was said or follows from its price."""
+        assert answer.arm in request.get("arms", [answer.arm])
+        assert answer.arm not in request.get("exclude", [])
+        cap = self.caps[answer.arm]
+        if answer.arm in request.get("holds", {}):
+            assert answer.hold == request["holds"][answer.arm]
+        elif "prices" in request:
+            assert answer.hold == min(math.ceil(1.5 * round(request["prices"][answer.arm] * 1e6)) / 1e6, cap)
+        else:
+            assert answer.hold == cap
 
     def many(self, engine):
         """Three at once: all of them or none, and the same ones again."""
-        key, before = f"batch {len(self.keys)}", engine.account(self.campaign)
+        key, before, request = f"batch {len(self.keys)}", engine.account(self.campaign), self.request()
         try:
-            answers = engine.decide_many(self.campaign, key, 3)
+            answers = engine.decide_many(self.campaign, key, 3, **request)
         except HoldRefused:
             assert engine.account(self.campaign) == before
             raise
-        assert engine.decide_many(self.campaign, key, 3) == answers
+        assert engine.decide_many(self.campaign, key, 3, **request) == answers
         with pytest.raises(Conflict):
             engine.decide_many(self.campaign, key, 2)
         with pytest.raises(Conflict):
@@ -126,9 +169,11 @@ class World:
             key, answer = self.random.choice(list(self.keys.items()))
             if key in self.batched:
                 return
-            assert engine.decide(self.campaign, key) == answer
+            assert engine.decide(self.campaign, key, **self.asked[key]) == answer
             with pytest.raises(Conflict):
-                engine.decide(self.campaign, key, {"another": "context"})
+                engine.decide(self.campaign, key, {"another": "context"}, **self.asked[key])
+            with pytest.raises(Conflict):
+                engine.decide(self.campaign, key, holds={"a": 0.123})
 
     def feedback(self, engine):
         """Cost first, reward first, or both; now and then for an expired hold, or more than the cap."""
@@ -156,6 +201,20 @@ class World:
             except BudgetBanditsError:
                 self.happened["refused duplicate"] += 1
             assert engine.account(self.campaign) == before
+
+    def fail(self, engine):
+        """No answer came, for which now and then there is a bill; told twice, it counts once."""
+        if not self.open:
+            return
+        answer = self.random.choice(self.open)
+        part = {"failed": True} | ({"cost": round(answer.hold / 5, 6)} if self.random.random() < 0.5 else {})
+        try:
+            for _ in range(2):
+                engine.feedback(answer.decision, **part)
+                self.happened["failed"] += 1
+        except (Conflict, AlreadyResolved):
+            self.happened["failed too late"] += 1
+        self.told.append((answer.decision, part))
 
     def void(self, engine):
         if self.open:
@@ -196,7 +255,10 @@ class World:
                 changes = {"hold_seconds": self.random.choice([20.0, 45.0])}
                 if self.random.random() < 0.5:
                     changes = {"on_expire": self.random.choice(["charge", "release"])}
+                elif self.paced:
+                    changes["horizon"] = self.random.choice([None, 20.0, 500.0])
                 engine.change_terms(self.campaign, changes)
+                self.released |= changes.get("on_expire") == "release"
                 self.happened["terms changed"] += 1
 
     def break_(self, engine):
@@ -217,7 +279,7 @@ class World:
         finally:
             self.store.breaks = None
         answer = engine.decide(self.campaign, key)
-        self.keys[key] = answer
+        self.keys[key], self.asked[key] = answer, {}
         self.open.append(answer)
 
 
@@ -241,6 +303,8 @@ def test_a_hundred_thousand_steps_in_memory(part):
     happened = Counter()
     for seed in range(part * 25, part * 25 + 25):
         happened += play(MemoryStore(), seed, 1000)
+    for what in ("segment", "prices", "arms", "exclude", "holds", "failed", "failed too late"):
+        assert happened[what] > 50, (what, happened)
     for what in ("terms changed", "daily_cap", "paced", "many", "tell_many", "leased", "two leases"):
         assert happened[what] > 50, (what, happened)
     for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
@@ -253,10 +317,10 @@ def test_a_hundred_thousand_steps_in_memory(part):
 def test_the_same_on_a_real_store(name, tmp_path, monkeypatch):
     """A database does not break on demand, so the steps that ask for it are plain decisions."""
     monkeypatch.setattr(World, "break", World.decide)
-    for seed in range(7):
+    for seed in range(9):
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
-            play(store, seed, 150)
+            play(store, seed, 120)
 
 
 class InLoop:
@@ -273,7 +337,7 @@ class InLoop:
 def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
     monkeypatch.setattr(World, "break", World.decide)
     happened = Counter()
-    for seed in (11, 19, 35):  # campaigns that lease, with money for it
+    for seed in (11, 16, 19, 35):  # campaigns that lease, with money for it, and one with a horizon that does not
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             looped = InLoop(store)

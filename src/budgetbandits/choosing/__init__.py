@@ -43,7 +43,7 @@ class Plain:
         self._ratios = _draws_beta_ratios(policy)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        if self._ratios and len(state.pulls) <= FEW_ARMS and "scales" not in state.known:
+        if self._ratios and len(state.pulls) <= FEW_ARMS:
             return choose_of_few(state, rng)
         return self._policy.choose(state, rng)
 

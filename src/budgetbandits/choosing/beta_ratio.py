@@ -208,6 +208,8 @@ def choose_of_few(state: State, rng: np.random.Generator) -> int | None:
         (reward / cost if cost else math.inf) if on else -math.inf
         for reward, cost, on in zip(rewards, costs, state.active.tolist(), strict=True)
     ]
+    if "scales" in state.known:
+        scores = [score / scale for score, scale in zip(scores, state.known["scales"].tolist(), strict=True)]
     top = max(scores)
     if scores.count(top) == 1 and top > -math.inf:
         return scores.index(top)

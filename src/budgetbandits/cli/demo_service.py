@@ -72,7 +72,7 @@ def serve_demo(port: int, open_page: bool) -> None:
 
 def live_through(engine_class: type[Engine], store: Store, rng: random.Random) -> None:
     """Ten days of a campaign, by a clock of its own; many decisions in one transaction, so that it takes a second."""
-    from budgetbandits.service.decisions import Outcome
+    from budgetbandits.service.feedback import Outcome
 
     now = time.time()
     moments = iter(_moments(now, rng))

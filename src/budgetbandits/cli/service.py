@@ -57,7 +57,8 @@ HERE = "command line"
 """Who events say has done what is done here."""
 AGAIN_AFTER = (0.5, 1.0, 2.0)
 """Seconds between tries of a change of which nobody knows whether it was made."""
-SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds")
+SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds", "horizon",
+        "propensity_draws")  # fmt: skip
 """Terms that `campaign show` has a phrase for; others are shown by their name."""
 
 campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and check campaigns.")
@@ -224,7 +225,7 @@ def change_command(
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, on_expire."""
+    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, on_expire, horizon, propensity_draws."""
     changes = dict(map(_changed_term, term))
     with _opened(store) as (engine, _):
         _once(lambda key: engine.change_terms(campaign, changes, key, HERE))
@@ -410,6 +411,12 @@ def _show(engine: Engine, campaign: str, as_json: bool) -> None:
         terms.append(f"spread over {row['pace_seconds']:g} s")
     if row["lease"] is not None:
         terms.append(f"leases of {shown([row['lease']])[0]} for {row['lease_seconds']:g} s")
+    if row["horizon"] is not None:
+        terms.append(f"{row['answered']:,} of {row['horizon']:,.0f} requests answered")
+    if row["propensity_draws"] is not None:
+        terms.append(f"propensities from {row['propensity_draws']:g} draws")
+    if row["segments"]:
+        terms.append(f"segments {', '.join(row['segments'])}")
     for term in fields(Terms):
         if term.name not in SAID and row[term.name] is not None:
             terms.append(f"{term.name} {row[term.name]}")
@@ -425,9 +432,19 @@ def _show(engine: Engine, campaign: str, as_json: bool) -> None:
     for arm, total in zip(row["arms"], of_arms, strict=True):
         ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
         money = (f"{total.open:,}", f"{total.cost:,.{costs}f}", f"{total.reward:,.{rewards}f}", ratio)
-        state = "" if arm["active"] else "retired"
+        state = _state(arm)
         table.add_row(escape(arm["name"]), f"{arm['cost_cap']:,.{caps}f}", f"{arm['pulls']:,}", *money, state)
     console.print(table)
+
+
+def _state(arm: dict[str, Any]) -> str:
+    """What is unusual about an arm, if anything."""
+    said = [] if arm["active"] else ["retired"]
+    if arm["failures"]:
+        said.append(f"{arm['failures']:,} failed")
+    if arm["rests_until"] is not None:
+        said.append(f"rests until {datetime.fromtimestamp(arm['rests_until']).astimezone():%H:%M:%S}")
+    return ", ".join(said)
 
 
 def _print_money(console: Console, row: dict[str, Any]) -> None:

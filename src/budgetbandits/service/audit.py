@@ -20,6 +20,7 @@ from budgetbandits.service.cut import Cut
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.replay import Replay
 from budgetbandits.service.rollups import Recount
+from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Store, Transaction, found
 from budgetbandits.service.stores.slices import event_slices
 
@@ -76,7 +77,7 @@ class _Books:
         """The learner as it was in the beginning."""
         first = self.arms[: self.first]
         names, caps = [arm.name for arm in first], [arm.cost_cap for arm in first]
-        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, self.row.settings)
+        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, versions(self.row)[0])
 
 
 class _Differences:
@@ -111,8 +112,10 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         learned = learner.of_arm(arm.number)
         if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
-    if row.learned["single"] != learner.of_all():
-        differences.add(f"the campaign's row says {row.learned['single']}, its events {learner.of_all()}")
+    there = row.learned["single"] | {"segments": row.learned.get("segments", [])}
+    made = learner.of_all() | {"segments": list(learner.segments)}
+    if there != made:
+        differences.add(f"the campaign's row says {there}, its events {made}")
 
 
 def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences: _Differences) -> None:
@@ -144,7 +147,7 @@ def _wrong_rows(store: Store, decisions: Mapping[str, Known]) -> list[tuple[str,
     wrong = []
     for id, known in decisions.items():
         made = rows.get(id)
-        if made is None or (made.hold, made.cost, made.reward) != (known.hold, known.cost, known.reward):
+        if made is None or any(getattr(made, name) != getattr(known, name) for name in Known.__slots__):
             wrong.append((id, f"decision {id}: the row says {made}, the events {known}"))
         elif pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
             wrong.append((id, f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"))

@@ -15,7 +15,9 @@ from typing import Any
 
 from budgetbandits.service import ledger
 from budgetbandits.service.clocks import moment
-from budgetbandits.service.decisions import Answer, CutShort, Decisions, Request, Task, of_batch, requests_of
+from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
+from budgetbandits.service.feedback import Task
+from budgetbandits.service.requests import Keyed, Said, keyed, said
 from budgetbandits.service.stores.base import About, Event, Transaction, found
 
 SLICE = 0.02
@@ -29,10 +31,10 @@ class Batches(Decisions):
     """Decisions, also many at once."""
 
     def decide_many(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, **request: Any
     ) -> list[Answer]:
-        """As many decisions as ``count`` says, all of them or none."""
-        steps = self._steps(campaign, key, count, context)
+        """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
+        steps = self._steps(campaign, key, count, context, said(**request))
         try:
             task = next(steps)
             while True:
@@ -46,10 +48,10 @@ class Batches(Decisions):
             return list(end.value)
 
     async def decide_many_in_loop(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, request: Said | None = None
     ) -> list[Answer]:
         """`decide_many` for an event loop."""
-        steps = self._steps(campaign, key, count, context)
+        steps = self._steps(campaign, key, count, context, request)
         try:
             task = next(steps)
             while True:
@@ -62,15 +64,17 @@ class Batches(Decisions):
         except StopIteration as end:
             return list(end.value)
 
-    def _steps(self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None) -> Steps:
-        requests, done = requests_of(key, context, count), 0
+    def _steps(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, request: Said | None
+    ) -> Steps:
+        asked, done = keyed(key, context, count, request), 0
         while True:
             try:
-                answers = yield self._slice(campaign, requests[done:])
+                answers = yield self._slice(campaign, asked[done:], request)
             except CutShort as cut:
                 taken = cut.taken
                 if done or cut.earlier:
-                    taken = yield Task(lambda tx: self._undo(tx, campaign, requests), About(campaign))
+                    taken = yield Task(lambda tx: self._undo(tx, campaign, asked), About(campaign))
                 raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
@@ -78,18 +82,18 @@ class Batches(Decisions):
             if done == count:
                 break
         # whether all are there still: another server may have been asked for the same batch, and have undone it
-        answers = yield self.deciding(campaign, key, context, count)
+        answers = yield self.deciding(campaign, key, context, request, count)
         return list(answers)
 
-    def _slice(self, campaign: str, requests: Sequence[Request]) -> Task[list[Answer]]:
-        about = About(campaign, keys=[key for key, _ in requests])
-        return Task(lambda tx: self._decide(tx, campaign, requests, SLICE), about)
+    def _slice(self, campaign: str, asked: Sequence[Keyed], request: Said | None) -> Task[list[Answer]]:
+        about = About(campaign, keys=[key for key, _ in asked])
+        return Task(lambda tx: self._decide(tx, campaign, asked, request, SLICE), about)
 
-    def _undo(self, tx: Transaction, campaign: str, requests: Sequence[Request]) -> int:
+    def _undo(self, tx: Transaction, campaign: str, asked: Sequence[Keyed]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
         row = found(tx, campaign)
         account = row.account
-        for key, payload in requests:
+        for key, payload in asked:
             made = tx.decision_by_key(row.id, key)
             if made is not None and made.payload == payload and made.hold.state == "pending" and made.reward is None:
                 account, hold = ledger.void(account, made.hold)

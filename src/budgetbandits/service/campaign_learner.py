@@ -2,62 +2,47 @@
 
 A policy's state has arrays that run over the arms and a few single values. The arms' parts are kept with the arms, the
 rest with the campaign, so that learning from one pull writes one row however many arms there are.
-
-Randomness is seeded by the decision it is for: whoever replays a campaign's events draws the same numbers.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadState
-from budgetbandits.learner import Learner
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.paced import Paced
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.propensity import propensity
+from budgetbandits.rests import LONGEST, Rests
+from budgetbandits.segments import Segments
+from budgetbandits.service.draws import Draws
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.requests import Amounts, Said, Wanted
+from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
-TAGS = 8
-"""How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
-them reads only those arms ..."""
-
-NAMED_ARMS = 16
-"""... unless it was more than this many at once."""
-
-Purpose = Literal["choose", "learn"]
+MOST_SEGMENTS = 100
+"""Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
 
 
-class Draws:
-    """A generator for each decision and purpose, seeded by a digest of both. One object for each purpose, seeded anew
-    each time."""
+class Pull(NamedTuple):
+    """What is learned from a decision that was told in full, as its row has it (`stores.base.Decision`)."""
 
-    def __init__(self) -> None:
-        self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
-        self._ready = dict.fromkeys(self._generators, "")
-
-    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
-        """Good until the next call for this purpose."""
-        if self._ready[purpose] != decision:
-            self.prepare(decision, purpose)
-        self._ready[purpose] = ""
-        return self._generators[purpose]
-
-    def prepare(self, decision: str, purpose: Purpose) -> None:
-        """Have it ready before it is asked for."""
-        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
-        state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
-        self._generators[purpose].bit_generator.state = {
-            "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
-        }  # fmt: skip
-        self._ready[purpose] = decision
+    id: str
+    arm: int
+    reward: float | None
+    cost: int | None
+    request: str | None = None
 
 
 @dataclass
@@ -69,10 +54,22 @@ class CampaignLearner:
     caps: NDArray[np.int64]
     draws: Draws
     tag: str = ""
+    segments: Segments = field(default_factory=Segments)
+    rests: Rests = field(default_factory=lambda: Rests(0))
+    """In seconds since 1970."""
+    rules: int = 0
+    """As in the campaign's settings."""
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
+        if len(self.rests.row) != len(self.names):
+            self.rests = Rests(len(self.names))
+        self._usual: set[int] = set()
+        """Arms that have brought or cost something and never failed: there is nothing to say of their rests."""
+        self.looks = isinstance(self._learner.policy, RequestPolicy)
+        """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self._ahead: tuple[str, str, int | None] | None = None
+        self._draws_few = self._learner.kind == "threshold" and self.rules > 0
         self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
         """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
 
@@ -81,8 +78,11 @@ class CampaignLearner:
         return self._learner.state
 
     def of_arm(self, arm: int) -> dict[str, Any]:
-        """What was learned about one arm."""
-        return self._learner.of_arm(arm)
+        """What was learned about one arm; how it rests, if there is anything to say of that."""
+        learned, rest = self._learner.of_arm(arm), self.rests
+        if arm in self._usual or (not rest.failures[arm] and rest.idle[arm] == 0):  # which its pulls tell apart
+            return learned
+        return learned | {"rest": rest.of_arm(arm)}
 
     def of_all(self) -> dict[str, Any]:
         """What was learned and is not any one arm's."""
@@ -95,12 +95,17 @@ class CampaignLearner:
 
     @property
     def leaves_traces(self) -> bool:
-        """Whether a choice changes what is known; of a policy that draws, at most how it draws."""
-        return not isinstance(self._learner.policy, SamplingPolicy)
+        """Whether a choice changes what is known; of a policy that draws, at most how it draws, or a new segment."""
+        return not isinstance(self._learner.policy, SamplingPolicy | RequestPolicy)
 
     def copy(self, tag: str) -> CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
-        return CampaignLearner(copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag)
+        made = CampaignLearner(
+            copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag,
+            copy.deepcopy(self.segments), copy.deepcopy(self.rests), self.rules,
+        )  # fmt: skip
+        made._usual = set(self._usual)
+        return made
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
         """The arms that a choice has changed since the state had these values."""
@@ -112,8 +117,10 @@ class CampaignLearner:
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
     ) -> CampaignLearner:
-        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"])
-        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws())
+        own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
+        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
+        learner.new_horizon(settings.get("horizon", math.inf))
+        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws(), rules=settings.get("rules", 0))
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
@@ -137,7 +144,13 @@ class CampaignLearner:
             raise BadState(
                 f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
             ) from None
+        self.segments = Segments(row.learned.get("segments", ()))
+        for arm in arms:
+            new = {"row": 0, "until": 0, "idle": -1 if arm.learned["pulls"] else 0, "failures": 0}
+            self.rests.take(arm.number, arm.learned.get("rest", new))
+            self._note_rest(arm.number)
         self.hear_budget(row.account.budget, row.settings)
+        self.hear_horizon(row.settings)
         self.tag = newest_tag(row)
 
     def of_campaign(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
@@ -148,11 +161,14 @@ class CampaignLearner:
         self.tag = os.urandom(6).hex()
         change = [self.tag, [int(arm) for arm in arms] if len(arms) <= NAMED_ARMS else None]
         learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
+        if self.segments:
+            learned["segments"] = list(self.segments)
         return row.with_learned(learned)
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self._learner.of_arm(arm), active)
+        learned = self._learner.of_arm(arm) if arm in self._usual else self.of_arm(arm)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, learned, active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -160,8 +176,9 @@ class CampaignLearner:
         """One more arm; its number."""
         self.names.append(name)
         self.caps = np.append(self.caps, cap)
-        self.most = max(self.most, cap)
-        return self._learner.add()
+        scale = cap / self.most  # the first arms have the largest cap
+        self.rests.add()
+        return self._learner.add(scale=scale)
 
     def retire(self, arm: int) -> None:
         """Never choose this arm again."""
@@ -171,53 +188,118 @@ class CampaignLearner:
         """Choose this arm again, with what is known of it."""
         self._learner.bring_back(arm)
 
-    def fitting(self, left: int) -> NDArray[np.bool_] | None:
-        """Which arms are active and have a cost cap that fits what is left; None if there is none."""
-        if left >= self.most:  # nearly always, and one arm at least is active
-            return self.state.active
-        fitting = self.state.active & (self.caps <= left)
+    def offered(self, wanted: Wanted | None, now: float) -> Among:
+        """The arms that may answer a request: active, allowed, and awake if any of those is."""
+        among = self.state.active if wanted is None else wanted.among(self.state.active)
+        awake = None if now >= self.rests.latest else self.rests.awake(int(now))
+        if awake is None:
+            return among
+        both = among & awake
+        return both if both.any() else among
+
+    def fitting(self, left: int, offered: Among, holds: Amounts) -> Among | None:
+        """Which of the arms offered have a hold that fits what is left; None if there is none."""
+        if left >= self.most:  # nearly always; no hold is above the largest cap
+            return offered
+        fitting = offered & (holds <= left)
         return fitting if fitting.any() else None
 
-    def next_choice(self, fitting: NDArray[np.bool_]) -> tuple[str, int | None]:
+    def request(self, wanted: Wanted | None, settings: dict[str, Any]) -> Request:
+        """A request as the policy sees it; a new segment is opened."""
+        if not self.looks or (wanted is None and not self.segments):
+            return PLAIN
+        wanted = wanted or Wanted()
+        if wanted.segment not in self.segments and len(self.segments) >= MOST_SEGMENTS:
+            raise BadParameter(
+                f"segment {wanted.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
+            )
+        prices = None
+        if wanted.prices is not None:
+            prices = np.ones(len(self.names))
+            prices[wanted.arms] = np.array(wanted.prices) / settings["cost_max"]
+        return self.segments.request(self._learner, wanted.segment, prices)
+
+    def wanted(self, said: Said) -> Wanted:
+        """What was said of a request, by the numbers of the arms; an error if that cannot be, or is not looked at."""
+        if said.segment is not None or said.prices is not None:
+            _ = self._learner.by_request
+        return said.wanted(self.names, self.caps, self.state.active)
+
+    def next_choice(self, fitting: Among, request: Request = PLAIN) -> tuple[str, int | None]:
         """The id of a new decision, and the arm to pull among these; None if the policy stops."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == self.tag and fitting is self.state.active:
+        if ahead is not None and ahead[0] == self.tag and fitting is self.state.active and request is PLAIN:
             return ahead[1:]
         id = os.urandom(16).hex()
-        return id, self.choose(id, fitting)
+        return id, self.choose(id, fitting, request)
 
     def think_ahead(self) -> None:
-        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt and every arm fits."""
-        if self.chooses_anew:
+        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits and
+        nothing is said of the request, by policies that look at neither requests nor money."""
+        if self.chooses_anew and not self.looks:
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
-    def choose(self, decision: str, fitting: NDArray[np.bool_]) -> int | None:
+    def choose(self, decision: str, fitting: Among, request: Request = PLAIN) -> int | None:
         """The arm to pull among these; None if the policy stops."""
-        return self._learner.choose(self.draws.generator(decision, "choose"), fitting)
+        rng = self.draws.generator(decision, "choose")
+        if self._draws_few and 2 * int(fitting.sum()) < int(self.state.active.sum()):
+            return self._learner.choose_of_few(rng, np.flatnonzero(fitting))  # else the level would move to and fro
+        return self._learner.choose(rng, fitting, request)
 
-    def learn(self, decision: str, arm: int, reward: float, cost: int, settings: dict[str, Any]) -> None:
-        """From a reward and a cost as they were told; a policy knows both as shares of the largest there can be."""
-        share, price = reward / settings["reward_max"], min(cost / settings["cost_max"], 1.0)
-        self._learner.learn(arm, share, price, self.draws.generator(decision, "learn"))
+    def propensity(
+        self, decision: str, arm: int, fitting: Among, request: Request, settings: dict[str, Any]
+    ) -> float | None:
+        """How likely this choice was, from as many extra draws as the terms say; None if they say nothing. They have a
+        generator of their own: no choice depends on them."""
+        count = settings.get("propensity_draws")
+        if count is None:
+            return None
+        rng = self.draws.generator(decision, "propensity")
+        return propensity(self._learner, arm, rng, int(count), fitting, request)
+
+    def learn(self, told: Decision | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
+        """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can
+        be, or of the largest of the arm. The arms of which something has changed."""
+        arm, reward, cost, known = told.arm, told.reward, told.cost, len(self.segments)
+        assert reward is not None
+        assert cost is not None
+        scale = int(self.caps[arm]) if "scales" in self._learner.state.known else settings["cost_max"]
+        share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
+        request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
+        self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
+        if arm not in self._usual:
+            self.rests.told(arm, reward > 0.0 or cost > 0 or not self.rules, math.ceil(at))
+            self._note_rest(arm)
+        return [arm] if len(self.segments) == known else range(len(self.names))
+
+    def failed(self, arm: int, at: float) -> None:
+        """There was no answer: the arm rests."""
+        self.rests.failed(arm, math.ceil(at))
+        self._note_rest(arm)
+
+    def _note_rest(self, arm: int) -> None:
+        usual = self.rests.idle[arm] < 0 and not self.rests.failures[arm]
+        (self._usual.add if usual else self._usual.discard)(arm)
+
+    def set_back(self, now: float) -> list[int]:
+        """After a clock that was ahead: no arm rests longer than one that fails again and again. The arms that did."""
+        latest = math.ceil(now) + LONGEST
+        arms = self.rests.beyond(latest)
+        self.rests.wake(latest)
+        return arms
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""
         self._learner.new_budget(budget / settings["cost_max"])
 
+    def hear_money(self, account: Account, settings: dict[str, Any]) -> None:
+        """What is left of the budget, for a policy that plans with it for a number of requests: also what was charged
+        and taught nothing, as for expired holds and failures, is gone."""
+        if isinstance(self.state, Paced) and math.isfinite(self.state.known["horizon"]):
+            unspent = (account.budget - account.spent) / settings["cost_max"]
+            self._learner.new_budget(unspent + self.state.paid)
 
-def newest_tag(row: Campaign) -> str:
-    """The tag of the campaign's latest change."""
-    return str(row.learned["changes"][0][0])
-
-
-def changed_since(row: Campaign, tag: str) -> list[int] | None:
-    """The arms that have changed since the campaign had this tag, in order; None if any may have."""
-    changed: set[int] = set()
-    for newer, arms in row.learned["changes"]:
-        if newer == tag:
-            return sorted(changed)
-        if arms is None:
-            return None
-        changed.update(arms)
-    return None
+    def hear_horizon(self, settings: dict[str, Any]) -> None:
+        """The budget is for so many requests from now on."""
+        self._learner.new_horizon(settings.get("horizon", math.inf))

@@ -6,7 +6,7 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.base import About, Campaign, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import About, ArmRow, Campaign, Event, Store, Transaction, found
 from budgetbandits.terms import MONEY, Terms
 
 
@@ -103,12 +103,9 @@ class Campaigns:
 
         def work(tx: Transaction) -> dict[str, Any]:
             row = found(tx, campaign)
-            arms = [
-                {"name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active,
-                 "pulls": arm.learned["pulls"]}
-                for arm in tx.arms(row.id)
-            ]  # fmt: skip
-            return summary(row) | {"arms": arms}
+            now, arms = moment(tx, self._clock), tx.arms(row.id)
+            requests = {"answered": answered_of(arms), "segments": named_segments(row)}
+            return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
         return self._store.read(work)
 
@@ -153,7 +150,10 @@ class Campaigns:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
 
         def work(tx: Transaction, row: Campaign) -> None:
-            set_back(tx, row, moment(tx, self._clock), by)
+            now, change = moment(tx, self._clock), self._learners.changing(tx, row)
+            with change:
+                change.arms = change.learner.set_back(now)
+                change.row = set_back(tx, row, now, by, arms_rest=len(change.arms) > 0)
 
         self._change(campaign, Operation(key, ("set back",)), work)
 
@@ -217,7 +217,10 @@ class Campaigns:
         expire by the terms of that moment."""
 
         def work(tx: Transaction, row: Campaign) -> None:
-            tx.save_settings(replace(row, settings=changed_settings(row, changes)))
+            row = replace(row, settings=changed_settings(row, changes))
+            tx.save_settings(row)
+            with self._learners.changing(tx, row) as change:  # so that all servers hear of another horizon
+                change.learner.hear_horizon(row.settings)
             tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=by))
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
@@ -243,6 +246,25 @@ def summary(row: Campaign) -> dict[str, Any]:
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(terms_of(row)), "created_at": row.created_at,
+    }  # fmt: skip
+
+
+def answered_of(arms: Iterable[ArmRow]) -> int:
+    """How many requests were told in full."""
+    return sum(int(arm.learned["pulls"]) for arm in arms)
+
+
+def named_segments(row: Campaign) -> list[str]:
+    """The segments that requests have named, in the order in which they first came."""
+    return [name for name in row.learned.get("segments", ()) if name is not None]
+
+
+def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
+    """What is said of an arm: how often it was learnt from, how often it has failed, and until when it rests."""
+    rest = arm.learned.get("rest", {"failures": 0, "until": 0})
+    return {
+        "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
+        "failures": rest["failures"], "rests_until": float(rest["until"]) if rest["until"] > now else None,
     }  # fmt: skip
 
 

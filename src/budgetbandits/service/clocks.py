@@ -38,25 +38,30 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     return max(now, begun)
 
 
-def set_back(tx: Transaction, campaign: Campaign, now: float, by: str | None = None) -> None:
+def set_back(
+    tx: Transaction, campaign: Campaign, now: float, by: str | None = None, arms_rest: bool = False
+) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
-    made under a lease have no day, so there may be such decisions though the campaign's day is not to come.
+    made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
+    ``arms_rest`` if arms have failed in that future.
     """
     day, latest = ledger.day_of(now), now + terms_of(campaign).hold_seconds
     late = [id for id, expires_at in tx.pending(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
-    if not ahead and not late:
+    if not ahead and not late and not arms_rest:
         raise Conflict(
             f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
         )
     if ahead:
         booked = tx.booked(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
-        tx.save_money(campaign.with_money(ledger.set_back(campaign.account, day, booked)))
+        campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
+        tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "set back", now, actor=by))
+    return campaign
 
 
 def _date(at: float) -> str:

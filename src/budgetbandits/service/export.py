@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import json
 import os
 import re
 import tempfile
@@ -19,6 +20,7 @@ from typing import IO, Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.requests import Wanted
 from budgetbandits.service.stores.base import Decision, Event, Store, Transaction, found
 from budgetbandits.service.stores.slices import decision_slices, event_slices
 
@@ -31,11 +33,11 @@ COLUMNS: dict[Table, dict[str, type]] = {
     "decisions": {
         "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
         "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
-        "lease": TEXT,
+        "lease": TEXT, "segment": TEXT, "arms": TEXT, "price": NUMBER, "propensity": NUMBER, "failed": COUNT,
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
-        "lease": TEXT, "actor": TEXT,
+        "lease": TEXT, "actor": TEXT, "request": TEXT, "propensity": NUMBER,
     },
 }  # fmt: skip
 
@@ -169,13 +171,15 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
 
 def _event(e: Event, names: list[str]) -> Row:
     arm = None if e.arm is None else names[e.arm]
-    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor
+    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
 
 
 def _decision(d: Decision, names: list[str]) -> Row:
-    h = d.hold
+    h, wanted = d.hold, Wanted.read(d.request) or Wanted()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
-    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease
+    arms = None if wanted.arms is None else json.dumps([names[arm] for arm in wanted.arms], ensure_ascii=False)
+    request = (wanted.segment, arms, _units(wanted.price_of(d.arm)), d.propensity, int(d.failed))
+    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
 
 
 def _units(micros: int | None) -> float | None:

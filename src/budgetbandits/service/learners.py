@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from budgetbandits.service.campaign_learner import CampaignLearner, changed_since, newest_tag
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.base import Campaign, Transaction
+from budgetbandits.service.tags import changed_since, newest_tag
 from budgetbandits.terms import Terms
 
 
@@ -92,9 +93,14 @@ class _Choice(Change):
 
     def __enter__(self) -> Self:
         self._before: dict[str, Any] = {} if self.learner.chooses_anew else dict(vars(self.learner.state))
+        self._segments = len(self.learner.segments) if self.learner.looks else 0
         return super().__enter__()
 
     def _write(self) -> None:
+        if self.learner.looks and len(self.learner.segments) != self._segments:
+            self.arms = range(len(self.learner.names))
+            super()._write()
+            return
         if not self.learner.chooses_anew:
             self.arms = self.learner.changed_since(self._before)
             if self.arms or self.learner.of_all() != self.row.learned["single"]:

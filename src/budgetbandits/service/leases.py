@@ -21,10 +21,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from budgetbandits.service import lease_ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import CampaignLearner, Pull
 from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.purses import CampaignPurse, Held, LeasePurse, Purse, add_lease_event, digest
+from budgetbandits.service.requests import Wanted
 from budgetbandits.service.stores.base import (
     About,
     Campaign,
@@ -38,7 +39,7 @@ from budgetbandits.service.stores.base import (
 )
 
 TELLING = ("settled", "rewarded")
-OF_OTHERS = (*TELLING, "voided", "expired")
+OF_OTHERS = (*TELLING, "failed", "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
 TOLERANCE = 1.0
@@ -182,6 +183,7 @@ class Leases:
         if new:
             tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.tag)
+        learner.hear_money(row.account, row.settings)
         self._held[row.id] = Held(lease.id, learner, lease.turn)
         return row, lease
 
@@ -222,15 +224,20 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     """
     before, events = dict(vars(learner.state)), list(events)
     last = {each.event.decision: each.event.turn for each in events if each.event.kind in TELLING}
-    arms = set()
-    for event, cost, reward in events:
+    arms: set[int] = set()
+    for event, cost, reward, request in events:
         if event.kind == "decided" and learner.leaves_traces:
-            learner.choose(str(event.decision), learner.state.active)
+            offered = learner.offered(Wanted.read(event.request), event.at)
+            learner.choose(str(event.decision), offered)
+        elif event.kind == "failed":
+            assert event.arm is not None
+            learner.failed(event.arm, event.at)
+            arms.add(event.arm)
         # told in two parts, a decision is learnt from when the second is there
         elif event.kind in TELLING and last[event.decision] == event.turn and cost is not None and reward is not None:
             assert event.arm is not None
-            learner.learn(str(event.decision), event.arm, reward, cost, row.settings)
-            arms.add(event.arm)
+            pull = Pull(str(event.decision), event.arm, reward, cost, request)
+            arms.update(learner.learn(pull, event.at, row.settings))
     return sorted(arms.union(learner.changed_since(before)))
 
 

@@ -14,7 +14,7 @@ from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.service.settings import settings_of
+from budgetbandits.service.settings import RULES, settings_of
 from budgetbandits.service.stores.base import Campaign
 from budgetbandits.terms import Terms
 
@@ -50,7 +50,13 @@ def planned_campaign(
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
     rule = _own_policy(policy)
     scaled = _scaled(known, list(arms), amount, max(caps))
-    settings = settings_of(terms, max(caps), scaled, best_kind(rule, len(arms), repeatable=True))
+    chooser = best_kind(rule, len(arms), repeatable=True)
+    follows = {
+        "cost_max": max(caps), "known": scaled, "chooser": chooser, "rules": RULES,
+        # other choosers compare the arms' scores as they are drawn
+        "own_scales": rule.own_scales and chooser == "plain" and min(caps) < max(caps),
+    }  # fmt: skip
+    settings = settings_of(terms, rule, follows)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 

@@ -29,11 +29,15 @@ class Known:
     hold: Hold
     cost: int | None = None
     reward: float | None = None
+    request: str | None = None
+    propensity: float | None = None
+    failed: bool = False
 
     @property
     def final(self) -> bool:
         """Whether nothing more can be told."""
-        return self.hold.state == "voided" or (self.cost is not None and self.reward is not None)
+        in_full = self.cost is not None and self.reward is not None
+        return in_full or self.failed or self.hold.state == "voided"
 
 
 class OpenDecisions:
@@ -78,17 +82,20 @@ class OpenDecisions:
     def _move(self) -> None:
         """The older half of what is in memory goes to the file."""
         oldest = list(islice(self._near, self._most // 2 + 1))
-        rows = [(id, *astuple(known.hold), known.cost, known.reward) for id, known in _taken(self._near, oldest)]
+        rows = [
+            (id, *astuple(known.hold), known.cost, known.reward, known.request, known.propensity)
+            for id, known in _taken(self._near, oldest)
+        ]  # those that have failed are not open
         try:
             if self._far is None:
                 self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
                 self._far.execute("PRAGMA synchronous = OFF")
                 self._far.execute(
                     "CREATE TABLE known (id TEXT PRIMARY KEY, amount, state, charged, overrun, reported, day, "
-                    "cost, reward) WITHOUT ROWID"
+                    "cost, reward, request, propensity) WITHOUT ROWID"
                 )
             self._far.execute("BEGIN")
-            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise NoRoom(
@@ -110,5 +117,5 @@ def _taken(known: dict[str, Known], ids: list[str]) -> Iterator[tuple[str, Known
 
 
 def _known(row: tuple[Any, ...]) -> Known:
-    _, amount, state, charged, overrun, reported, day, cost, reward = row
-    return Known(Hold(amount, state, charged, overrun, bool(reported), day), cost, reward)
+    _, amount, state, charged, overrun, reported, day, *rest = row
+    return Known(Hold(amount, state, charged, overrun, bool(reported), day), *rest)

@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from budgetbandits.policies.base import PLAIN
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.requests import Said
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.base import Campaign, Decision, Event, Lease, Transaction
 
 
 @dataclass
 class Chosen:
-    """A new decision's id, its arm, its hold and its time."""
+    """A new decision's id, its arm, its hold and its time; what was said of its request, and how likely it was."""
 
     id: str
     arm: int
     hold: Hold
     at: float
+    request: str | None = None
+    propensity: float | None = None
 
 
 class Purse(ABC):
@@ -38,8 +43,8 @@ class Purse(ABC):
     lease_id: str | None = None
 
     @abstractmethod
-    def choose(self, now: float) -> Chosen:
-        """Choose an arm and hold its cap, or refuse."""
+    def choose(self, now: float, said: Said | None = None) -> Chosen:
+        """Choose an arm and hold its cap, or refuse; ``said`` is what is known of the request, if anything."""
 
     @abstractmethod
     def add_event(self, event: Event) -> None:
@@ -48,6 +53,10 @@ class Purse(ABC):
     @abstractmethod
     def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
         """Write the money and the event; learn from the decision that is told in full now, if any."""
+
+    @abstractmethod
+    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
+        """Write the money and all these events, the last of which says that there was no answer: the arm rests."""
 
 
 class CampaignPurse(Purse):
@@ -62,26 +71,38 @@ class CampaignPurse(Purse):
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def choose(self, now: float) -> Chosen:
+    def choose(self, now: float, said: Said | None = None) -> Chosen:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        fitting = learner.fitting(row.account.left)
+        wanted, holds, offered = None, learner.caps, learner.state.active
+        if said is not None or now < learner.rests.latest:
+            wanted = None if said is None else learner.wanted(said)
+            holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
+            offered = learner.offered(wanted, now)
+        fitting = learner.fitting(row.account.left, offered, holds)
         if fitting is None:
-            ledger.place(row.account, learner.least)  # always refuses, with the reason
+            ledger.place(row.account, int(holds[offered].min()))  # always refuses, with the reason
         assert fitting is not None
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
-            ledger.check_time(row.account, int(learner.caps[fitting].max()), now, limits)
+            ledger.check_time(row.account, int(holds[fitting].max()), now, limits)
         with change:
-            id, arm = learner.next_choice(fitting)
+            request = PLAIN
+            if learner.looks:
+                learner.hear_money(row.account, row.settings)
+                request = learner.request(wanted, row.settings)
+            id, arm = learner.next_choice(fitting, request)
             if arm is None:
                 ledger.stop(row.policy)
-            account, hold = ledger.place(row.account, int(learner.caps[arm]), now, limits)
+            account, hold = ledger.place(row.account, int(holds[arm]), now, limits)
+            propensity = None
+            if "propensity_draws" in row.settings:
+                propensity = learner.propensity(id, arm, fitting, request, row.settings)
             change.row = row.with_money(account)
         self.row, self.learner = change.row, learner
-        return Chosen(id, arm, hold, now)
+        return Chosen(id, arm, hold, now, None if wanted is None else wanted.text(), propensity)
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
@@ -92,13 +113,20 @@ class CampaignPurse(Purse):
             self.add_event(event)
             self._tx.save_money(self.row)
             return
-        assert told.reward is not None
-        assert told.cost is not None
         change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
         self.add_event(event)
         with change:
-            change.learner.learn(told.id, told.arm, told.reward, told.cost, self.row.settings)
-            change.arms = [told.arm]
+            change.arms = change.learner.learn(told, event.at, self.row.settings)
+        self.row, self.learner = change.row, change.learner
+
+    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
+        change = self._learners.changing(self._tx, self.row.with_money(account))
+        for event in (*events, failed):
+            self.add_event(event)
+        with change:
+            assert failed.arm is not None
+            change.learner.failed(failed.arm, failed.at)
+            change.arms = [failed.arm]
         self.row, self.learner = change.row, change.learner
 
 
@@ -130,18 +158,23 @@ class LeasePurse(Purse):
     def account(self) -> Account:  # type: ignore[override]
         return self.lease.account
 
-    def choose(self, now: float) -> Chosen:
-        learner = self.learner
+    def choose(self, now: float, said: Said | None = None) -> Chosen:
+        learner, settings = self.learner, self.row.settings
         assert learner is not None
+        wanted = None if said is None else learner.wanted(said)
+        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
+        offered = learner.offered(wanted, now)  # whoever decides under a lease can pay every arm
         try:
-            id, arm = learner.next_choice(learner.state.active)  # whoever decides under a lease can pay every arm
+            request = learner.request(wanted, settings)
+            id, arm = learner.next_choice(offered, request)
+            propensity = None if arm is None else learner.propensity(id, arm, offered, request, settings)
         finally:
             learner.tag = ""
         if arm is None:
             ledger.stop(self.row.policy)
-        account, hold = lease_ledger.place(self.account, int(learner.caps[arm]))
+        account, hold = lease_ledger.place(self.account, int(holds[arm]))
         self.lease = with_money(self.lease, account)
-        return Chosen(id, arm, hold, now)
+        return Chosen(id, arm, hold, now, None if wanted is None else wanted.text(), propensity)
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)
@@ -151,11 +184,19 @@ class LeasePurse(Purse):
     def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
         self.lease = with_money(self.lease, account)
         if self.learner is not None and told is not None:
-            assert told.reward is not None
-            assert told.cost is not None
             self.learner.tag = ""
-            self.learner.learn(told.id, told.arm, told.reward, told.cost, self.row.settings)
+            self.learner.learn(told, event.at, self.row.settings)
         self.add_event(event)
+
+    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
+        self.lease = with_money(self.lease, account)
+        for event in events:
+            self.add_event(event)
+        if self.learner is not None:
+            assert failed.arm is not None
+            self.learner.tag = ""
+            self.learner.failed(failed.arm, failed.at)
+        self.add_event(failed)
 
 
 def with_money(lease: Lease, account: Account) -> Lease:
@@ -176,4 +217,6 @@ def digest(before: str, event: Event) -> str:
     """Of all events of a lease, the last of them this one: it says what is known under the lease."""
     reward = None if event.reward is None else float(event.reward) + 0.0  # as a database gives it back
     text = f"{before} {event.kind} {event.decision} {event.arm} {event.amount} {reward}"
+    if event.request is not None:
+        text += f" {event.request}"
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.learner import Among
 from budgetbandits.service import lease_ledger, ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import CampaignLearner, Pull
 from budgetbandits.service.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
+from budgetbandits.service.requests import Wanted
 from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Lease, LeaseEvent, T
 
@@ -64,6 +66,7 @@ class Replay:
             "decided": self._decided,
             "settled": self._settled,
             "rewarded": self._rewarded,
+            "failed": self._failed,
             "voided": self._voided,
             "expired": self._expired,
             "set back": self._set_back,
@@ -101,6 +104,7 @@ class Replay:
     def _terms_changed(self, event: Event) -> None:
         assert len(self._later) > 0, "the row knows of no such change"
         self.row = replace(self.row, settings=self._later.pop(0))
+        self.learner.hear_horizon(self.row.settings)
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
@@ -109,40 +113,65 @@ class Replay:
         day = ledger.day_of(event.at)
         if self.account.day > day:  # or only pending decisions were given less time
             self.account = ledger.set_back(self.account, day, self.booked[day])
+        self.learner.set_back(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
     def _decided(self, event: Event) -> None:
         id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
-        if lent is None:
-            fitting = self.learner.fitting(self.account.left)
-            arm = None if fitting is None else self.learner.choose(id, fitting)
-        else:
+        if lent is not None:
             assert lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm"
-            arm = lent.learner.choose(id, lent.learner.state.active)
             if lent.learner.leaves_traces:
-                lent.events.append(LeaseEvent(event, None, None))
-        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
+                lent.events.append(LeaseEvent(event))
+        self._choose_again(event, lent)
         if lent is None:
             account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
         else:
             account, hold = lease_ledger.place(lent.lease.account, amount)
         self._book(event, account)
         self.booked[hold.day] += hold.booked
-        self.open.put(id, Known(hold))
+        self.open.put(id, Known(hold, request=event.request, propensity=event.propensity))
         self.held = None, hold
+
+    def _choose_again(self, event: Event, lent: _Lent | None) -> None:
+        """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
+        id, settings = _known(event.decision), self.row.settings
+        learner = self.learner if lent is None else lent.learner
+        wanted = Wanted.read(event.request)
+        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
+        offered = learner.offered(wanted, event.at)
+        fitting: Among | None = offered
+        if lent is None:
+            learner.hear_money(self.account, settings)
+            fitting = learner.fitting(self.account.left, offered, holds)
+        assert fitting is not None, "no arm could be paid"
+        request = learner.request(wanted, settings)
+        arm = _known(learner.choose(id, fitting, request))
+        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
+        assert int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}"
+        propensity = learner.propensity(id, arm, fitting, request, settings)
+        assert propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}"
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
             cost = _known(event.amount)
             account, hold = ledger.settle(self._account(event), known.hold, cost)
             self._book(event, account)
-            return Known(hold, cost, known.reward if event.reward is None else event.reward)
+            return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
 
         self._tell(event, settle)
 
     def _rewarded(self, event: Event) -> None:
-        self._tell(event, lambda known: Known(known.hold, known.cost, _known(event.reward)))
+        self._tell(event, lambda known: replace(known, reward=_known(event.reward)))
+
+    def _failed(self, event: Event) -> None:
+        known = self._change(event, lambda known: replace(known, failed=True))
+        assert known.cost is not None, "what failed has a cost, if only 0"
+        assert known.reward is None, "what failed has no reward"
+        lent = self._lent(event)
+        (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at)
+        if lent is not None:
+            lent.events.append(LeaseEvent(event))
 
     def _tell(self, event: Event, tell: Callable[[Known], Known]) -> None:
         known = self._change(event, tell)
@@ -150,15 +179,16 @@ class Replay:
             return
         lent = self._lent(event)
         learner = self.learner if lent is None else lent.learner
-        learner.learn(_known(event.decision), _known(event.arm), known.reward, known.cost, self.row.settings)
+        pull = Pull(_known(event.decision), _known(event.arm), known.reward, known.cost, known.request)
+        learner.learn(pull, event.at, self.row.settings)
         if lent is not None:
-            lent.events.append(LeaseEvent(event, known.cost, known.reward))
+            lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request))
 
     def _voided(self, event: Event) -> None:
         def void(known: Known) -> Known:
             account, hold = ledger.void(self._account(event), known.hold)
             self._book(event, account)
-            return Known(hold, known.cost, known.reward)
+            return replace(known, hold=hold)
 
         self._change(event, void)
 
@@ -167,7 +197,7 @@ class Replay:
             charge = terms_of(self.row).on_expire == "charge"
             account, hold = ledger.expire(self._account(event), known.hold, charge)
             self._book(event, account)
-            return Known(hold, known.cost, known.reward)
+            return replace(known, hold=hold)
 
         self._change(event, expire)
 
@@ -235,7 +265,9 @@ class Replay:
         lent = self.lent[_known(event.lease)]
         ends = event.at + terms_of(self.row).lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
-        self.lent[lease.id] = _Lent(lease, self.learner.copy(lease.tag))
+        learner = self.learner.copy(lease.tag)
+        learner.hear_money(self.account, self.row.settings)
+        self.lent[lease.id] = _Lent(lease, learner)
 
     def _returned(self, event: Event) -> None:
         lent = self.lent.pop(_known(event.lease))

@@ -7,16 +7,34 @@ from dataclasses import fields, replace
 from typing import Any
 
 from budgetbandits.amounts import shown
-from budgetbandits.choosing import Kind
 from budgetbandits.errors import BadParameter
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Policy, RequestPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
 from budgetbandits.service.stores.base import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 
+FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")
+"""What follows from a campaign's arms and policy, and from the rules that there were when it was created:
 
-def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: Kind) -> dict[str, Any]:
+cost_max    the largest cap, in micros
+known       what the policy knows beforehand
+chooser     how it chooses
+own_scales  whether an arm's costs are learned as shares of its own cap
+rules       `RULES`; campaigns from before there were these rules have no such entry
+"""
+
+RULES = 2
+"""Which rules a new campaign follows. With 2, arms rest that neither bring nor cost anything, and where a level is for
+many arms, a choice among less than half of them draws these alone."""
+
+
+def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a new campaign: its terms, and what follows; a limit that there is not has no entry."""
+    _check_policy(terms, policy)
+    cost_max = follows["cost_max"]
     always: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     for term in fields(Terms):
@@ -37,7 +55,21 @@ def settings_of(terms: Terms, cost_max: int, known: Mapping[str, Any], chooser: 
         raise BadParameter(f"lease is {lease}, and the dearest arm may cost {most}; raise it, or leave it out")
     if "lease" in limits and limits.keys() & {"daily_cap", "pace_seconds"}:
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
-    return always | {"cost_max": cost_max, "known": known, "chooser": chooser} | limits
+    return always | {name: follows[name] for name in FOLLOWS if follows.get(name)} | limits
+
+
+def _check_policy(terms: Terms, policy: Policy) -> None:
+    """Refuse terms that the policy would make nothing of."""
+    if terms.horizon is not None and "horizon" not in policy.needs:
+        raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
+    if terms.horizon is not None and terms.horizon < 1.0:
+        raise BadParameter(f"horizon is {terms.horizon:g}; give how many requests the budget is for, 1 or more")
+    if terms.propensity_draws is None:
+        return
+    if terms.propensity_draws != int(terms.propensity_draws):
+        raise BadParameter(f"propensity_draws is {terms.propensity_draws:g}; use a whole number such as 100")
+    if not isinstance(policy, SamplingPolicy | RequestPolicy):
+        raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
 
 
 EARLIER = "earlier"
@@ -55,8 +87,7 @@ def changed_settings(row: Campaign, changes: Mapping[str, Any]) -> dict[str, Any
     terms = replace(before, **changes).checked()
     if terms == before:
         raise BadParameter("these are the terms already; name one to change, with another value")
-    made = settings_of(terms, row.settings["cost_max"], row.settings["known"], row.settings["chooser"])
-    return made | {EARLIER: versions(row)}
+    return settings_of(terms, parse_policy(row.policy), row.settings) | {EARLIER: versions(row)}
 
 
 def versions(row: Campaign) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.campaigns import summary
+from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.dashboard.numbers import digits_for
@@ -85,6 +85,8 @@ class CampaignView:
     runs_out: RunsOut | None
     spent: float
     """Also what leases have spent that is not merged yet."""
+    answered: int
+    """Requests that were told in full."""
     begins: float
     ends: float
     """Where pictures end: now, or with the last decision or feedback of a campaign that has come to its end ..."""
@@ -128,6 +130,7 @@ class CampaignView:
         """For programs."""
         names = [arm.name for arm in self.arms]
         return summary(self.row) | {
+            "answered": self.answered, "segments": named_segments(self.row),
             "at": self.now, "standing": {"word": self.standing.word, "cause": self.standing.cause},
             "spent_with_leases": self.spent,
             "pace": None if self.pace is None else {"plan": self.pace.plan / 1e6, "behind": self.pace.behind},
@@ -175,7 +178,8 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
-        spent=to_units(spent), begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
+        spent=to_units(spent), answered=answered_of(rows),
+        begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=timeline.budgets(row, operators),
         plans=timeline.plans(row, operators),
         arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),

@@ -24,7 +24,7 @@ class Metrics(Collector):
     """The counters of one server: plain numbers, each changed by one thread alone, which need no locks."""
 
     def __init__(self, campaigns: Campaigns) -> None:
-        self.decisions = self.feedback = self.overruns = self.expired = 0
+        self.decisions = self.feedback = self.failures = self.overruns = self.expired = 0
         self.refusals: Counter[str] = Counter()
         self.refused = Refusals()
         """The same by campaign, for the store."""
@@ -47,6 +47,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield _count("decisions", "Decisions answered, repeated ones too.", self.decisions)
         yield _count("feedback", "Outcomes taken.", self.feedback)
+        yield _count("failures", "Decisions that were told to have failed.", self.failures)
         yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
         yield _count("expired_holds", "Holds that expired without feedback.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.decisions import LARGEST_BATCH
+from budgetbandits.service.requests import LARGEST_BATCH, Said, said
 from budgetbandits.terms import CHANGEABLE, LONGEST_TEXT, Terms
 
 PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
@@ -27,6 +27,16 @@ class Body(BaseModel):
         """The first mistake of a kind of which there may be very many; all others are found by validation."""
         unknown = next((name for name in sent if name not in cls.model_fields), None)
         return None if unknown is None else f"there is no field {unknown!r:.60}; use {', '.join(cls.model_fields)}"
+
+
+def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
+    """The first mistake in what should map names to amounts."""
+    for field in fields:
+        amounts = sent.get(field)
+        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+            if type(amount) not in (int, float) or not 0 < len(name) <= 200:
+                return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
+    return None
 
 
 def _sent(term: Any) -> tuple[Any, Any]:
@@ -69,21 +79,39 @@ class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
-        for field in ("arms", "costs"):
-            amounts = sent.get(field)
-            for name, amount in amounts.items() if isinstance(amounts, dict) else ():
-                if type(amount) not in (int, float) or not 0 < len(name) <= 200:
-                    return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
         unknown: str | None = super().mistake(sent)
-        return unknown
+        return _wrong_amount(sent, "arms", "costs") or unknown
 
 
 ChangedTerms = _with_terms("ChangedTerms", Body, _sent, CHANGEABLE)
 
 
+_NOT_SAID = {"context", "count"}
+
+
 class AskDecision(Body):
     context: dict[str, Any] = Field(default_factory=dict)
+    segment: Name | None = None
+    arms: list[Name] | None = None
+    exclude: list[Name] = Field(default_factory=list)
+    prices: dict[Name, Money] | None = None
+    holds: dict[Name, Money] | None = None
     most_bytes: ClassVar[int] = 64_000
+
+    @classmethod
+    def mistake(cls, sent: dict[str, Any]) -> str | None:
+        for field in ("arms", "exclude"):
+            names = sent.get(field)
+            for name in names if isinstance(names, list) else ():
+                if not isinstance(name, str) or not 0 < len(name) <= 200:
+                    return f"{field} has {name!r:.60}; give names of 1 to 200 characters"
+        return _wrong_amount(sent, "prices", "holds") or super().mistake(sent)
+
+    def said(self) -> Said | None:
+        """What is said of the request; nearly always nothing."""
+        if self.model_fields_set <= _NOT_SAID:
+            return None
+        return said(self.segment, self.arms, self.exclude, self.prices, self.holds)
 
 
 class AskDecisions(AskDecision):
@@ -93,6 +121,7 @@ class AskDecisions(AskDecision):
 class Feedback(Body):
     reward: float | None = None  # any number: one out of range must not keep the cost from being booked
     cost: Money | None = None
+    failed: bool = False
 
 
 class FeedbackItem(Feedback):
@@ -172,9 +201,13 @@ class ArmView(BaseModel):
     cost_cap: float
     active: bool
     pulls: int
+    failures: int
+    rests_until: float | None
 
 
 class CampaignDetail(CampaignView):
+    answered: int
+    segments: list[str]
     arms: list[ArmView]
 
 

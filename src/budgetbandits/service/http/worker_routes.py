@@ -16,7 +16,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
-from budgetbandits.service.decisions import Answer, Booked, Outcome
+from budgetbandits.service.decisions import Answer
+from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.bodies import SMALL, check_mistakes, read_body
 from budgetbandits.service.http.middleware import log_failure
@@ -55,7 +56,7 @@ async def decide(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
     made = await _decided(
-        service, campaign, service.store.perform(*service.decisions.deciding(campaign, key, body.context))
+        service, campaign, service.store.perform(*service.decisions.deciding(campaign, key, body.context, body.said()))
     )
     return _Json(made[0], 201)
 
@@ -64,7 +65,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context)
+    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
     made = await _decided(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
@@ -73,7 +74,7 @@ async def feedback(service: Service, request: Request) -> Response:
     """What a decision brought, what it cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
-    task = service.decisions.telling(Outcome(decision, body.reward, body.cost), campaign)
+    task = service.decisions.telling(Outcome(decision, body.reward, body.cost, body.failed), campaign)
     booked = await service.store.perform(*task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -85,7 +86,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
-    outcomes = [Outcome(item.decision, item.reward, item.cost) for item in body.outcomes]
+    outcomes = [Outcome(item.decision, item.reward, item.cost, item.failed) for item in body.outcomes]
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
@@ -202,6 +203,7 @@ async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Ans
 
 def _count(service: Service, campaign: str, booked: Booked) -> None:
     service.metrics.feedback += 1
+    service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:
         service.metrics.overruns += 1
         told = {"decision": booked.decision, "overrun": booked.overrun}

@@ -79,12 +79,18 @@ class Decision:
     reward: float | None = None
     lease: str | None = None
     """The lease it was made under, if any; it may have ended since."""
+    request: str | None = None
+    """What was said of the request before its arm was chosen, as JSON (`requests.Wanted`); most say nothing."""
+    propensity: float | None = None
+    """How likely this choice was, where that was recorded."""
+    failed: bool = False
+    """Whether it was told that there was no answer."""
 
     def told(self, hold: Hold, cost: int | None, reward: float | None) -> Decision:
         """This decision with what is known of it now."""
         return Decision(
             self.id, self.campaign, self.arm, hold, self.key, self.payload, self.created_at, self.expires_at,
-            cost, reward, self.lease,
+            cost, reward, self.lease, self.request, self.propensity, self.failed,
         )  # fmt: skip
 
 
@@ -123,6 +129,10 @@ class Event:
     """... and its number among the events of that lease."""
     actor: str | None = None
     """Who did it, if an operator did."""
+    request: str | None = None
+    """Of a decision: as in its row ..."""
+    propensity: float | None = None
+    """... and so is this."""
     seq: int = 0
     """Given by the store; events of the campaign's own, and those of one lease, are in the order of commits."""
 
@@ -135,8 +145,9 @@ class LeaseEvent(NamedTuple):
     """An event of a lease, with what is known of its decision now."""
 
     event: Event
-    cost: int | None
-    reward: float | None
+    cost: int | None = None
+    reward: float | None = None
+    request: str | None = None
 
 
 @dataclass(frozen=True)

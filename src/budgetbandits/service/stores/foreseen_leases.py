@@ -63,4 +63,4 @@ class ForeseenLeases(Foreseen):
 
     def _known(self, event: Event) -> LeaseEvent:
         made = None if event.decision is None else self._by_id.get(event.decision)
-        return LeaseEvent(event, None, None) if made is None else LeaseEvent(event, made.cost, made.reward)
+        return LeaseEvent(event) if made is None else LeaseEvent(event, made.cost, made.reward, made.request)

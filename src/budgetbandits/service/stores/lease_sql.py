@@ -10,11 +10,11 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.base import Event, Lease, LeaseEvent, Transaction
 
 LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
-EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor"
+EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor, request, propensity"
 LEASE_EVENTS = (
     "SELECT "
     + ", ".join(f"event.{name}" for name in [*EVENT.split(", "), "seq"])
-    + ", decision.cost, decision.reward FROM event "
+    + ", decision.cost, decision.reward, decision.request FROM event "
     "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
 )
 
@@ -80,4 +80,4 @@ def lease_of(row: Sequence[Any]) -> Lease:
 
 
 def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
-    return LeaseEvent(Event(*row[:-2]), *row[-2:])
+    return LeaseEvent(Event(*row[:-3]), *row[-3:])

@@ -19,7 +19,7 @@ import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, T, Transaction, Unforeseen
+from budgetbandits.service.stores.base import About, ArmRow, Decision, Event, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
@@ -235,24 +235,38 @@ def _changes(tx: Foreseen) -> list[Call]:
         changes.append(("add decisions", (as_json([_decision(each) for each in made]),)))
     for d in tx.told.values():
         h = d.hold
-        values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id)
+        values = (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.failed, d.id)
         changes.append(("save decision", values))
         if h.state != "pending":
             changes.append(("drop pending", (d.expires_at, d.id)))
     if tx.new_events:
-        events = [
-            {"campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm,
-             "amount": e.amount, "reward": e.reward, "lease": e.lease, "turn": e.turn}
-            for e in tx.new_events
-        ]  # fmt: skip
-        changes.append(("add events", (as_json(events),)))
+        changes.append(("add events", (as_json([_event(each) for each in tx.new_events]),)))
     return changes
+
+
+def _event(e: Event) -> dict[str, Any]:
+    values = {
+        "campaign": e.campaign, "kind": e.kind, "at": e.at, "decision": e.decision, "arm": e.arm, "amount": e.amount,
+        "reward": e.reward, "lease": e.lease, "turn": e.turn,
+    }  # fmt: skip
+    return _with_request(values, e)
+
+
+def _with_request(values: dict[str, Any], of: Decision | Event) -> dict[str, Any]:
+    """With what few have; the database takes what is missing for NULL."""
+    if of.request is not None:
+        values["request"] = of.request
+    if of.propensity is not None:
+        values["propensity"] = of.propensity
+    return values
 
 
 def _decision(d: Decision) -> dict[str, Any]:
     h = d.hold
-    return {
+    values = {
         "id": d.id, "campaign": d.campaign, "arm": d.arm, "hold": h.amount, "state": h.state, "charged": h.charged,
         "overrun": h.overrun, "reported": h.reported, "cost": d.cost, "reward": d.reward, "key": d.key,
         "payload": d.payload, "created_at": d.created_at, "expires_at": d.expires_at, "lease": d.lease,
+        "failed": d.failed,
     }  # fmt: skip
+    return _with_request(values, d)

@@ -52,7 +52,7 @@ STATEMENTS = {
     "INSERT INTO pending (expires_at, decision) SELECT expires_at, id FROM made WHERE state = 'pending'",
     "drop pending": "DELETE FROM pending WHERE expires_at = $1 AND decision = $2",
     "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
-    "reward = $6 WHERE id = $7",
+    "reward = $6, failed = $7 WHERE id = $8",
     "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
     "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
 }

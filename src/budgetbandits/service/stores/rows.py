@@ -15,10 +15,11 @@ from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
 
 CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, created_at"
 ARM = "campaign, number, name, cost_cap, learned, active"
-DECISION = (
+PLAIN_DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
     "lease"
 )
+DECISION = f"{PLAIN_DECISION}, request, propensity, failed"
 OF_DECISION = ", ".join(f"decision.{name}" for name in DECISION.split(", "))
 
 
@@ -49,6 +50,11 @@ def settings_of(text: str) -> dict[str, Any]:
 
 
 def decision_of(row: Sequence[Any]) -> Decision:
-    id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease = row
+    (
+        id, campaign, arm, amount, state, charged, overrun, reported, cost, reward, key, payload, made, expires, lease,
+        request, propensity, failed,
+    ) = row  # fmt: skip
     hold = Hold(amount, state, charged, overrun, bool(reported), day_of(made) if lease is None else NO_DAY)
-    return Decision(id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease)
+    return Decision(
+        id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease, request, propensity, bool(failed)
+    )

@@ -16,6 +16,7 @@ from budgetbandits.service.stores.rows import (
     CAMPAIGN,
     DECISION,
     OF_DECISION,
+    PLAIN_DECISION,
     arm_of,
     campaign_of,
     decision_of,
@@ -29,20 +30,25 @@ _KEY = "prefix, digest, scopes, created_at, campaign"
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
 _BY_KEY = f"SELECT {DECISION} FROM decision WHERE campaign = ? AND key = ?"
-_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# of most decisions nothing is said beforehand: NULLs that need not be written are felt at every one
+_ADD_PLAIN = f"INSERT INTO decision ({PLAIN_DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_DECISION = f"INSERT INTO decision ({DECISION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SAVE_DECISION = (
     "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?"
 )
+_SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
 _ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
 _DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
-OF_DECISIONS = frozenset({_BY_ID, _BY_KEY, _ADD_DECISION, _SAVE_DECISION, _ADD_PENDING, _DROP_PENDING})
+OF_DECISIONS = frozenset(
+    {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
+)
 """What is run all the time and is about decisions alone."""
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
-_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LAST_OWN_EVENT = (
     "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
     "ORDER BY seq DESC LIMIT 1"
@@ -164,19 +170,22 @@ class SqlTransaction(LeaseTransaction):
 
     def add_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
-        self._change(
-            _ADD_DECISION,
-            (
-                d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
-                d.key, d.payload, d.created_at, d.expires_at, d.lease,
-            ),
+        values = (
+            d.id, d.campaign, d.arm, h.amount, h.state, h.charged, h.overrun, h.reported, d.cost, d.reward,
+            d.key, d.payload, d.created_at, d.expires_at, d.lease,
         )  # fmt: skip
+        if d.request is None and d.propensity is None:
+            self._change(_ADD_PLAIN, values)
+        else:
+            self._change(_ADD_DECISION, (*values, d.request, d.propensity, d.failed))
         if self.LISTS_PENDING and h.state == "pending":
             self._change(_ADD_PENDING, (d.expires_at, d.id))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
         self._change(_SAVE_DECISION, (h.state, h.charged, h.overrun, h.reported, d.cost, d.reward, d.id))
+        if d.failed:
+            self._change(_SAVE_FAILED, (True, d.id))
         if self.LISTS_PENDING and h.state != "pending":
             self._change(_DROP_PENDING, (d.expires_at, d.id))
 
@@ -250,8 +259,8 @@ class SqlTransaction(LeaseTransaction):
     def _add_events(self, events: Sequence[Event]) -> None:
         self._change_all(
             _ADD_EVENT,
-            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor)
-             for e in events],
+            [(e.campaign, e.kind, e.at, e.decision, e.arm, e.amount, e.reward, e.lease, e.turn, e.actor, e.request,
+              e.propensity) for e in events],
         )  # fmt: skip
 
     def operation(self, campaign: str, key: str) -> str | None:

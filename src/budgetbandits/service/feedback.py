@@ -1,0 +1,289 @@
+"""What becomes of a decision: it is told what it brought and cost, or that there was no answer; voided; or expired.
+
+A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
+that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while (`rests`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
+from budgetbandits.service import ledger
+from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.leases import Leases
+from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.purses import Purse
+from budgetbandits.service.requests import LARGEST_BATCH
+from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Store, Transaction, found
+
+EXPIRED_AT_ONCE = 500
+"""Holds that one transaction expires."""
+
+T = TypeVar("T")
+
+
+class Task(NamedTuple, Generic[T]):
+    """What `Store.submit` and `Store.perform` are called with."""
+
+    work: Callable[[Transaction], T]
+    about: About
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a decision: what it brought, what it cost, or both."""
+
+    decision: str
+    reward: float | None = None
+    cost: float | None = None
+    failed: bool = False
+    """There was no answer."""
+
+    def checked(self) -> tuple[float | None, int | None]:
+        """The reward, which is checked against its campaign later, and the cost in micros."""
+        if self.reward is None and self.cost is None and not self.failed:
+            raise BadParameter("neither reward nor cost is given; tell at least one, or that it failed")
+        if self.failed and self.reward:
+            raise BadParameter(f"it has failed and brought {self.reward!r:.40}; tell the reward, or that it failed")
+        return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
+
+
+@dataclass(slots=True)
+class Booked:
+    """What the books say of a decision after feedback."""
+
+    decision: str
+    overrun: float
+    """What it cost beyond its hold: 0 if all is well. If anything, the campaign was frozen."""
+    cost_is_new: bool
+    refused: BudgetBanditsError | None = None
+    """Why the reward was not taken, though the cost that came with it was."""
+    failed: bool = False
+    """Whether it is new that there was no answer."""
+
+
+class Feedback:
+    """What is told of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
+
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
+        self._store = store
+        self._leases = leases
+        self._learners = leases.learners
+        self._clock = clock
+        self._next: Callable[[], None] | None = None
+        """Prepares what is likely to be needed next."""
+        store.on_idle = self._prepare
+
+    def _prepare(self) -> None:
+        prepare, self._next = self._next, None
+        if prepare is not None:
+            prepare()
+
+    def feedback(
+        self,
+        decision: str,
+        *,
+        reward: float | None = None,
+        cost: float | None = None,
+        failed: bool = False,
+        campaign: str | None = None,
+    ) -> None:
+        """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing.
+
+        With ``failed`` there was no answer: what it cost, if anything, is booked, nothing is learned, and the arm
+        rests. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but
+        the cost that came with it is booked: that money is spent.
+        """
+        booked = self._store.write(*self.telling(Outcome(decision, reward, cost, failed), campaign))
+        if booked.refused is not None:
+            raise booked.refused
+
+    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[Booked | BudgetBanditsError]:
+        """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
+        return self._store.write(*self.telling_many(outcomes, campaign))
+
+    def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[Booked]:
+        reward, cost = outcome.checked()
+
+        def work(tx: Transaction) -> Booked:
+            purse, made = self._locked(tx, outcome.decision, campaign)
+            if outcome.failed:
+                return self._fail(tx, purse, made, cost)
+            return self._tell(tx, purse, made, reward, cost)
+
+        return Task(work, self._about(campaign, [outcome.decision]))
+
+    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
+        if not 1 <= len(outcomes) <= LARGEST_BATCH:
+            raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
+
+        def work(tx: Transaction) -> list[Booked | BudgetBanditsError]:
+            results: list[Booked | BudgetBanditsError] = []
+            for outcome in outcomes:
+                try:
+                    # whatever is refused is refused before anything is written
+                    purse, made = self._locked(tx, outcome.decision, campaign)
+                    reward, cost = outcome.checked()
+                    if outcome.failed:
+                        results.append(self._fail(tx, purse, made, cost))
+                    else:
+                        results.append(self._tell(tx, purse, made, reward, cost))
+                except BudgetBanditsError as error:
+                    results.append(error)
+            return results
+
+        return Task(work, self._about(campaign, [outcome.decision for outcome in outcomes]))
+
+    def _tell(self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None) -> Booked:
+        if made.hold.state == "voided":
+            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+        if made.failed and reward is not None:
+            raise Conflict(f"decision {made.id} was told to have failed; nothing else can be told about it")
+        new_cost, refused = _news("cost", made.cost, cost), None
+        try:
+            new_reward = self._new_reward(purse.row, made, reward)
+        except (RewardOutOfRange, Conflict) as error:
+            if cost is None:
+                raise
+            refused = type(error)(f"{error}; the cost that came with it is booked")
+            reward, new_reward = None, False
+        if not (new_cost or new_reward):
+            return Booked(made.id, to_units(made.hold.overrun), False, refused)
+        now, account = moment(tx, self._clock), purse.account
+        if new_cost:
+            assert cost is not None
+            purse = self._leases.for_cost(tx, purse, made, cost)
+            account, hold = ledger.settle(purse.account, made.hold, cost)
+            told = made.told(hold, cost, reward if new_reward else made.reward)
+            event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
+        else:
+            told = made.told(made.hold, made.cost, reward)
+            event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
+        in_full = told.cost is not None and told.reward is not None
+        purse.book(account, event, told if in_full else None)
+        tx.save_decision(told)
+        if in_full and purse.learner is not None:
+            self._next = purse.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
+        return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
+
+    def _fail(self, tx: Transaction, purse: Purse, made: Decision, cost: int | None) -> Booked:
+        """There was no answer: settled with what it cost, and the arm rests."""
+        if made.hold.state == "voided":
+            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+        if made.reward is not None:
+            raise Conflict(f"the reward of decision {made.id} was told, so it has not failed")
+        new_cost = _news("cost", made.cost, cost) or made.cost is None
+        if made.failed:
+            return Booked(made.id, to_units(made.hold.overrun), False)
+        now, account, hold, events = moment(tx, self._clock), purse.account, made.hold, []
+        if new_cost:
+            cost = cost or 0
+            purse = self._leases.for_cost(tx, purse, made, cost)
+            account, hold = ledger.settle(purse.account, hold, cost)
+            events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
+        told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
+        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm))
+        tx.save_decision(told)
+        return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
+
+    def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
+        """Whether this reward is new, if it can be the decision's."""
+        most = self._learners.terms(row).reward_max
+        if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
+            raise RewardOutOfRange(f"reward {reward!r:.40} is not in [0, {most:g}]; pass a number in that range")
+        return _news("reward", made.reward, reward)
+
+    # --- no feedback ---------------------------------------------------------------------------------------------
+
+    def void(self, decision: str, campaign: str | None = None) -> None:
+        """The call was never made: the money is free again. Voiding twice changes nothing."""
+        self._store.write(*self.voiding(decision, campaign))
+
+    def voiding(self, decision: str, campaign: str | None = None) -> Task[None]:
+        def work(tx: Transaction) -> None:
+            purse, made = self._locked(tx, decision, campaign)
+            if made.hold.state == "voided":
+                return
+            if made.hold.state == "pending" and made.reward is not None:
+                raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
+            account, hold = ledger.void(purse.account, made.hold)
+            tx.save_decision(replace(made, hold=hold))
+            purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
+
+        return Task(work, self._about(campaign, [decision]))
+
+    def expire_due(self) -> dict[str, int]:
+        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
+
+        def read(tx: Transaction) -> tuple[list[Decision], set[str]]:
+            now = moment(tx, self._clock)
+            return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
+
+        pending, over = self._store.read(read, urgent=True)
+        due: dict[str, list[str]] = {}
+        for made in pending:
+            due.setdefault(made.campaign, []).append(made.id)
+        expired: dict[str, int] = {}
+        failure = None
+        for campaign in sorted(over.union(due)):
+            decisions = due.get(campaign, [])
+            work = partial(self._expire, campaign=campaign, decisions=decisions)
+            try:
+                name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
+                if expired_here:
+                    expired[name] = expired_here
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return expired
+
+    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+        """The campaign's name, and how many holds have expired."""
+        name, count, now = found(tx, campaign).name, 0, moment(tx, self._clock)
+        self._leases.end_due(tx, campaign, now)
+        for decision in decisions:
+            purse, made = self._locked(tx, decision, campaign)
+            # or it was told, or given more time, while we waited for the lock
+            if made.hold.state == "pending" and made.expires_at <= now:
+                charge = self._learners.terms(purse.row).on_expire == "charge"
+                account, hold = ledger.expire(purse.account, made.hold, charge)
+                tx.save_decision(replace(made, hold=hold))
+                purse.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                count += 1
+        return name, count
+
+    # --- what they share -----------------------------------------------------------------------------------------
+
+    def _about(self, campaign: str | None, decisions: Sequence[str]) -> About:
+        return About() if campaign is None else self._leases.about(About(campaign, decisions=decisions))
+
+    def _locked(self, tx: Transaction, decision: str, campaign: str | None) -> tuple[Purse, Decision]:
+        """A decision and the purse its money is in, read so that neither can change before the transaction ends."""
+        if campaign is None:
+            made = tx.decision(decision)
+            campaign = None if made is None else made.campaign
+        if campaign is not None:
+            # the campaign or the lease first, which locks it: from there on its decisions are ours as well
+            row = self._leases.campaign(campaign) if tx.leases_alone else found(tx, campaign)
+            made = tx.decision(decision)
+            if made is not None and made.campaign == row.id:
+                purse = self._leases.of_decision(tx, row, made)
+                if purse.lease_id is not None:  # until now another server may have changed it under the lease
+                    made = tx.decision(decision)
+                    assert made is not None
+                return purse, made
+        raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+
+
+def _news(what: str, known: float | None, told: float | None) -> bool:
+    """Whether this is new; another number for what is known is a conflict."""
+    if told is None or told == known:
+        return False
+    if known is not None:
+        raise Conflict(f"the {what} of this decision was told before, and was another; it counts once")
+    return True

@@ -1,0 +1,115 @@
+"""How likely each choice was: near the exact probability, repeatable, and without effect on the choices."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.learner import Learner
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import PLAIN, Request
+from budgetbandits.propensity import propensity
+from budgetbandits.service.audit import verify
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.export import export
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from memory_store import MemoryStore
+
+ARMS = {"a": 1.0, "b": 0.5}
+
+
+def learner_of(policy, scales=None):
+    """Two arms with a few pulls each, and one that was never pulled."""
+    learner, rng = Learner.new(parse_policy(policy), 3, {"budget": 50.0}, scales=scales), np.random.default_rng(1)
+    for arm, reward in [(0, 1.0), (0, 0.0), (0, 1.0), (1, 1.0)]:
+        learner.learn(arm, reward, 1.0, rng)
+    return learner
+
+
+@pytest.mark.parametrize(("scales", "factor"), [(None, 1.0), (np.array([1.0, 0.25, 1.0]), 4.0)])
+def test_it_is_near_the_exact_probability(scales, factor):
+    """Of 40,000 draws: within 4.5 standard deviations, a false alarm in 10⁵ runs; the seed is fixed."""
+    learner, among = learner_of("bts", scales), np.array([True, True, False])
+    grid = (np.arange(400) + 0.5) / 400
+    sides = []
+    for reward, cost, scale in (((3, 2), (4, 1), 1.0), ((2, 1), (2, 1), factor)):
+        logs = np.log(stats.beta(*reward).ppf(grid))[:, None] - np.log(stats.beta(*cost).ppf(grid)) + np.log(scale)
+        sides.append(np.sort(logs.ravel()))
+    p = float(np.searchsorted(sides[1], sides[0]).mean() / len(sides[1]))
+    found = propensity(learner, 0, np.random.default_rng(5), 40_000, among)
+    assert abs(found - p) < 4.5 * np.sqrt(p * (1 - p) / 40_000) + 1e-3  # the quadrature is that fine
+
+
+@pytest.mark.parametrize("policy", ["bts", "thompson", "bts-paced"])
+def test_drawn_as_arrays_or_one_by_one_it_is_the_same(policy):
+    """The share of 1,500 plain choices, beside another 1,500: within 4.5 standard deviations of their difference."""
+    learner, among = learner_of(policy), np.array([True, False, True])
+    rng = np.random.default_rng(3)
+    for request in (PLAIN,) if policy != "bts-paced" else (PLAIN, Request(0, np.array([0.1, 0.1, 0.15]))):
+        share = np.mean([learner.choose(rng, among, request) == 2 for _ in range(1500)])
+        found = propensity(learner, 2, rng, 1500, among, request)
+        assert 0.02 < share < 0.98
+        assert abs(found - share) < 4.5 * np.sqrt(2 * share * (1 - share) / 1500)
+
+
+def test_dividing_by_it_is_nearly_unbiased():
+    """E[(1 + n)/(1 + m)] = (1 − (1 − p)^(n+1)) / p, by enumeration of m."""
+    for p, n in ((0.02, 100), (0.3, 20), (0.9, 5)):
+        m = np.arange(n + 1)
+        mean = float((stats.binom(n, p).pmf(m) * (1 + n) / (1 + m)).sum())
+        assert mean == pytest.approx((1 - (1 - p) ** (n + 1)) / p, rel=1e-9)
+
+
+def test_it_changes_no_choice_and_the_audit_repeats_it():
+    store = MemoryStore()
+    engine = Engine(store, Clock(1000.0))
+    campaign = engine.create("ads", "bts", budget=1000.0, arms=ARMS, propensity_draws=50)
+    for number in range(40):
+        answer = engine.decide(campaign, str(number), **({} if number % 4 else {"arms": ["a"]}))
+        made = store.decisions[answer.decision]
+        assert made.propensity == store.events[-1].propensity
+        assert made.propensity == 1.0 if number % 4 == 0 else 0.0 < made.propensity <= 1.0
+        assert (made.propensity * 51) % 1 in (pytest.approx(0.0, abs=1e-9), pytest.approx(1.0, abs=1e-9))
+        engine.feedback(answer.decision, reward=0.5, cost=0.25)
+    assert verify(store, campaign) == []
+    engine.change_terms(campaign, {"propensity_draws": None})  # the same choices are found without them
+    assert store.decisions[engine.decide(campaign, "without").decision].propensity is None
+    assert verify(store, campaign) == []
+    event = next(each for each in store.events if each.propensity not in (None, 1.0))
+    event.propensity += 1 / 51
+    assert any("propensity would have been" in text for text in verify(store, campaign))
+
+
+def test_it_is_for_policies_that_draw():
+    engine = Engine(MemoryStore(), Clock(1000.0))
+    with pytest.raises(BadParameter, match="leave propensity_draws out, or use bts"):
+        engine.create("ads", "kube", budget=10.0, arms=ARMS, propensity_draws=50)
+    with pytest.raises(BadParameter, match="use a whole number such as 100"):
+        engine.create("ads", "bts", budget=10.0, arms=ARMS, propensity_draws=0.5)
+
+
+def test_an_export_has_what_was_said_of_the_request(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = Engine(store)
+        engine.create("ads", "bts-paced", budget=10.0, arms=ARMS, horizon=20, propensity_draws=10)
+        plain = engine.decide("ads", "plain")
+        said = engine.decide("ads", "said", segment="code", exclude=["a"], prices={"b": 0.2})
+        engine.feedback(plain.decision, failed=True)
+        export(store, "ads", tmp_path / "out.csv")
+        export(store, "ads", tmp_path / "events.csv", "events")
+        assert verify(store, "ads") == []
+    with (tmp_path / "out.csv").open() as file:
+        rows = {row["decision"]: row for row in csv.DictReader(file)}
+    first, second = rows[plain.decision], rows[said.decision]
+    assert [first[name] for name in ("segment", "arms", "price", "failed")] == ["", "", "", "1"]
+    assert 0.0 < float(first["propensity"]) <= 1.0
+    assert [second[name] for name in ("segment", "arms", "price", "propensity", "failed")] == [
+        "code", '["b"]', "0.2", "1.0", "0",
+    ]  # fmt: skip
+    with (tmp_path / "events.csv").open() as file:
+        requests = [row["request"] for row in csv.DictReader(file) if row["kind"] == "decided"]
+    assert json.loads(requests[1]) == {"segment": "code", "arms": [1], "prices": [200000], "holds": [300000]}
