@@ -1,9 +1,10 @@
 # Every target sets up what it needs from nothing but python3 and make.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+QUIETLY := install --quiet --disable-pip-version-check
 # uv takes a third of pip's time; where it cannot reach a registry that pip is configured for, pip does it.
-INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null || $(PIP) --no-compile $(WHAT)
+INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null \
+	|| { $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip $(QUIETLY) --no-compile $(WHAT); }
 # Installed packages come without bytecode; if none may be kept, each process of a study compiles them all anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
@@ -17,8 +18,8 @@ help:  ## this list
 .venv/lab: pyproject.toml
 	@echo "Setting up .venv (about a minute, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "budgetbandits needs Python 3.11 or newer; say which one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@began=$$(date +%s); $(PIP) uv 2>/dev/null; { $(INSTALL); } && echo "Set up in $$(($$(date +%s) - began)) seconds."
+	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
+	@began=$$(date +%s); $(PYTHON) -m pip --python $(BIN)/python $(QUIETLY) uv 2>/dev/null; { $(INSTALL); } && echo "Set up in $$(($$(date +%s) - began)) seconds."
 	@touch $@
 
 .venv/ready: WHAT = --editable '.[lab,service,postgres,test]'

@@ -81,7 +81,7 @@ RULES = """\
 
 
 def main(folder: Path) -> None:
-    summary = read_summary(folder)
+    summary = read_summary(folder) | {"command": "budgetbandits leaderboard"}  # wherever the folder was
     (ROOT / "docs" / "figures").mkdir(exist_ok=True)
     for name in ("profile", "quantiles"):
         shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"leaderboard-{name}.png")

@@ -1,26 +1,35 @@
-"""Regret against the fluid bound of policies that make a budget last, on random problems; the table of docs/paced.md.
+"""Regret against the fluid bound of policies that make a budget last, on random problems; tables of docs/paced.md.
 
-    python benchmarks/paced.py [PROBLEMS]
+    python benchmarks/paced.py [--problems 100] [--runs 5] [--longest 100000] [--figure docs/figures/paced-growth.png]
 
-Bernoulli problems of K arms with means from U(0.05, 1). The budget for a request is 0.3 (tight) or 0.8 (loose) of the
-way from the cost of the arm with the best ratio to that of the arm with the highest reward. One game for each problem,
-the same problems at every horizon. ± is the standard error over problems; the slope is that of ln regret over ln T from
-the first to the last horizon, 0.5 for √T.
+Bernoulli problems of K arms with means from U(0.05, 1), in which the arm with the best ratio is not the one with the
+highest reward. The budget for a request is 0.3 (tight) or 0.8 (loose) of the way from the cost of the one to that of
+the other. The same problems at every horizon, some games on each. Intervals are 95 %: of means and differences
+Student's over problems; of slopes, those of ln (mean regret) over ln T by least squares, a bootstrap over problems. √T
+has a slope of 0.5.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits import Problem, family, simulate
+from budgetbandits.intervals import student_quantile
+
+Array = NDArray[np.float64]
 
 POLICIES = ("bts-paced", "primal-dual-bwk")
-HORIZONS = (100, 1_000, 10_000)
+SHARES = {"tight": 0.3, "loose": 0.8}
+ARMS = (3, 5, 10, 20)
+RESAMPLES = 2_000
 
 
 def rate(problem: Problem, share: float) -> float:
+    """Money for a request."""
     rewards, costs = problem.reward_means, problem.cost_means
     cheap, dear = costs[(rewards / costs).argmax()], costs[rewards.argmax()]
     return float(cheap + share * (dear - cheap))
@@ -38,37 +47,101 @@ def problems(arms: int, count: int) -> list[Problem]:
     return found
 
 
-def regrets(policy: str, found: list[Problem], share: float, horizon: int) -> np.ndarray:
+def regrets(policy: str, found: list[Problem], share: float, horizon: int, runs: int) -> Array:
+    """The mean regret on each problem."""
+    budgets = [max(1, round(rate(each, share) * horizon)) for each in found]
     games = [
-        simulate(each, policy, [max(1, round(rate(each, share) * horizon))], runs=1, horizon=horizon) for each in found
-    ]
-    return np.array([game.pseudo_regret[0, 0] for game in games])
+        simulate(each, policy, [b], runs=runs, horizon=horizon) for each, b in zip(found, budgets, strict=True)
+    ]  # fmt: skip
+    return np.array([game.pseudo_regret.mean() for game in games])
 
 
-def main(count: int = 15) -> None:
+def interval(values: Array) -> str:
+    """A mean over problems and half of its interval."""
+    half = student_quantile(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.1f} ± {half:.1f}"
+
+
+def slopes(table: Array, horizons: list[int]) -> tuple[float, float, float]:
+    """The slope of ln (mean regret) over ln T, and its interval; the regrets are (horizon, problem)."""
+    logs = np.log(horizons) - np.log(horizons).mean()
+
+    def slope(means: Array) -> Array:
+        return np.asarray(logs @ np.log(means) / (logs @ logs))
+
+    rng = np.random.default_rng(0)
+    drawn = [slope(table[:, rng.integers(table.shape[1], size=table.shape[1])].mean(axis=1)) for _ in range(RESAMPLES)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(slope(table.mean(axis=1))), float(low), float(high)
+
+
+def measure(arms: int, name: str, horizons: list[int], count: int, runs: int) -> dict[str, Array]:
+    """The regrets of each policy as (horizon, problem); rows of the table are printed on the way."""
+    found = problems(arms, count)
+    tables: dict[str, list[Array]] = {policy: [] for policy in POLICIES}
+    for horizon in horizons:
+        values = [regrets(policy, found, SHARES[name], horizon, runs) for policy in POLICIES]
+        for policy, each in zip(POLICIES, values, strict=True):
+            tables[policy].append(each)
+        cells = [f"{arms}, {name}", f"{horizon:,}", *map(interval, values), interval(values[1] - values[0])]
+        print("|", " | ".join(cells), "|", flush=True)
+    stacked = {policy: np.array(table) for policy, table in tables.items()}
+    fits = ["{:.2f} ({:.2f} to {:.2f})".format(*slopes(stacked[policy], horizons)) for policy in POLICIES]
+    last = ["{:.2f} ({:.2f} to {:.2f})".format(*slopes(stacked[policy][-2:], horizons[-2:])) for policy in POLICIES]
+    print("|", " | ".join([f"{arms}, {name}", "slope", *fits, ""]), "|")
+    print("|", " | ".join([f"{arms}, {name}", "of the last decade", *last, ""]), "|", flush=True)
+    return stacked
+
+
+def draw(measured: dict[tuple[int, str], dict[str, Array]], horizons: list[int], path: Path) -> None:
+    """Panels for tight and loose budgets: regret against requests, a line for each policy and number of arms."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    figure, panels = plt.subplots(1, len(SHARES), figsize=(9.2, 3.9), sharey=True, layout="constrained")
+    shades = dict(zip(ARMS, (0.35, 0.55, 0.75, 1.0), strict=True))
+    for axis, name in zip(panels, SHARES, strict=True):
+        for (arms, which), tables in measured.items():
+            if which != name:
+                continue
+            for policy, colour, marker in zip(POLICIES, ("#1b4965", "#ca6702"), "os", strict=True):
+                means = tables[policy].mean(axis=1)
+                axis.plot(horizons, means, color=colour, alpha=shades[arms], marker=marker, markersize=3.5, lw=1.4)
+                axis.annotate(
+                    f"K = {arms}", (horizons[-1], means[-1]), xytext=(5, 0), textcoords="offset points", color=colour,
+                    fontsize=7.5, va="center",
+                )  # fmt: skip
+        guide = 3.0 * np.sqrt(np.array(horizons) / horizons[0])
+        axis.plot(horizons, guide, color="#8a817c", lw=1, ls=(0, (4, 3)))
+        axis.annotate("∝ √T", (horizons[1], guide[1]), xytext=(0, -11), textcoords="offset points", color="#6b635e")
+        axis.set(xscale="log", yscale="log", xlabel="requests T", title=f"{name} budget")
+        axis.set_xlim(horizons[0] * 0.8, horizons[-1] * 3.2)
+    panels[0].set_ylabel("regret against the fluid bound")
+    for policy, colour, marker in zip(POLICIES, ("#1b4965", "#ca6702"), "os", strict=True):
+        panels[0].plot([], [], color=colour, marker=marker, markersize=3.5, label=policy)
+    panels[0].legend(frameon=False, loc="upper left")
+    figure.savefig(path, dpi=160)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--longest", type=int, default=100_000)
+    parser.add_argument("--figure", type=Path)
+    asked = parser.parse_args()
+    horizons = [horizon for horizon in (100, 1_000, 10_000, 100_000) if horizon <= asked.longest]
     print("|", " | ".join(["arms, budget", "T", *POLICIES, "difference"]), "|")
     print("|---" * (len(POLICIES) + 3) + "|")
-    for share, name in ((0.3, "tight"), (0.8, "loose")):
-        for arms in (3, 20):
-            found = problems(arms, count)
-            means = {}
-            for horizon in HORIZONS:
-                values = [regrets(policy, found, share, horizon) for policy in POLICIES]
-                means[horizon] = [each.mean() for each in values]
-                cells = [f"{each.mean():.1f} ± {error(each):.1f}" for each in (*values, values[1] - values[0])]
-                print("|", " | ".join([f"{arms}, {name}", f"{horizon:,}", *cells]), "|", flush=True)
-            slopes = np.log(np.divide(means[HORIZONS[-1]], means[HORIZONS[0]])) / np.log(HORIZONS[-1] / HORIZONS[0])
-            print(
-                "|",
-                " | ".join([f"{arms}, {name}", "slope", *(f"{slope:.2f}" for slope in slopes), ""]),
-                "|",
-                flush=True,
-            )
-
-
-def error(values: np.ndarray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
+    measured = {
+        (arms, name): measure(arms, name, horizons, asked.problems, asked.runs) for name in SHARES for arms in ARMS
+    }
+    if asked.figure is not None:
+        draw(measured, horizons, asked.figure)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -5,8 +5,8 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, ProblemError
-from budgetbandits.laws import Copula, Table
-from budgetbandits.problem import FAMILIES
+from budgetbandits.laws import Bernoulli, Copula, Fixed, Independent, Table
+from budgetbandits.problem import FAMILIES, Arm
 
 GOOD = """
 [[arms]]
@@ -152,3 +152,18 @@ def test_bad_families_are_refused(arguments, words):
 def test_bernoulli_wants_one_mean_of_each_kind():
     with pytest.raises(ProblemError, match="2 mean rewards but 3"):
         Problem.bernoulli([0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_an_arm_may_have_a_largest_cost():
+    arm = Arm("a", Independent(Bernoulli(0.5), Fixed(0.2)), 0.25)
+    problem = Problem((arm, Arm("b", Independent(Bernoulli(0.5), Fixed(0.2)), 1.0)))
+    assert Problem.from_toml(problem.to_toml()) == problem
+    assert problem.scales.tolist() == [0.25, 1.0]
+    assert Problem((arm, Arm("b", arm.law))).scales is None
+    assert problem.identity != Problem((Arm("a", arm.law), Arm("b", arm.law))).identity
+
+
+@pytest.mark.parametrize("cap", [0.1, 0.0, 1.5, True, "much"])
+def test_what_largest_costs_are_refused(cap):
+    with pytest.raises(ProblemError, match="cost_max"):
+        Arm("a", Independent(Bernoulli(0.5), Fixed(0.2)), cap)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,35 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation_table import allocation_table
+from budgetbandits.allocation_state import AllocationState
 from budgetbandits.arrays import Array
 from budgetbandits.errors import (
     BadParameter,
-    BadState,
     BudgetExhausted,
-    HoldRefused,
     MissingKnowledge,
     NoArmLeft,
-    UnknownArm,
-    UnknownPolicy,
 )
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
+from budgetbandits.money import Money
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
-from budgetbandits.policies.beliefs import posterior
-from budgetbandits.policies.names import label
 from budgetbandits.rests import Rests
 from budgetbandits.segments import Segments
-from budgetbandits.units import Units, caps_of, checked_names, positive
-
-VERSION = 1
-ROUNDING = 1e-9
-"""Of the budget: what is left by rounding alone is not money."""
+from budgetbandits.units import Units, checked_names, positive
 
 
-class Allocation:
+class Allocation(AllocationState):
     """A budget, named arms in the user's own units, and a policy that decides.
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
@@ -78,18 +66,15 @@ class Allocation:
     ) -> None:
         policy = parse_policy(policy) if isinstance(policy, str) else policy
         self._lock = threading.RLock()
-        self._budget = positive("budget", budget)
+        self._money = Money(positive("budget", budget))
         self._names = checked_names(arms)
-        self._units = Units(*_by_units(cost_max, reward_max, self._names, policy))
+        self._units = Units.of(cost_max, reward_max, self._names, policy.own_scales)
         self._number = {name: i for i, name in enumerate(self._names)}
-        self._spent = 0.0
-        self._earned = 0.0
         self._asks = OpenAsks()
         self._told_arms = np.zeros(len(self._names), dtype=np.int64)
         self._rests = Rests(len(self._names))
         self._segments = Segments()
-        self._failed_cost = 0.0
-        known: dict[str, Any] = {"budget": self._budget / self._units.cost_max}
+        known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
@@ -107,102 +92,6 @@ class Allocation:
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
             self._recall(name, past)
-
-    # --- what it knows -------------------------------------------------------------------------------------------
-
-    @property
-    def policy(self) -> Policy:
-        return self._learner.policy
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The arms that may be chosen; retired ones are left out."""
-        with self._lock:
-            return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
-
-    @property
-    def budget(self) -> float:
-        return self._budget
-
-    @property
-    def spent(self) -> float:
-        """All costs that were told."""
-        return self._spent
-
-    @property
-    def held(self) -> float:
-        """What open asks hold whose cost was not told yet."""
-        with self._lock:
-            return self._asks.held
-
-    @property
-    def left(self) -> float:
-        """What is left of the budget beside what is held; never negative."""
-        with self._lock:
-            return max(self._budget - self._spent - self._asks.held, 0.0)
-
-    @property
-    def earned(self) -> float:
-        """The rewards of the pulls whose cost still fitted the budget when it was told."""
-        return self._earned
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
-        with self._lock:
-            return self._budget - self._spent <= self._nothing or not self._learner.goes_on
-
-    @property
-    def _nothing(self) -> float:
-        """An amount that is no money, only rounding."""
-        return ROUNDING * self._budget
-
-    @property
-    def pending(self) -> tuple[Ask, ...]:
-        """The asks that were not told, or not in full, oldest first."""
-        with self._lock:
-            return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
-
-    @property
-    def pulls(self) -> dict[str, int]:
-        """How often each arm was told in full, history not counted."""
-        with self._lock:
-            return dict(zip(self._names, self._told_arms.tolist(), strict=True))
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """How often each arm has failed."""
-        with self._lock:
-            return dict(zip(self._names, self._rests.failures.tolist(), strict=True))
-
-    @property
-    def resting(self) -> tuple[str, ...]:
-        """The arms that are not asked for now: after failures, or because they neither bring nor cost anything."""
-        with self._lock:
-            awake = self._rests.awake(self._asks.next_number)
-            return () if awake is None else tuple(np.array(self._names, dtype=object)[~awake].tolist())
-
-    @property
-    def segments(self) -> tuple[str, ...]:
-        """The segments that requests have named, in the order in which they first came."""
-        with self._lock:
-            return tuple(name for name in self._segments if name is not None)
-
-    def __repr__(self) -> str:
-        with self._lock:
-            return (
-                f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._spent:g} of {self._budget:g}, "
-                f"{len(self._asks)} open)"
-            )
-
-    def _repr_html_(self) -> str:
-        with self._lock:
-            table = allocation_table(
-                self._names, self._told_arms, self.policy, self._learner.state, self._units
-            )  # fmt: skip
-            spent, held, left = (f"{amount:,.6g}" for amount in (self._spent, self._asks.held, self.left))
-            title = f"{label(self.policy.spec)}: spent {spent} of {self._budget:,.6g}, held {held}, left {left}"
-        return replace(table, title=title).to_html()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
@@ -229,7 +118,7 @@ class Allocation:
             among = self._among(arms, exclude)
             request, estimates = self._request(segment, prices, among)
             amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-            among = self._paid_for(among, amounts)
+            among = self._money.affordable(among, amounts, self._asks.held)
             arm = self._learner.choose(self._rng, among, request)
             if arm is None:
                 raise BudgetExhausted(
@@ -262,7 +151,7 @@ class Allocation:
                 cost = known.cost
             else:
                 cost = charge = units.cost(cost, ask)
-                hold, counts = 0.0, self._spent + charge <= self._budget + self._nothing
+                hold, counts = 0.0, self._money.covers(charge)
             if reward is None or cost is None:
                 self._asks.put(number, replace(known, hold=hold, reward=reward, cost=cost, counts=counts))
             else:
@@ -272,8 +161,8 @@ class Allocation:
                 self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number)
                 self._told_arms[arm] += 1
                 if counts:
-                    self._earned += reward
-            self._spent += charge
+                    self._money.earned += reward
+            self._money.spent += charge
 
     def _tell_failure(self, ask: str, arm: int, reward: float | None, cost: float | None) -> None:
         if reward:
@@ -282,8 +171,8 @@ class Allocation:
             )
         number = self._asks.find(ask, arm, reward=True, cost=cost is not None)
         charge = 0.0 if cost is None else self._units.cost(cost, ask)
-        self._failed_cost += charge + (self._asks[number].cost or 0.0)
-        self._spent += charge
+        self._money.failed += charge + (self._asks[number].cost or 0.0)
+        self._money.spent += charge
         self._asks.close(number)
         self._rests.failed(arm, self._asks.next_number)
         self._hear_budget()
@@ -298,7 +187,7 @@ class Allocation:
     def top_up(self, amount: float) -> None:
         """Add to the budget. A policy that planned with the old one is told the new one."""
         with self._lock:
-            self._budget += positive("amount", amount)
+            self._money.budget += positive("amount", amount)
             self._hear_budget()
 
     def new_horizon(self, horizon: float) -> None:
@@ -318,7 +207,7 @@ class Allocation:
         with largest costs of their own; it may not be above the largest of the first arms."""
         with self._lock:
             checked_names([*self._names, name], fewest=1)
-            units = self._units_with(name, cost_max)
+            units = self._units.joined_by(name, cost_max)
             known_cost = None
             if "costs" in self._learner.state.known:
                 if cost is None:
@@ -341,118 +230,7 @@ class Allocation:
                 raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
             self._learner.retire(arm)
 
-    # --- looking ---------------------------------------------------------------------------------------------------
-
-    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
-        """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
-        mean cost and their ratio; of more than twenty arms, of those pulled most.
-
-        They are the posteriors that the policy keeps; for policies that keep sums, the posteriors that these make of
-        uniform priors. ``width`` is "paper", "page", "phone" or inches.
-        """
-        from budgetbandits.drawing import posteriors, style  # Matplotlib is in the extra lab
-
-        with self._lock:
-            state = self._learner.state
-            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
-            shown = sorted(most_pulled[state.active[most_pulled]].tolist())
-            of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
-            costs = [self._units.scale(name) for name in of]
-        return posteriors.densities(of, self._units.reward_max, costs, style.sheet(width, dark))
-
-    # --- saving --------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Everything, as versioned JSON: `from_json` goes on bit for bit."""
-        with self._lock:
-            document = {
-                "format": "budgetbandits-allocation",
-                "version": VERSION,
-                "policy": self.policy.spec,
-                "arms": self._names,
-                "budget": self._budget,
-                "cost_max": self._units.cost_max if self._units.caps is None else dict(self._units.caps),
-                "reward_max": self._units.reward_max,
-                "spent": self._spent,
-                "earned": self._earned,
-                "next_ask": self._asks.next_number,
-                "open": self._asks.to_list(),
-                "told": self._told_arms.tolist(),
-                "rests": self._rests.to_dict(),
-                "segments": list(self._segments),
-                "failed_cost": self._failed_cost,
-                **self._learner.to_dict(),
-                "generator": self._rng.bit_generator.state,
-            }
-            return json.dumps(_without_infinity(document), allow_nan=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: everything but the lock, as it was at one moment."""
-        with self._lock:
-            return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_lock"})
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = threading.RLock()
-
-    @classmethod
-    def from_json(cls, text: str) -> Allocation:
-        """An allocation as `to_json` left it."""
-        try:
-            document = _with_infinity(json.loads(text))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise BadState(f"not JSON: {error}; pass what to_json() returned, whole") from None
-        if not isinstance(document, dict) or document.get("format") != "budgetbandits-allocation":
-            raise BadState("this is not a saved allocation; pass what to_json() returned")
-        if document.get("version") != VERSION:
-            raise BadState(
-                f"saved by format version {document.get('version')}, this package reads {VERSION}; "
-                "restore it with the version of budgetbandits that wrote it"
-            )
-        try:
-            return cls._restored(document)
-        except BadState:
-            raise
-        except UnknownPolicy as error:
-            raise BadState(f"{error}; load one of your own first: budgetbandits.plugins.load('mine.py')") from None
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-            raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
-
-    @classmethod
-    def _restored(cls, document: dict[str, Any]) -> Allocation:
-        self = cls.__new__(cls)
-        self._lock = threading.RLock()
-        self._budget = positive("budget", document["budget"])
-        self._names = checked_names(document["arms"])
-        policy = parse_policy(document["policy"])
-        self._units = Units(*_by_units(document["cost_max"], document["reward_max"], self._names, policy))
-        self._number = {name: i for i, name in enumerate(self._names)}
-        self._learner = Learner.from_dict(policy, len(self._names), document)
-        # allocations saved before there were these have none
-        self._failed_cost = _not_negative({"failed_cost": 0.0, **document}, "failed_cost")
-        self._segments = Segments(document.get("segments", ()))
-        rests = document.get("rests")
-        self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
-        self._spent = _not_negative(document, "spent")
-        self._earned = _not_negative(document, "earned")
-        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
-        if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
-            raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
-        self._told_arms = np.array(document["told"], dtype=np.int64)
-        if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
-            raise BadState("'told' is not one count for each arm; restore an undamaged copy")
-        self._rng = np.random.default_rng()
-        self._rng.bit_generator.state = document["generator"]
-        return self
-
     # --- checks --------------------------------------------------------------------------------------------------
-
-    def _arm(self, name: str) -> int:
-        arm = self._number.get(name) if isinstance(name, str) else None
-        if arm is None:
-            shown = ", ".join(repr(known) for known in self._names[:8]) + (", …" if len(self._names) > 8 else "")
-            raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
-        return arm
 
     def _among(self, arms: Iterable[str] | None, exclude: Iterable[str]) -> Among:
         """The arms that may answer a request: active, allowed, and awake if any of those is."""
@@ -486,102 +264,15 @@ class Allocation:
             return Request(ask.segment) if self._segments else PLAIN
         return Request(ask.segment, np.full(len(self._names), ask.price / self._units.cost_max))
 
-    def _paid_for(self, among: Among, amounts: Array | float) -> Among:
-        """Those of the arms for which there is the money to be held."""
-        if isinstance(amounts, float):
-            self._check_money(amounts)
-            return among
-        least = float(amounts[among].min())
-        self._check_money(least)
-        free = self._budget - self._spent - self._asks.held + self._nothing
-        if float(amounts[among].max()) <= free:
-            return among
-        return among & (amounts <= free)
-
-    def _units_with(self, name: str, cost_max: float | None) -> Units:
-        """The units when there is one more arm."""
-        if self._units.caps is None:
-            if cost_max is not None:
-                raise BadParameter("cost_max is one number for all arms here; leave it out for a new one")
-            return self._units
-        if cost_max is None:
-            raise MissingKnowledge(f"every arm has a cost_max of its own; pass one for arm {name!r}")
-        cap = positive(f"cost_max of arm {name!r}", cost_max)
-        if cap > self._units.cost_max:
-            raise BadParameter(
-                f"cost_max of arm {name!r} is {cap:g}, above the largest of the first arms, {self._units.cost_max:g}; "
-                "start a new allocation with history"
-            )
-        return replace(self._units, caps={**self._units.caps, name: cap})
-
     def _hear_budget(self) -> None:
         """A policy that plans with the budget plans with what failures have not taken."""
-        planned = max(self._budget - self._failed_cost, self._nothing)
-        self._learner.new_budget(planned / self._units.cost_max)
-
-    def _check_money(self, amount: float) -> None:
-        """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
-        unspent, held, nothing = self._budget - self._spent, self._asks.held, self._nothing
-        if unspent <= nothing:
-            raise BudgetExhausted(
-                f"{self._spent:g} of the budget of {self._budget:g} is spent; add to it with top_up()"
-            )
-        if amount > unspent + nothing:
-            raise BudgetExhausted(
-                f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up()"
-            )
-        free = unspent - held
-        if free <= nothing or amount > free + nothing:
-            raise HoldRefused(
-                "blocked_by_holds",
-                f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
-                "then ask again, or add to the budget with top_up()",
-            )
+        self._learner.new_budget(self._money.planned / self._units.cost_max)
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))
-
-
-def _by_units(
-    cost_max: float | Mapping[str, float], reward_max: float, arms: Sequence[str], policy: Policy
-) -> tuple[float, float, Mapping[str, float] | None, bool]:
-    """What `Units` takes."""
-    largest, caps = caps_of(cost_max, arms)
-    return largest, reward_max, caps, caps is not None and policy.own_scales
 
 
 def _names(names: Iterable[str], what: str) -> list[str]:
     if isinstance(names, str):
         raise BadParameter(f"{what} is the text {names!r:.40}; pass a list of names")
     return list(names)
-
-
-def _not_negative(document: dict[str, Any], what: str) -> float:
-    number = float(document[what])
-    if not 0.0 <= number < math.inf:
-        raise BadState(f"{what!r} is {number}; restore an undamaged copy")
-    return number
-
-
-_INFINITY = {"+inf": math.inf, "-inf": -math.inf}
-
-
-def _without_infinity(value: Any) -> Any:
-    """JSON has no infinity: it is written as the text "+inf" or "-inf", under a key that says so."""
-    if isinstance(value, float) and math.isinf(value):
-        return {"number": "+inf" if value > 0 else "-inf"}
-    if isinstance(value, dict):
-        return {key: _without_infinity(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_infinity(item) for item in value]
-    return value
-
-
-def _with_infinity(value: Any) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {"number"}:
-            return _INFINITY[str(value["number"])]
-        return {key: _with_infinity(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_infinity(item) for item in value]
-    return value

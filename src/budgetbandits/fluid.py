@@ -47,11 +47,14 @@ def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> 
     >>> mix.arms, mix.upgrade, round(mix.share, 3), round(mix.price, 3)
     ([0], 1, 0.5, 1.5)
     """
+    if len(reward) == 1:
+        arm, upgrade, share, price = mix_of_one(reward[0], cost[0], rate)
+        return Mix([arm], 0, upgrade, share, price)
     price, arms = _best_ratio(reward, cost, weight)
     spent = sum(w * row[arm] for w, row, arm in zip(weight, cost, arms, strict=True))
     if spent >= rate:
         return Mix(arms, 0, arms[0], 0.0, price)
-    ahead = [_next_break(reward[s], cost[s], arm) for s, arm in enumerate(arms)]
+    ahead = [next_break(reward[s], cost[s], arm) for s, arm in enumerate(arms)]
     while True:
         segment = max(range(len(ahead)), key=lambda s: ahead[s][0])
         price, arm = ahead[segment]
@@ -62,7 +65,28 @@ def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> 
             return Mix(arms, segment, arm, (rate - spent) / more, price)
         spent += more
         arms[segment] = arm
-        ahead[segment] = _next_break(reward[segment], cost[segment], arm)
+        ahead[segment] = next_break(reward[segment], cost[segment], arm)
+
+
+def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float]:
+    """The same for one segment: its arm, the arm that takes its place with some probability, that probability, and the
+    price. Plain loops over any sequence of numbers, so that engines compile this very function."""
+    arm = 0
+    for other in range(1, len(cost)):
+        if reward[other] * cost[arm] > reward[arm] * cost[other]:
+            arm = other
+    price, spent = reward[arm] / cost[arm], cost[arm]
+    if spent >= rate:
+        return arm, arm, 0.0, price
+    while True:
+        price, upgrade = next_break(reward, cost, arm)
+        if price <= 0.0:
+            return arm, arm, 0.0, 0.0
+        more = cost[upgrade] - cost[arm]
+        if spent + more > rate:
+            return arm, upgrade, (rate - spent) / more, price
+        spent += more
+        arm = upgrade
 
 
 def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> int:
@@ -87,7 +111,7 @@ def _best_ratio(reward: Rows, cost: Rows, weight: Sequence[float]) -> tuple[floa
     return ratio, arms
 
 
-def _next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
+def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
     """The highest price at which a dearer arm is worth its extra cost, and that arm; price 0 if there is none."""
     price, best = 0.0, arm
     for other in range(len(reward)):

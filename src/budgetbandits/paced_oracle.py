@@ -1,7 +1,8 @@
 """What the best player earns who knows every law and must make a budget last for so many requests.
 
 The fluid bound is what the best mix of arms earns on average (`fluid`): no policy earns more, but for the last pull,
-which may overdraw. The optimum itself is found by dynamic programming where all costs are multiples of one step.
+which may overdraw. Traffic, whose arms change, has a plan: how often each arm answers in each part. The optimum itself
+is found by dynamic programming where all costs are multiples of one step.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import Mix, best_mix
 from budgetbandits.oracle import MOST_STEPS, budget_steps, cost_atoms
 from budgetbandits.problem import Problem
+from budgetbandits.traffic import Traffic
 
 MOST_CELLS = 200_000_000
 """Requests times steps of the budget that the dynamic program goes through."""
@@ -28,8 +31,9 @@ def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
     return best_mix([rewards], [costs], [1.0], budget / horizon)
 
 
-def fluid_reward(problem: Problem, budget: float, horizon: float) -> float:
+def fluid_reward(problem: Problem | Traffic, budget: float, horizon: float) -> float:
     """What that mix earns on average; where its cheapest part cannot be paid for all requests, ρ* for all the money.
+    Of traffic, what its plan earns.
 
     No policy earns more where costs never overdraw the budget, such as costs 0 and 1 with a whole budget; in general
     no policy earns more than this at a budget larger by 1.
@@ -38,10 +42,45 @@ def fluid_reward(problem: Problem, budget: float, horizon: float) -> float:
     >>> round(fluid_reward(problem, budget=30, horizon=100), 6), round(fluid_reward(problem, 5, 100), 6)
     (50.0, 10.0)
     """
+    if isinstance(problem, Traffic):
+        return float((fluid_plan(problem, budget, horizon) * problem.reward_means).sum())
     mix = fluid_mix(problem, budget, horizon)
     per_request = mix.spend([problem.reward_means.tolist()], [1.0])
     cost = mix.spend([problem.cost_means.tolist()], [1.0])
     return float(per_request * min(horizon, budget / cost))
+
+
+def fluid_plan(traffic: Traffic, budget: float, horizon: float) -> Array:
+    """How often the best player of traffic, who knows every law and when it changes, pulls each arm, as (part, arm).
+
+    The linear program over mean pulls x: of the n requests of a phase the share f is answered, those of its segments
+    alike, and what is answered costs at most the budget. The game ends when the money is gone, so the probability that
+    a request is answered never rises: 1 ≥ f₁ ≥ f₂ ≥ … So no policy earns more, but for the last pull. Money counts on
+    average here: where it is not enough for all phases, the bound is further above what can be earned.
+
+    >>> cheap, dear = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 1.0])
+    >>> fluid_plan(Traffic.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
+    [[50.0, 0.0], [25.0, 25.0]]
+    """
+    _check(budget, horizon)
+    parts, arms, phases = len(traffic.parts), len(traffic), len(traffic.firsts)
+    requests, width = traffic.requests(int(horizon)), len(traffic.segments)
+    answered = np.zeros((parts, parts * arms + phases))  # a row for each part: its pulls less its requests answered
+    for part in range(parts):
+        answered[part, part * arms : (part + 1) * arms] = 1.0
+        answered[part, parts * arms + part // width] = -requests[part]
+    limits = np.zeros((phases, parts * arms + phases))  # the money, then a share that is above the one before
+    limits[0, : parts * arms] = traffic.cost_means.ravel()
+    for phase in range(1, phases):
+        limits[phase, parts * arms + phase - 1 : parts * arms + phase + 1] = -1.0, 1.0
+    most = [(0.0, np.inf if offered else 0.0) for offered in traffic.offered.ravel()] + [(0.0, 1.0)] * phases
+    found = linprog(
+        -np.concatenate([traffic.reward_means.ravel(), np.zeros(phases)]),
+        A_ub=limits, b_ub=[budget, *np.zeros(phases - 1)], A_eq=answered, b_eq=np.zeros(parts), bounds=most,
+    )  # fmt: skip
+    if not found.success or found.x is None:
+        raise BadParameter(f"the linear program of this traffic was not solved ({found.message}); use fewer parts")
+    return np.asarray(found.x[: parts * arms].reshape(parts, arms))
 
 
 @dataclass(frozen=True)

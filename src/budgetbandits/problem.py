@@ -46,10 +46,14 @@ SMALLEST_COST = 1e-12
 
 @dataclass(frozen=True)
 class Arm:
-    """A name and the law of what a pull of it brings."""
+    """A name, the law of what a pull of it brings, and the largest cost it can have, if players know that.
+
+    Where every arm has a ``cost_max``, policies that can learn an arm's costs on its own scale.
+    """
 
     name: str
     law: OutcomeLaw
+    cost_max: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
@@ -61,6 +65,16 @@ class Arm:
                 f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
                 f"give it a mean cost of at least {SMALLEST_COST:g}"
             )
+        if self.cost_max is not None:
+            self._check_cap(self.cost_max)
+
+    def _check_cap(self, cap: float) -> None:
+        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0.0 < cap <= 1.0:
+            raise ProblemError(f"arm {self.name!r}: cost_max is {cap!r:.40}; use a number above 0, up to 1")
+        atoms = self.law.cost_atoms()
+        top = 1.0 if atoms is None else float(atoms[0].max())
+        if top > cap * (1.0 + 1e-12):
+            raise ProblemError(f"arm {self.name!r}: costs go up to {top:g}, above cost_max {cap:g}; raise it")
 
     @cached_property
     def standard(self) -> bool:
@@ -129,6 +143,12 @@ class Problem:
         return np.array([arm.law.cost_mean for arm in self.arms])
 
     @cached_property
+    def scales(self) -> Array | None:
+        """The largest cost of each arm, if players know it of every one."""
+        caps = [arm.cost_max for arm in self.arms if arm.cost_max is not None]
+        return np.array(caps, dtype=float) if len(caps) == len(self.arms) else None
+
+    @cached_property
     def is_bernoulli(self) -> bool:
         """Whether every reward and cost is 0 or 1, where the paper's lemmas are equalities."""
         return all(
@@ -177,21 +197,20 @@ class Problem:
     @classmethod
     def _recorded(cls, recorded: Recorded) -> Problem:
         top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
-        arms = []
-        for number, name in enumerate(recorded.arms):
-            rewards, costs = recorded.outcomes(number)
-            pairs, counts = np.unique(np.stack([rewards / top[0], costs / top[1]], axis=1), axis=0, return_counts=True)
-            rows = np.column_stack([pairs, counts]).tolist()
-            arms.append(Arm(name, Table(rows)))
-        return cls(tuple(arms), *top)
+        return cls(recorded_arms(recorded, top), *top)
 
     @classmethod
     def from_toml(cls, text: str) -> Problem:
         """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
-        try:
-            document = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+        return cls.from_document(parsed(text))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Problem:
+        """The same of TOML that has been read."""
+        if "parts" in document:
+            raise ProblemError(
+                "this is traffic, with [[parts]], and no problem; name a problem file, or call traffic.load"
+            )
         for key in document:
             if key != "arms" and key not in UNITS:
                 raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
@@ -204,10 +223,7 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read a problem from a TOML file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+        text = read_text(path)
         try:
             return cls.from_toml(text)
         except ProblemError as error:
@@ -243,6 +259,34 @@ class Problem:
         return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
 
 
+def parsed(text: str) -> dict[str, Any]:
+    """TOML as it was written."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+
+
+def read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+
+
+def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ...]:
+    """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
+    arms = []
+    for number, name in enumerate(recorded.arms):
+        rewards, costs = recorded.outcomes(number)
+        if len(rewards):
+            pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
+            different, counts = np.unique(pairs, axis=0, return_counts=True)
+            law = Table(np.column_stack([different, counts]).tolist())
+            arms.append(Arm(name, law, float(pairs[:, 1].max()) or None))
+    return tuple(arms)
+
+
 def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
     return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
 
@@ -253,10 +297,12 @@ def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
     name = entry["name"]
     where = f"arm {name!r}"
     for key in entry:
-        if key not in ("name", "reward", "cost", "joint"):
-            raise ProblemError(f"{where}: unknown key {key!r}; an arm has name, reward and cost, or name and joint")
+        if key not in ("name", "reward", "cost", "joint", "cost_max"):
+            raise ProblemError(
+                f"{where}: unknown key {key!r}; an arm has name, reward and cost (or joint), perhaps cost_max"
+            )
     parts = ("joint",) if "joint" in entry else ("reward", "cost")
-    if "joint" in entry and len(entry) > 2:
+    if "joint" in entry and ("reward" in entry or "cost" in entry):
         raise ProblemError(f"{where}: joint stands for both reward and cost; remove one or the other")
     laws: dict[str, Any] = {}
     for part in parts:
@@ -266,15 +312,18 @@ def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
             laws[part] = parse_joint(entry[part]) if part == "joint" else parse_law(entry[part])
         except ProblemError as error:
             raise ProblemError(f"{where}: {part}: {error}") from None
-    return Arm(name, laws["joint"] if "joint" in entry else Independent(**laws))
+    return Arm(name, laws["joint"] if "joint" in entry else Independent(**laws), entry.get("cost_max"))
 
 
 def _name_arm(arm: Arm) -> str:
-    return f"[[arms]]\nname = {_toml(arm.name)}\nlaw = {fingerprint(arm.law)}\n"
+    cap = "" if arm.cost_max is None else f"cost_max = {_toml(arm.cost_max)}\n"
+    return f"[[arms]]\nname = {_toml(arm.name)}\n{cap}law = {fingerprint(arm.law)}\n"
 
 
 def _write_arm(arm: Arm) -> str:
     lines = ["[[arms]]", f"name = {_toml(arm.name)}"]
+    if arm.cost_max is not None:
+        lines.append(f"cost_max = {_toml(arm.cost_max)}")
     if isinstance(arm.law, Independent):
         lines += [f"reward = {_toml(arm.law.reward.to_table())}", f"cost = {_toml(arm.law.cost.to_table())}"]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,31 @@ class Units:
     def __post_init__(self) -> None:
         object.__setattr__(self, "cost_max", positive("cost_max", self.cost_max))
         object.__setattr__(self, "reward_max", positive("reward_max", self.reward_max))
+
+    @classmethod
+    def of(
+        cls, cost_max: float | Mapping[str, float], reward_max: float, arms: Iterable[str], own_scales: bool
+    ) -> Units:
+        """With one largest cost for all arms, or one for each; then ``own_scales`` says whether the policy can use
+        them."""
+        largest, caps = caps_of(cost_max, arms)
+        return cls(largest, reward_max, caps, caps is not None and own_scales)
+
+    def joined_by(self, name: str, cost_max: float | None) -> Units:
+        """The units when there is one more arm."""
+        if self.caps is None:
+            if cost_max is not None:
+                raise BadParameter("cost_max is one number for all arms here; leave it out for a new one")
+            return self
+        if cost_max is None:
+            raise MissingKnowledge(f"every arm has a cost_max of its own; pass one for arm {name!r}")
+        cap = positive(f"cost_max of arm {name!r}", cost_max)
+        if cap > self.cost_max:
+            raise BadParameter(
+                f"cost_max of arm {name!r} is {cap:g}, above the largest of the first arms, {self.cost_max:g}; "
+                "start a new allocation with history"
+            )
+        return replace(self, caps={**self.caps, name: cap})
 
     def reward(self, value: float, arm: str) -> float:
         """A reward, checked, in the user's units."""

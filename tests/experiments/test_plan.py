@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from budgetbandits.errors import ExperimentError
-from budgetbandits.experiments import Experiment
+from budgetbandits.experiments import Experiment, plan
 from budgetbandits.experiments.experiment_file import shipped
 from budgetbandits.experiments.plan import CHUNK
 from budgetbandits.plugins import sweep
@@ -165,3 +167,15 @@ def test_a_folder_called_like_a_shipped_experiment_is_not_in_its_way(tmp_path, m
     (tmp_path / "paper").rmdir()
     (tmp_path / "paper").write_text("nonsense")
     assert Experiment.load_shipped("paper").runs == 500
+
+
+def test_the_problems_of_many_cells_are_pickled_and_read_once(monkeypatch):
+    dumps, calls = plan.cloudpickle.dumps, []
+    monkeypatch.setattr(plan.cloudpickle, "dumps", lambda thing: calls.append(thing) or dumps(thing))
+    cells = small().cells()
+    found = [pickle.loads(pickle.dumps(cell)) for cell in cells]
+    assert [cell.key for cell in found] == [cell.key for cell in cells]
+    assert found == cells
+    shared = {id(cell.problems) for cell in cells}
+    assert len(calls) == len(shared) < len(cells)
+    assert len({id(cell.problems) for cell in found}) == len(shared)

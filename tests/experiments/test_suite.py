@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from budgetbandits.errors import BadParameter, ExperimentError
-from budgetbandits.experiments import Experiment
+from budgetbandits.experiments import Experiment, leaderboard
 from budgetbandits.experiments.experiment_file import SUITE, shipped, shipped_text
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
@@ -107,3 +107,9 @@ def test_every_policy_has_its_source():
     assert set(SOURCES) == set(POLICIES)
     assert source_of("omega-ucb:rho=1.0").reference == "Heyden et al., KDD 2024"
     assert source_of("mine:a=1").reference == "yours"
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_of_every_policy_the_time_of_a_decision_is_measured(name, monkeypatch):
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    assert leaderboard.about_policy(name)["microseconds"] > 0.0

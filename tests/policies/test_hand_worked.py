@@ -461,6 +461,7 @@ def test_the_registry_has_every_policy():
         "ucb-m1",
         "imed-ratio",
         "imed-fading",
+        "imed-moss",
         "maillard-ratio",
         "npts-ratio",
         "empirical-imed",

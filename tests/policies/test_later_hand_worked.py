@@ -11,7 +11,7 @@ from budgetbandits.policies.base import LARGEST, SMALLEST
 from budgetbandits.policies.budget_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
-from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_ratio, maillard_ratio
+from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
 from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.omega_ucb import omega_star_ucb, omega_ucb, wilson_lower, wilson_upper
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
@@ -219,6 +219,18 @@ def test_evidence_fades_from_kappa_fold_to_itself():
     assert imed_fading(0.5, 0.5, 7.0, 99.0, 1.0, 2.0, 100.0) == pytest.approx(-math.log(7))  # the best one
 
 
+def test_arms_share_the_logarithm_of_imed_moss():
+    evidence = kl(0.3, 0.4) + kl(0.5, 0.4)
+    assert imed_moss(0.3, 0.5, 10.0, 99.0, 1.0, 1.0, 20.0) == pytest.approx(-10 * evidence)  # fewer pulls than arms
+    assert imed_moss(0.3, 0.5, 60.0, 99.0, 1.0, 1.5, 20.0) == pytest.approx(-90 * evidence - math.log(3))
+    assert imed_moss(0.5, 0.5, 80.0, 99.0, 1.0, 1.0, 20.0) == pytest.approx(-math.log(4))  # the best one
+    # with two arms ln 500 = 6.2 is more than 10·0.042 + ln 5 = 2.0
+    assert choice("imed-moss", [(1000, 500, 500), (10, 3, 5)]) == 1
+    # with 200 more, ln(1000/202) = 1.6 is less than 50·0.042 = 2.1
+    assert choice("imed-moss", [(1000, 500, 500), *[(50, 15, 25)] * 201]) == 0
+    assert choice("imed-ratio", [(1000, 500, 500), *[(50, 15, 25)] * 201]) != 0  # ln 1000 = 6.9, 2.1 + ln 50 = 6.0
+
+
 def test_imed_ratio_pulls_what_is_least_unlikely_to_be_the_best():
     # the leader has 1000 pulls, ln 1000 = 6.9; the second has evidence 10·0.042 + ln 10 = 2.7
     assert choice("imed-ratio", [(1000, 500, 500), (10, 3, 5)]) == 1
@@ -253,7 +265,7 @@ def test_maillard_ratio_has_propensities_in_closed_form():
         f"{parameter}={value}"
         for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "i-ucb:alpha", "m-ucb:alpha", "b-greedy:alpha",
                           "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa", "maillard-ratio:kappa",
-                          "imed-fading:kappa", "imed-fading:fade", "empirical-imed:kappa")
+                          "imed-fading:kappa", "imed-fading:fade", "imed-moss:kappa", "empirical-imed:kappa")
         for value in (SMALLEST, LARGEST)
     ]
     + ["kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15", "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15",

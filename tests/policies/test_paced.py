@@ -77,6 +77,18 @@ def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid()
     assert state.left == 900.0
 
 
+def test_it_forgets_what_it_has_learned_and_not_what_it_has_paid():
+    """Three outcomes, each of which halves what counts of those before; worked by hand."""
+    policy = PacedThompson(forget=0.5)
+    prices = np.array([0.5, 0.5])
+    state, rng = policy.start(2, {"budget": 9.0, "horizon": 9.0}), np.random.default_rng(0)
+    for reward, cost in ((1.0, 0.5), (1.0, 0.5), (0.0, 1.0)):
+        policy.observe(state, 0, reward, cost, rng, Request(0, prices))
+    assert state.sums[:, 0, 0].tolist() == [2.0, 1.75, 0.75, 1.375, 0.75, 1.1875, 1.75, 1.375, 1.1875]
+    assert state.left == 7.0
+    assert state.pulls.tolist() == [3, 0]
+
+
 def test_without_a_horizon_it_chooses_as_bts_does():
     """The shares of arm 0, two samples of 4,000: false alarm 1e-4."""
     outcomes = [(0, 0, 1.0, 1.0), (0, 0, 1.0, 0.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 0.0)]
@@ -201,7 +213,16 @@ def test_an_arm_that_comes_later_has_every_segment():
     assert state.sums.shape[1:] == (3, 3)
 
 
-@pytest.mark.parametrize("spec", ["bts-paced:pooling=0", "bts-paced:trials=0.5", "bts-paced:horizon=9"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "bts-paced:pooling=0",
+        "bts-paced:trials=0.5",
+        "bts-paced:forget=0.6",
+        "bts-paced:forget=-1",
+        "bts-paced:horizon=9",
+    ],
+)
 def test_what_it_refuses(spec):
     with pytest.raises(BadParameter):
         parse_policy(spec)

@@ -447,7 +447,8 @@ def test_every_engine_says_why_it_is_not_a_faster_one():
         ("ucb-bv2", many): ("index bounds", "smallest cost, which moves"),
         ("bayes-ucb", PROBLEM): ("reference", "Numba cannot compile its index"),
         ("kube-knapsack", PROBLEM): ("reference", "a choose of its own"),
-        ("primal-dual-bwk:horizon=50", PROBLEM): ("reference", "with a horizon its prices move"),
+        ("primal-dual-bwk:horizon=50", PROBLEM): ("paced plain loop", ""),
+        ("bts-paced", PROBLEM): ("paced plain loop", ""),
     }
     for (name, problem), (engine, reason) in cases.items():
         found = engine_for(problem, parse_policy(name), [30.0])

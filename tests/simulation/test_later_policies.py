@@ -25,7 +25,9 @@ DRAWN = ["b-greedy", "maillard-ratio"]
 
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("arms", [3, 40])
-@pytest.mark.parametrize("name", ["omega-ucb", "omega-star-ucb", "budget-ucb", "imed-ratio", "imed-fading:fade=9"])
+@pytest.mark.parametrize(
+    "name", ["omega-ucb", "omega-star-ucb", "budget-ucb", "imed-ratio", "imed-fading:fade=9", "imed-moss"]
+)
 def test_pull_for_pull_as_the_reference(name, arms, lazy):
     policy, budgets = parse_policy(name), [25.0, 150.3]
     problem = recorded_problem(arms, seed=arms, low=0.3)
@@ -39,7 +41,7 @@ def test_pull_for_pull_as_the_reference(name, arms, lazy):
 @pytest.mark.parametrize(
     ("name", "engine"),
     [(name, "index blocks") for name in BLOCKS]
-    + [(name, "index bounds") for name in [*BOUNDS, "imed-ratio", "imed-fading"]]
+    + [(name, "index bounds") for name in [*BOUNDS, "imed-ratio", "imed-fading", "imed-moss"]]
     + [(name, "index plain loop") for name in DRAWN]
     + [("npts-ratio", "sampling plain loop")],
 )
@@ -60,7 +62,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("which", PROBLEMS)
-@pytest.mark.parametrize("name", [*BOUNDS, "imed-ratio", "imed-fading:fade=9"])
+@pytest.mark.parametrize("name", [*BOUNDS, "imed-ratio", "imed-fading:fade=9", "imed-moss"])
 def test_bounds_have_the_distribution_of_the_plain_loop(which, name):
     problem, budgets = PROBLEMS[which]
     lazy = sample(Games(problem, parse_policy(name), budgets, lazy=True), 400, seed=1)

@@ -13,6 +13,7 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.simulation import engines, summaries
 from budgetbandits.simulation.many import COLUMNS
+from budgetbandits.traffic import drifting
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
 POLICIES = ["bts", "kube", "epsilon-first:epsilon=[0.1, 0.2]"]
@@ -167,3 +168,15 @@ def test_the_same_problem_twice_is_refused():
 def test_what_is_no_number_is_refused_by_name(wrong, words):
     with pytest.raises(BadParameter, match=words):
         simulate(PROBLEMS["seed 5"], "bts", **({"budgets": [10.0], "runs": 2} | wrong))
+
+
+def test_the_budget_may_be_for_so_many_requests():
+    still = PROBLEMS["seed 5"]
+    problems = {"still": still, "cut": drifting(still, "price-cut", 20)}
+    games = simulate_many(problems, ["bts-paced", "bts"], [9.0], runs=3, horizon=30, engine="reference")
+    for name, problem in problems.items():
+        alone = simulate(problem, "bts-paced", [9.0], 3, horizon=30, engine="reference")
+        found = games.filter((pl.col("problem") == name) & (pl.col("policy") == "bts-paced"))
+        assert found["reward"].to_list() == alone.reward[:, 0].tolist()
+    with pytest.raises(BadParameter, match="say how many"):
+        simulate_many(problems, "bts", [9.0], runs=1)

@@ -8,10 +8,11 @@ import pytest
 import budgetbandits
 from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_policy
 from budgetbandits.errors import BadParameter, RoundLimit
-from budgetbandits.laws import Beta, Copula, Fixed, Independent, Table
+from budgetbandits.laws import Bernoulli, Beta, Copula, Fixed, Independent, Table
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problem import Arm
+from budgetbandits.simulation.reference import play
 
 
 @pytest.fixture(params=["reference", "fast"])
@@ -186,3 +187,27 @@ def test_a_policy_without_a_fast_engine_is_played_all_the_same():
     problem = fixed((1.0, 0.5), (1.0, 0.5))
     assert budgetbandits.simulate(problem, parse_policy("kube-knapsack"), [1.0], runs=1).engine == "reference"
     assert budgetbandits.simulate(problem, parse_policy("bts"), [1.0], runs=1).engine == "thompson"
+
+
+@pytest.mark.parametrize("policy", ["bts", "bts-paced"])
+def test_costs_are_told_on_the_arms_own_scales(policy):
+    """Arms whose largest cost is known to be a half, and the same with all costs and the budget doubled: both are told
+    the same, and pull the same. Broken by a cost that is told as it is, or a budget that is reckoned on that scale."""
+    halves, wholes = (
+        Problem(
+            tuple(
+                Arm(name, Independent(Bernoulli(mean), Fixed(cost * scale)), cap)
+                for name, mean, cost in (("a", 0.3, 0.5), ("b", 0.8, 1.0))
+            )
+        )
+        for scale, cap in ((0.5, 0.5), (1.0, None))
+    )
+    player = parse_policy(policy)
+    seeds = [np.random.SeedSequence(1).spawn(2) for _ in range(2)]
+    one, other = (
+        play(problem, player, [budget], *map(np.random.default_rng, pair), 10_000, 60.0)
+        for problem, budget, pair in ((halves, 10.0, seeds[0]), (wholes, 20.0, seeds[1]))
+    )
+    assert one[0][3].tolist() == other[0][3].tolist()
+    assert one[0][1] == other[0][1] / 2
+    assert budgetbandits.simulate(halves, player, [5.0], 1).engine == "reference"

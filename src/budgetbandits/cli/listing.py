@@ -12,11 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.errors import BadParameter
 from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, KNOWN_LAWS
 from budgetbandits.policies import KNOWN
 from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problem import KNOWN_FAMILIES, family
+from budgetbandits.traffic import DRIFTS, drifting
 
 
 def policies_command(as_json: AsJson = False) -> None:
@@ -95,10 +97,15 @@ def problem_command(
     seed: Annotated[int, typer.Option(help="The same seed gives the same problem.")] = 0,
     low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,
     high: Annotated[float, typer.Option(help="The largest mean.")] = 1.0,
+    drift: Annotated[str | None, typer.Option(help=f"What happens to it: {', '.join(DRIFTS)}.")] = None,
+    at: Annotated[int | None, typer.Option(min=1, help="At which request that is.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a random problem as TOML."""
-    text = family(family_name, arms, seed, low, high).to_toml()
+    """Print a random problem as TOML; with --drift, traffic: the problem before and after something has happened."""
+    if (drift is None) != (at is None):
+        raise BadParameter("--drift says what happens and --at at which request; give both, or neither")
+    problem = family(family_name, arms, seed, low, high)
+    text = (problem if drift is None or at is None else drifting(problem, drift, at)).to_toml()
     if as_json:
         print_json(tomllib.loads(text))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,13 +20,16 @@ from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.names import label
-from budgetbandits.problem import Problem, family
+from budgetbandits.problem import family
 from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.simulate import check_specs, simulate
+from budgetbandits.traffic import Played, Traffic, load
 
 
 def simulate_command(
-    problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
+    problem: Annotated[
+        Path, typer.Argument(help="A file of a problem or of traffic (TOML); 'budgetbandits problem' prints one.")
+    ],
     policy: Annotated[
         list[str],
         typer.Option(
@@ -43,7 +47,7 @@ def simulate_command(
     as_json: AsJson = False,
 ) -> None:
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
-    arms = Problem.load(problem)
+    arms = load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     check_specs(policies)
     outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
@@ -54,7 +58,7 @@ def simulate_command(
 
 
 def _simulate_all(
-    problem: Problem,
+    problem: Played,
     policies: list[Policy],
     budgets: list[float],
     runs: int,
@@ -97,13 +101,15 @@ def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
         yield lambda done, name: bar.update(task, completed=done, description=name)
 
 
-def _record(problem: Problem, outcomes: list[Outcome]) -> dict[str, Any]:
-    return {
-        "arms": problem.names,
-        "best_arms": [problem.names[arm] for arm in best_arms(problem)],
-        "best_ratio": best_ratio(problem),
-        "results": [result for outcome in outcomes for result in summaries(outcome)],
-    }
+def _record(problem: Played, outcomes: list[Outcome]) -> dict[str, Any]:
+    about: dict[str, Any] = {"arms": problem.names}
+    if isinstance(problem, Traffic):
+        about |= {"phases": problem.firsts, "segments": problem.segments}
+    else:
+        about |= {
+            "best_arms": [problem.names[arm] for arm in best_arms(problem)], "best_ratio": best_ratio(problem),
+        }  # fmt: skip
+    return about | {"results": [result for outcome in outcomes for result in summaries(outcome)]}
 
 
 def summaries(outcome: Outcome) -> list[dict[str, Any]]:
@@ -112,6 +118,7 @@ def summaries(outcome: Outcome) -> list[dict[str, Any]]:
     records = []
     for b, budget in enumerate(outcome.budgets.tolist()):
         hits = identified[:, b]
+        parts = {} if outcome.part_pulls is None else {"part_pulls": outcome.part_pulls[:, b].mean(axis=0).tolist()}
         records.append(
             {
                 "policy": outcome.policy,
@@ -123,6 +130,7 @@ def summaries(outcome: Outcome) -> list[dict[str, Any]]:
                 "reward": spread(outcome.reward[:, b]),
                 "spend": spread(outcome.spend[:, b]),
                 "pulls": outcome.pulls[:, b].mean(axis=0).tolist(),
+                **parts,
                 "best_arm_identified": float(hits.mean()),
                 "missed_runs": int((~hits).sum()),
                 "regret_when_identified": spread(regret[hits, b]),
@@ -142,14 +150,25 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
     return {"mean": float(values.mean()) if n else None, "std": std, "sem": None if std is None else std / n**0.5}
 
 
-def _show(problem: Problem, outcomes: list[Outcome], title: str) -> None:
-    best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
+def _headline(problem: Played, outcome: Outcome) -> str:
+    requests = f", {outcome.horizon:,.0f} requests" if outcome.horizon < math.inf else ""
+    if isinstance(problem, Traffic):
+        many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
+                if len(each) > 1]  # fmt: skip
+        return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
+    best = ", ".join(problem.names[arm] for arm in best_arms(problem))
+    return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
+
+
+def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
+    paced = outcomes[0].horizon < math.inf
+    against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
+    found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
     table = plain_table(
-        title=f"{escape(title)}\n{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost), "
-        f"{outcomes[0].runs} runs",
+        title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
         title_justify="left",
-        caption="± is the standard error, std the standard deviation of the regret from run to run.\n"
-        "pseudo: the same regret from the pull counts. best arm: runs that pulled it most.",
+        caption=f"{against}± is the standard error, std the standard deviation of the regret from run to run.\n"
+        f"pseudo: the same regret from the pull counts. best arm: {found}",
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")

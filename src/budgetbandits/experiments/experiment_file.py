@@ -20,12 +20,7 @@ count = 25
 
 from __future__ import annotations
 
-import itertools
-import math
-import sys
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -33,35 +28,26 @@ from typing import Any
 
 from budgetbandits import plugins
 from budgetbandits.errors import BudgetBanditsError, ExperimentError, PluginError
-from budgetbandits.hard_families import ARMS_FAMILIES
+from budgetbandits.experiments.problem_entries import problems_of
+from budgetbandits.experiments.toml_fields import no_others, number, several_in, text_in, whole_in
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import KNOWN_FAMILIES, Problem, family, two_gap
 from budgetbandits.simulation.simulate import ENGINES
+from budgetbandits.traffic import Traffic
 
 KEYS = (
-    "name", "seed", "runs", "budgets", "budget_unit", "policies", "plugins", "problems", "engine", "max_rounds",
-    "common",
+    "name", "seed", "runs", "budgets", "budget_unit", "horizon", "policies", "plugins", "problems", "engine",
+    "max_rounds", "common",
 )  # fmt: skip
-BUDGET_UNITS = ("1", "smallest mean cost")
-"""What budgets are multiples of: the largest cost there can be, or the smallest mean cost of each problem's arms."""
-FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high")
-GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
-FILE_KEYS = ("name", "file")
+BUDGET_UNITS = ("1", "smallest mean cost", "request", "cheap to dear")
+"""What budgets are: multiples of the largest cost there can be, or of the smallest mean cost of each problem's arms;
+money for each request, in the problem's own units; or, also for each request, how far it is from the mean cost of the
+arm with the best ratio to that of the arm with the highest reward."""
+WITH_HORIZON = BUDGET_UNITS[2:]
+"""Those that are for each request."""
 SUITE = "suite"
 """The file that ships and holds the settings of the leaderboard: no experiment, but one for each of them."""
-INLINE_KEYS = ("name", "rewards", "costs")
-
-
-@dataclass(frozen=True)
-class NamedProblem:
-    """A problem, its name in the study, the group it is averaged with and where it is from; of the two-gap family also
-    its gaps."""
-
-    name: str
-    group: str
-    problem: Problem
-    gaps: tuple[float, float] | None = None
-    origin: str = ""
+TRAINING = "training"
+"""The same for the problems that a policy is chosen by."""
 
 
 def read(text: str, folder: Path) -> dict[str, Any]:
@@ -82,24 +68,41 @@ def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
         raise ExperimentError("this is a suite of settings; run it by 'budgetbandits leaderboard --suite FILE'")
     no_others(document, KEYS, "an experiment")
     _load_plugins(document, folder)
-    return {
-        "problems": _problems(document, folder),
-        "name": _text(document, "name"),
-        "policies": _policies(document, folder),
-        "budgets": _budgets(document),
-        "budget_unit": _budget_unit(document),
-        "runs": _whole(document, "runs", smallest=1),
-        "seed": _whole(document, "seed", smallest=0, default=0),
-        "engine": _engine(document),
-        "max_rounds": _whole(document, "max_rounds", smallest=1) if "max_rounds" in document else None,
-        "common": _common(document),
-    }
+    return _together(
+        {
+            "problems": problems_of(document, folder),
+            "name": text_in(document, "name"),
+            "policies": _policies(document, folder),
+            "budgets": _budgets(document),
+            "budget_unit": _budget_unit(document),
+            "runs": whole_in(document, "runs", smallest=1),
+            "seed": whole_in(document, "seed", smallest=0, default=0),
+            "engine": _engine(document),
+            "max_rounds": whole_in(document, "max_rounds", smallest=1) if "max_rounds" in document else None,
+            "common": _common(document),
+            "horizon": whole_in(document, "horizon", smallest=1) if "horizon" in document else None,
+        }
+    )
+
+
+def _together(found: dict[str, Any]) -> dict[str, Any]:
+    """The fields, if they go together."""
+    if found["horizon"] is None:
+        if found["budget_unit"] in WITH_HORIZON:
+            raise ExperimentError(
+                f"budget_unit is {found['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
+            )
+        if any(isinstance(named.problem, Traffic) for named in found["problems"]):
+            raise ExperimentError("problems hold traffic, but there is no horizon; add horizon = 10_000")
+    if found["common"] and any(isinstance(named.problem, Traffic) for named in found["problems"]):
+        raise ExperimentError("traffic has no common outcomes, since its laws change; leave out common")
+    return found
 
 
 def shipped() -> list[str]:
     """Names of the experiments that come with the package."""
     found = [path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")]
-    return sorted(name for name in found if name != SUITE)
+    return sorted(name for name in found if name not in (SUITE, TRAINING))
 
 
 def shipped_text(name: str) -> str:
@@ -108,41 +111,6 @@ def shipped_text(name: str) -> str:
 
 def _shipped_folder() -> Traversable:
     return resources.files("budgetbandits.experiments") / "shipped"
-
-
-def no_others(table: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise ExperimentError(f"unknown key {key!r}; {what} has {', '.join(allowed)}")
-
-
-def _text(table: dict[str, Any], key: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ExperimentError(f'{key} is {value!r}; write {key} = "some text"')
-    return value
-
-
-def _whole(table: dict[str, Any], key: str, smallest: int, default: int | None = None) -> int:
-    value = table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-        raise ExperimentError(f"{key} is {value!r}; write a whole number from {smallest} upwards")
-    return value
-
-
-def _number(value: Any, key: str) -> float:
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ExperimentError(f"{key} is {value!r}; write a number")
-    return float(value)
-
-
-def _several(table: dict[str, Any], key: str, example: str) -> list[Any]:
-    value = table.get(key)
-    if not isinstance(value, list) or not value:
-        raise ExperimentError(f"{key} is {value!r}; write a list, such as {key} = {example}")
-    return value
 
 
 def _engine(document: dict[str, Any]) -> str:
@@ -167,7 +135,7 @@ def _common(document: dict[str, Any]) -> bool:
 
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
-    budgets = [_number(value, "budgets") for value in _several(document, "budgets", "[1_000, 10_000]")]
+    budgets = [number(value, "budgets") for value in several_in(document, "budgets", "[1_000, 10_000]")]
     for budget in budgets:
         if budget <= 0.0:
             raise ExperimentError(f"budgets holds {budget:g}; a budget is a positive number")
@@ -177,7 +145,7 @@ def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
 
 
 def _load_plugins(document: dict[str, Any], folder: Path) -> None:
-    for name in _several(document, "plugins", '["mine.py"]') if "plugins" in document else ():
+    for name in several_in(document, "plugins", '["mine.py"]') if "plugins" in document else ():
         if not isinstance(name, str):
             raise ExperimentError(f'plugins holds {name!r}; write each as the name of a file, such as "mine.py"')
         try:
@@ -188,7 +156,7 @@ def _load_plugins(document: dict[str, Any], folder: Path) -> None:
 
 def _policies(document: dict[str, Any], folder: Path) -> tuple[Policy, ...]:
     policies: list[Policy] = []
-    for text in _several(document, "policies", '["bts", "kube"]'):
+    for text in several_in(document, "policies", '["bts", "kube"]'):
         if not isinstance(text, str):
             raise ExperimentError(f'policies holds {text!r}; write each policy as text, such as "bts"')
         try:
@@ -196,108 +164,3 @@ def _policies(document: dict[str, Any], folder: Path) -> tuple[Policy, ...]:
         except BudgetBanditsError as error:
             raise ExperimentError(f"policies: {error}") from None
     return tuple(policies)
-
-
-def _problems(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:
-    entries = document.get("problems")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise ExperimentError("no problems; write each under a line [[problems]], with file or family")
-    named: list[NamedProblem] = []
-    for place, entry in enumerate(entries, start=1):
-        where = f"problems, number {place}"
-        try:
-            entered = _problem_entry(entry, folder)
-        except BudgetBanditsError as error:
-            raise ExperimentError(f"{where}: {error}") from None
-        if any(problem.group == entered[0].group for problem in named):
-            raise ExperimentError(f'{where}: {entered[0].group!r} is there already; give it a name = "..." of its own')
-        named += entered
-    return tuple(named)
-
-
-def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
-    kinds: dict[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, Problem]]]]] = {
-        "file": (FILE_KEYS, lambda: _from_file(entry, folder)),
-        "rewards": (INLINE_KEYS, lambda: _inline(entry)),
-        "family": (
-            GAP_KEYS if entry.get("family") == "two-gap" else FAMILY_KEYS,
-            lambda: _gap_family(entry) if entry["family"] == "two-gap" else _family(entry),
-        ),
-    }
-    given = [kind for kind in kinds if kind in entry]
-    if len(given) != 1:
-        raise ExperimentError("has neither or several of file, family and rewards; give exactly one")
-    allowed, make = kinds[given[0]]
-    no_others(entry, allowed, f"a problem with {given[0]}")
-    made = make()
-    gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
-    origin = _origin(entry)
-    if len(made) == 1:
-        name = _text(entry, "name") if "name" in entry else made[0][0]
-        return [NamedProblem(name, name, made[0][1], gaps[0], origin)]
-    group = _text(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
-    return [
-        NamedProblem(f"{group} / {suffix}", group, problem, pair, origin)
-        for (suffix, problem), pair in zip(made, gaps, strict=True)
-    ]
-
-
-def _origin(entry: dict[str, Any]) -> str:
-    """Where the problems of an entry are from, in words; what `_problem_entry` has checked."""
-    if "file" in entry:
-        return f"file {Path(entry['file']).name}"
-    if "family" not in entry:
-        return "means in the experiment file"
-    if entry["family"] == "two-gap":
-        return "family two-gap"
-    first, count = entry.get("seed", 0), entry.get("count", 1)
-    seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
-    if entry["family"] in ARMS_FAMILIES:
-        return f"family {entry['family']}, {seeds}"
-    return f"family {entry['family']}, means from {entry.get('low', 0.0):g} to {entry.get('high', 1.0):g}, {seeds}"
-
-
-def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Problem]]:
-    name = _text(entry, "file")
-    return [(Path(name).stem, Problem.load(folder / name))]
-
-
-def _inline(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
-    rewards = [_number(value, "rewards") for value in _several(entry, "rewards", "[0.3, 0.6]")]
-    costs = [_number(value, "costs") for value in _several(entry, "costs", "[0.2, 0.8]")]
-    if "name" not in entry:
-        raise ExperimentError('rewards and costs need a name; add name = "..."')
-    return [("", Problem.bernoulli(rewards, costs))]
-
-
-def _family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
-    name = _text(entry, "family")
-    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
-        known = [*KNOWN_FAMILIES, "two-gap", *ARMS_FAMILIES]
-        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join(known)}")
-    arms = _whole(entry, "arms", smallest=2)
-    first = _whole(entry, "seed", smallest=0, default=0)
-    count = _whole(entry, "count", smallest=1, default=1)
-    low, high = _number(entry.get("low", 0.0), "low"), _number(entry.get("high", 1.0), "high")
-    seeds = range(first, first + count)
-    if count == 1:
-        return [(f"{name}, {arms} arms, seed {first}", family(name, arms, first, low, high))]
-    return [(f"seed {seed}", family(name, arms, seed, low, high)) for seed in seeds]
-
-
-def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Problem]]:
-    arms = _whole(entry, "arms", smallest=2)
-    made = [(f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost)) for reward, cost in _gaps(entry)]
-    if not made:
-        raise ExperimentError("reward_gap or cost_gap is an empty list; write at least one number")
-    return made if len(made) > 1 else [(f"two-gap, {arms} arms, {made[0][0]}", made[0][1])]
-
-
-def _gaps(entry: dict[str, Any]) -> list[tuple[float, float]]:
-    """Every reward gap with every cost gap."""
-
-    def listed(key: str) -> list[float]:
-        value = entry.get(key, 0.0)
-        return [_number(item, key) for item in (value if isinstance(value, list) else [value])]
-
-    return list(itertools.product(listed("reward_gap"), listed("cost_gap")))

@@ -181,10 +181,11 @@ def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Pictur
     groups, worth = {}, {}
     for group in results.groups[:MANY]:
         ((named, problem),) = results.problems(group, 1)
-        budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"))
+        horizon = record.get("horizon")
+        budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"), horizon)
         played = [
             simulate(problem, policy, budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
-                     engine=record["engine"], common=results.paired).pulls[:, at]
+                     engine=record["engine"], common=results.paired, horizon=horizon).pulls[:, at]
             for policy in policies
         ]  # fmt: skip
         groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])

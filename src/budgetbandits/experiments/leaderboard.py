@@ -20,7 +20,7 @@ import polars as pl
 import budgetbandits
 from budgetbandits import plugins
 from budgetbandits.errors import BudgetBanditsError, StudyError
-from budgetbandits.experiments.plan import scaled
+from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Progress, Workers, run
 from budgetbandits.experiments.standings import Values, overall, standings
@@ -28,10 +28,11 @@ from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
 from budgetbandits.learner import Learner
 from budgetbandits.oracle import best_ratio
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import UNLIMITED, Policy
 from budgetbandits.policies.literature import source_of
 from budgetbandits.problem import Problem
 from budgetbandits.theory import any_law_constant, lower_constant
+from budgetbandits.traffic import Played
 
 SUMMARY = "leaderboard.json"
 ROUNDS = 1_000
@@ -83,12 +84,10 @@ def summarise(
 def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, Any]:
     asked = setting.experiment
     problems = [named.problem for named in asked.problems]
-    money = np.array([scaled(asked.budgets, problem, asked.budget_unit) for problem in problems])
-    constants = [lower_bound(problem) for problem in problems]
+    money = np.array([scaled(asked.budgets, problem, asked.budget_unit, asked.horizon) for problem in problems])
+    ratios = [best_ratio(problem) for problem in problems if isinstance(problem, Problem)]
     budgets = []
-    for place, budget in enumerate(asked.budgets):
-        known = [c * math.log(max(b, math.e)) for c, b in zip(constants, money[:, place], strict=True) if c is not None]
-        scale = float(np.mean(known)) if len(known) == len(problems) else None
+    for place, (budget, scale) in enumerate(zip(asked.budgets, bounds(asked), strict=True)):
         budgets.append(
             {
                 "budget": budget, "money": float(np.median(money[:, place])), "scale": scale,
@@ -98,15 +97,29 @@ def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, A
     return {
         "name": setting.name, "title": setting.title, "laws": setting.laws, "about": setting.about,
         "arms": len(problems[0]), "problems": len(problems), "runs": asked.runs, "seed": asked.seed,
-        "budget_unit": asked.budget_unit, "best_ratio": float(np.median([best_ratio(each) for each in problems])),
+        "budget_unit": asked.budget_unit, "horizon": asked.horizon,
+        "best_ratio": float(np.median(ratios)) if ratios else None,
         "without": list(setting.without), "begun": results.record.get("begun"), "budgets": budgets,
         "efforts": efforts(results, study),
     }  # fmt: skip
 
 
-def lower_bound(problem: Problem) -> float | None:
+def bounds(asked: Experiment) -> list[float | None]:
+    """The lower bound C ln B at each budget, mean over the problems; None unless it is known for all of them. It is not
+    for games that end after so many requests."""
+    constants = [None if asked.horizon is not None else lower_bound(named.problem) for named in asked.problems]
+    if None in constants:
+        return [None] * len(asked.budgets)
+    money = np.array([scaled(asked.budgets, named.problem, asked.budget_unit) for named in asked.problems])
+    means = np.mean(np.array(constants, dtype=float)[:, None] * np.log(np.maximum(money, math.e)), axis=0)
+    return [float(mean) for mean in means]
+
+
+def lower_bound(problem: Played) -> float | None:
     """The constant of the asymptotic lower bound: for independent reward and cost by their means, else for any law;
-    None where neither is known."""
+    None where neither is known, as in traffic."""
+    if not isinstance(problem, Problem):
+        return None
     for constant in (lower_constant, any_law_constant):
         try:
             found = constant(problem)
@@ -144,7 +157,7 @@ def about_policy(spec: str) -> dict[str, Any]:
 def decision_time(policy: Policy, arms: int = 10) -> float:
     """Microseconds of processor time that one choice and its feedback take, as an `Allocation` does it."""
     known = {"budget": 1e6, "cost_floor": 0.1, "costs": np.full(arms, 0.5)}
-    learner = Learner.new(policy, arms, {name: known[name] for name in policy.needs})
+    learner = Learner.new(policy, arms, {name: known[name] for name in policy.needs - UNLIMITED})
     rng, outcomes = np.random.default_rng(0), np.random.default_rng(1).random((ROUNDS, 2)) < 0.5
     began = time.process_time()
     for reward, cost in outcomes:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
 
 import budgetbandits
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import NamedProblem, shipped, shipped_text
+from budgetbandits.experiments.experiment_file import shipped, shipped_text
+from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import Problem
 from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.traffic import Played, Traffic
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""
@@ -26,6 +32,23 @@ FEW_RUNS = 5
 
 PART_FORMAT = 1
 """Part of every cell's name; raise it when the columns of a part change."""
+
+
+class Problems(tuple[NamedProblem, ...]):
+    """Problems that the cells of all policies share. They are pickled once for all of them: pickling thousands of laws
+    takes longer than many a game."""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Problems], tuple[bytes]]:
+        return _unpickled, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return bytes(cloudpickle.dumps(tuple(self)))
+
+
+@lru_cache(maxsize=16)
+def _unpickled(pickled: bytes) -> Problems:
+    return Problems(pickle.loads(pickled))
 
 
 @dataclass(frozen=True)
@@ -42,15 +65,21 @@ class Cell:
     max_rounds: int | None
     budget_unit: str = "1"
     common: bool = False
+    horizon: int | None = None
 
     @property
     def games(self) -> int:
         """Runs, of all problems."""
         return self.runs * len(self.problems)
 
-    def budgets_of(self, problem: Problem) -> tuple[float, ...]:
+    def budgets_of(self, problem: Played) -> tuple[float, ...]:
         """What the budgets are on one of the problems."""
-        return scaled(self.budgets, problem, self.budget_unit)
+        return scaled(self.budgets, problem, self.budget_unit, self.horizon)
+
+    @property
+    def requests(self) -> float:
+        """How many requests the budgets are for; infinitely many if nobody says."""
+        return math.inf if self.horizon is None else float(self.horizon)
 
     @cached_property
     def key(self) -> str:
@@ -71,17 +100,32 @@ class Cell:
             content["budget_unit"] = self.budget_unit
         if self.common:
             content["common"] = True
+        if self.horizon is not None:
+            content["horizon"] = self.horizon
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-def scaled(budgets: tuple[float, ...], problem: Problem, unit: str) -> tuple[float, ...]:
-    """Budgets in units of the largest possible cost.
+def scaled(budgets: tuple[float, ...], problem: Played, unit: str, horizon: int | None = None) -> tuple[float, ...]:
+    """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of traffic, its
+    first part says what is cheap and dear.
 
-    >>> scaled((100.0,), Problem.bernoulli([0.5, 0.5], [0.25, 0.75]), "smallest mean cost")
-    (25.0,)
+    >>> from budgetbandits import Problem
+    >>> problem = Problem.bernoulli([0.5, 0.6], [0.25, 0.75])
+    >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to dear", horizon=1000)
+    ((25.0,), (500.0,))
     """
-    factor = 1.0 if unit == "1" else float(problem.cost_means.min())
-    return tuple(budget * factor for budget in budgets)
+    arms = problem.parts[0].problem if isinstance(problem, Traffic) else problem
+    if unit == "1":
+        return budgets
+    if unit == "smallest mean cost":
+        return tuple(budget * float(arms.cost_means.min()) for budget in budgets)
+    assert horizon is not None
+    if unit == "request":
+        return tuple(budget * horizon / arms.cost_max for budget in budgets)
+    rewards, costs = arms.reward_means, arms.cost_means
+    cheap, dear = float(costs[(rewards / costs).argmax()]), float(costs[rewards.argmax()])
+    # whole budgets, which costs of 0 and 1 never overdraw
+    return tuple(float(max(1, round(horizon * (cheap + share * (dear - cheap))))) for share in budgets)
 
 
 @dataclass(frozen=True)
@@ -101,6 +145,7 @@ class Experiment:
     max_rounds: int | None = None
     budget_unit: str = "1"
     common: bool = False
+    horizon: int | None = None
     file: str | None = None
 
     def __post_init__(self) -> None:
@@ -141,14 +186,15 @@ class Experiment:
     def cells(self) -> list[Cell]:
         """Everything to be computed."""
         together = max(1, CHUNK // self.runs) if self.runs <= FEW_RUNS else 1
-        shares = [self.problems[start : start + together] for start in range(0, len(self.problems), together)]
-        starts = range(0, self.runs, CHUNK)
+        starts = range(0, len(self.problems), together)
+        shares = [Problems(self.problems[start : start + together]) for start in starts]
+        first_runs = range(0, self.runs, CHUNK)
         return [
             Cell(
-                problems, policy, self.budgets, self.seed, start, min(CHUNK, self.runs - start), self.engine,
-                self.max_rounds, self.budget_unit, self.common,
+                problems, policy, self.budgets, self.seed, first, min(CHUNK, self.runs - first), self.engine,
+                self.max_rounds, self.budget_unit, self.common, self.horizon,
             )
-            for problems, policy, start in itertools.product(shares, self.policies, starts)
+            for problems, policy, first in itertools.product(shares, self.policies, first_runs)
         ]  # fmt: skip
 
     def changed(self, **changes: Any) -> Experiment:

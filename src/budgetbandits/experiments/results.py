@@ -30,6 +30,7 @@ from budgetbandits.experiments.table import load as load_table
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.summaries import check_metric, spread, summarise
 from budgetbandits.tables import Table
+from budgetbandits.traffic import Traffic, from_toml
 from budgetbandits.words import count
 
 BTS = "bts"
@@ -140,7 +141,11 @@ class Results:
                     f"{record['name']!r} has laws from outside the package, which a study does not keep; "
                     f"make the problem anew where its laws are needed"
                 )
-        return [(record, Problem.from_toml(record["toml"])) for record in records[:count]]
+        made = [(record, from_toml(record["toml"])) for record in records[:count]]
+        for record, problem in made:
+            if isinstance(problem, Traffic):
+                raise StudyError(f"{record['name']!r} is traffic, whose arms change; this is for problems alone")
+        return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:
         """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
-from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
-from budgetbandits.experiments.schedule import Schedule, Task, kind_of, one_of_each
+from budgetbandits.experiments.problem_entries import NamedProblem
+from budgetbandits.experiments.schedule import Schedule, Task, kind_of
 from budgetbandits.experiments.study import Effort, Study
 from budgetbandits.experiments.table import PLACE
 from budgetbandits.simulation.outcome import Outcome
@@ -70,12 +70,11 @@ def run(
     if not missing:
         return study
     with _parallel(workers or Workers()) as in_parallel:
-        kinds = in_parallel((_has_to_compile, cell) for cell in one_of_each(missing))
-        schedule = Schedule(missing, [cell for cell in kinds if cell is not None])
+        schedule = Schedule(missing)
         tell(_doing(schedule), done, total)
-        for result in in_parallel(schedule.tasks(_compile, _play)):
+        for result in in_parallel(schedule.tasks(_prepare, _play)):
             if isinstance(result, type):
-                schedule.compiled(result)
+                schedule.ready(result)
             else:
                 study.write(study.part(result.key), result.content)
                 study.note(result.key, result.effort)
@@ -85,41 +84,21 @@ def run(
 
 
 def _doing(schedule: Schedule) -> str:
-    return "compiling (once on a machine)" if schedule.compiling else "playing"
+    return "preparing engines (compiled once on a machine)" if schedule.preparing else "playing"
 
 
-class _Cold(BaseException):
-    """An engine is not in the disk cache. No error, so that nothing that looks out for errors stops it."""
+def _prepare(cells: Sequence[Cell]) -> type:
+    """Compile the engine that these cells share, or load it if that was done before. Not all policies need it.
 
-
-def _has_to_compile(cell: Cell) -> Cell | None:
-    """The cell, if its engine has to be compiled on this machine; else it is loaded on the way."""
-
-    def stop() -> None:
-        raise _Cold
-
-    try:
-        _warm_up(cell, stop)
-    except _Cold:
-        return cell
-    return None
-
-
-def _compile(cell: Cell) -> type:
-    _warm_up(cell, lambda: None)
-    return kind_of(cell)
-
-
-def _warm_up(cell: Cell, compiling: Callable[[], None]) -> None:
-    if cell.engine == "reference":
-        return
-    from budgetbandits.simulation import engines  # needs Numba, which compiled engines do anyway
-    from budgetbandits.simulation.compiled.notice import noticing
-
-    problem = cell.problems[0].problem
-    with noticing(compiling):
-        if engines.engine_for(problem, cell.policy, cell.budgets).compiled:
-            engines.warm_up(problem, cell.policy)
+    It is the first that a worker does: from what it holds after its first call joblib tells whether memory leaks.
+    """
+    for cell in cells:
+        problem = cell.problems[0].problem
+        with contextlib.suppress(BudgetBanditsError):  # playing says which policy and problem it was
+            budgets = cell.budgets_of(problem)
+            if choose_engine(problem, cell.policy, budgets, cell.engine, lambda: None, horizon=cell.requests).compiled:
+                break
+    return kind_of(cells[0])
 
 
 class _Part(NamedTuple):
@@ -150,8 +129,10 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
     """The games that `simulate` plays; an engine that has played on another problem of the cell is ``ready``."""
     budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
     try:
-        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready)
-        work = work_of(named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common)
+        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready, cell.requests)
+        work = work_of(
+            named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common, cell.requests
+        )  # fmt: skip
         return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)
     except BudgetBanditsError as error:
         raise StudyError(f"{cell.policy.spec} on {named.name!r}: {error}") from None

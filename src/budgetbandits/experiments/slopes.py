@@ -89,9 +89,10 @@ def _two_slopes(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[A
 
 
 def lower_bound_of(results: Results, group: str) -> float | None:
-    """The lower bound's constant if the group is a single problem to which the bound applies."""
+    """The lower bound's constant if the group is a single problem to which the bound applies; with a horizon it does
+    not."""
     records = [record for record in results.record["problems"] if record["group"] == group]
-    if len(records) != 1 or records[0].get("toml") is None:
+    if len(records) != 1 or records[0].get("toml") is None or results.record.get("horizon") is not None:
         return None
     return _lower(Problem.from_toml(records[0]["toml"]))
 

@@ -1,8 +1,8 @@
 """Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
 
 A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
-Policies that must know more than the budget are measured and shown, but nobody is compared with them: they do not
-compete.
+Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them:
+they do not compete.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from budgetbandits.experiments.statistics import (
     welch,
 )
 
-FREE = frozenset({"budget"})
-"""Whoever spends money knows how much there is; what else a policy must know is an advantage over others."""
+FREE = frozenset({"budget", "horizon"})
+"""Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy
+must know is an advantage over others."""
 TAIL = 0.99
 MOST = 0.75
 """The share of the settings in which a policy must play to be ranked over all of them."""

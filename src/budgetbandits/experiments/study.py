@@ -17,10 +17,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import budgetbandits
+from budgetbandits.arrays import Array
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.policies.base import Policy, written
+from budgetbandits.traffic import Played, Traffic
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -147,6 +151,7 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         "runs": experiment.runs,
         "budgets": experiment.budgets,
         "budget_unit": experiment.budget_unit,
+        "horizon": experiment.horizon,
         "policies": [policy.spec for policy in experiment.policies],
         "parameters": [_parameters(policy) for policy in experiment.policies],
         "engine": experiment.engine,
@@ -158,8 +163,8 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
                 "arms": len(named.problem),
                 "origin": named.origin,
                 "names": named.problem.names,
-                "reward_means": named.problem.reward_means.tolist(),
-                "cost_means": named.problem.cost_means.tolist(),
+                "reward_means": _over_requests(named.problem, "reward_means", experiment.horizon),
+                "cost_means": _over_requests(named.problem, "cost_means", experiment.horizon),
                 "gaps": named.gaps,
                 "toml": named.problem.to_toml() if named.problem.writable else None,
             }
@@ -176,6 +181,16 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
         ],
         "versions": versions(),
     }
+
+
+def _over_requests(problem: Played, means: str, horizon: int | None) -> list[float]:
+    """The means of a problem's arms; of traffic, over the requests that each arm can answer."""
+    table: Array = getattr(problem, means)
+    if isinstance(problem, Traffic):
+        weight = problem.requests(horizon or 1)[:, None] * problem.offered
+        table = (weight * table).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-12)
+    found: list[float] = table.tolist()
+    return found
 
 
 def _parameters(policy: Policy) -> dict[str, str]:

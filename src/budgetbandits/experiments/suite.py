@@ -29,11 +29,12 @@ from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.experiment_file import SUITE, parsed, shipped_text
 from budgetbandits.experiments.plan import Experiment
+from budgetbandits.experiments.toml_fields import no_others
 from budgetbandits.policies.base import Policy
 
 KEYS = ("name", "seed", "policies", "plugins", "settings")
 OWN_KEYS = ("name", "title", "laws", "about", "without")
-STUDY_KEYS = ("runs", "budgets", "budget_unit", "problems", "max_rounds", "engine")
+STUDY_KEYS = ("runs", "budgets", "budget_unit", "horizon", "problems", "max_rounds", "engine")
 LAWS = ("bernoulli", "lattice", "beta", "unknown")
 """What a setting says of its laws, for whoever looks for a setting like his own problem."""
 QUICK = 10
@@ -93,7 +94,7 @@ class Suite:
     def from_toml(cls, text: str, folder: Path | None = None, only: Sequence[str] = ()) -> Suite:
         """Read a suite; files are looked for in ``folder``. An `ExperimentError` names the setting and the key."""
         document = parsed(text)
-        experiment_file.no_others(document, KEYS, "a suite")
+        no_others(document, KEYS, "a suite")
         entries = document.get("settings")
         if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
             raise ExperimentError("no settings; write each under a line [[settings]]")
@@ -128,7 +129,7 @@ class Suite:
 
 
 def _setting(document: dict[str, Any], entry: dict[str, Any], folder: Path) -> Setting:
-    experiment_file.no_others(entry, (*OWN_KEYS, *STUDY_KEYS), "a setting")
+    no_others(entry, (*OWN_KEYS, *STUDY_KEYS), "a setting")
     for key in ("name", "title", "laws", "about"):
         if not isinstance(entry.get(key), str) or not entry[key].strip():
             raise ExperimentError(f'{key} is {entry.get(key)!r}; write {key} = "some text"')

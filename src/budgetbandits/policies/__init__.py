@@ -16,7 +16,7 @@ from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
-from budgetbandits.policies.imed_ratio import IMEDFading, IMEDRatio, MaillardRatio
+from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
 from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
@@ -89,6 +89,7 @@ POLICIES: dict[str, type[Policy]] = {
         UCBM1,
         IMEDRatio,
         IMEDFading,
+        IMEDMoss,
         MaillardRatio,
         NPTSRatio,
         EmpiricalIMED,

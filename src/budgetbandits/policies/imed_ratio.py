@@ -1,19 +1,22 @@
-"""IMED-ratio, IMED-fading and Maillard-ratio: how unlikely it is that an arm is the best, in closed form.
+"""IMED-ratio, its relatives and Maillard-ratio: how unlikely it is that an arm is the best, in closed form.
 
 With d(r̄, c̄; ρ) the relative entropy from the arm's means to the nearest ones with ratio ρ (`divergence`), and ρ̂ the
 best empirical ratio,
 
     imed-ratio       pull argmin κ n d(r̄, c̄; ρ̂) + ln n
     imed-fading      the same with κₙ = 1 + (κ − 1)/(1 + n/f), which falls from κ to 1 as the arm is pulled
+    imed-moss        pull argmin κ n d(r̄, c̄; ρ̂) + ln max(n/K, 1) with K arms
     maillard-ratio   pull an arm with probability ∝ exp(−κ n d(r̄, c̄; ρ̂))
 
 While some arm has cost nothing, ρ̂ is infinite and d is infinite for all others, so such an arm is pulled. κ = 1 is
 what the lower bound suggests; docs/imed_ratio.md says what is proved of imed-ratio with it. A larger κ explores less,
-which pays at most budgets and fails in the long run; one that fades does both, and the proof covers it. d rises with
-ρ̂, so all these indices fall with it. The propensities of maillard-ratio are `chances` of its scores. These rules are
-not in print for ratios as far as we know.
+which pays at most budgets and fails in the long run; one that fades does both, and the proof covers it. Dividing by
+the number of arms, as MOSS does, explores less where there are many for the budget, and with κ = 1 is covered, too. d
+rises with ρ̂, so all these indices fall with it. The propensities of maillard-ratio are `chances` of its scores. These
+rules are not in print for ratios as far as we know.
 
 Honda, Takemura: Non-Asymptotic Analysis of a New Bandit Algorithm for Semi-Bounded Rewards. JMLR 16, 2015 (IMED).
+Audibert, Bubeck: Minimax Policies for Adversarial and Stochastic Bandits. COLT 2009 (MOSS).
 Maillard: Apprentissage séquentiel. Thesis, Lille 2013. Bian, Jun: Maillard Sampling: Boltzmann Exploration Done
 Optimally. AISTATS 2022.
 """
@@ -44,6 +47,11 @@ def imed_fading(
     counted = pulls * (1.0 + (kappa - 1.0) * fade / (fade + pulls))
     evidence = counted * ratio_divergence(mean_reward, mean_cost, best_ratio)
     return np.maximum(-evidence - np.log(pulls), LOWEST)
+
+
+def imed_moss(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any, arms: Any) -> Any:
+    evidence = kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio)
+    return np.maximum(-evidence - np.log(np.maximum(pulls / arms, 1.0)), LOWEST)
 
 
 def maillard_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any) -> Any:
@@ -91,6 +99,23 @@ class IMEDFading(IndexPolicy):
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (state.best_ratio, self.kappa, self.fade)
+
+
+@dataclass(frozen=True)
+class IMEDMoss(IndexPolicy):
+    """Arms are given up the sooner the more of them there are."""
+
+    name: ClassVar[str] = "imed-moss"
+    index = staticmethod(imed_moss)
+    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
+    first_extra = "best ratio"
+    kappa: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.positive(kappa=self.kappa)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (state.best_ratio, self.kappa, float(max(state.active.sum(), 1)))
 
 
 @dataclass(frozen=True)

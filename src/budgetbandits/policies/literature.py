@@ -20,14 +20,15 @@ NOTHING = "nothing"
 _XIA_2017 = "Xia et al., Neurocomputing 2017"
 _CAYCI = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
 _OURS = "not in print for ratios, as far as known"
+_FUTURE = "future work of Xia et al. 2015"
 
 SOURCES: dict[str, Source] = {
     "bts": Source("Xia et al., IJCAI 2015", "O(ln B)"),
     "bts-paced": Source(
         "after Ferreira, Simchi-Levi and Wang, Operations Research 2018", "O(√T) in Bayes' mean, for its 0/1 posteriors"
     ),
-    "bts-gaussian": Source("future work of Xia et al. 2015", NOTHING),
-    "bts-joint": Source("future work of Xia et al. 2015", NOTHING),
+    "bts-gaussian": Source(_FUTURE, NOTHING),
+    "bts-joint": Source(_FUTURE, NOTHING),
     "epsilon-first": Source("Tran-Thanh et al., AAAI 2010, as in Xia et al. 2015", "O(B^2/3) with the best ε"),
     "epsilon-first-greedy": Source("Tran-Thanh et al., AAAI 2010", "O(B^2/3) with the best ε"),
     "pd-bwk": Source("Badanidiyuru et al., FOCS 2013, as in Xia et al. 2015", "O(√B) up to logarithms, any problem"),
@@ -59,6 +60,7 @@ SOURCES: dict[str, Source] = {
     "ucb-m1": Source(_CAYCI, "O(ln B)"),
     "imed-ratio": Source(_OURS, "attains the lower bound, Bernoulli, for κ = 1"),
     "imed-fading": Source(_OURS, "attains the lower bound, Bernoulli, for κ ≥ 1"),
+    "imed-moss": Source(_OURS, "attains the lower bound, Bernoulli, for κ = 1"),
     "maillard-ratio": Source(_OURS, NOTHING),
     "npts-ratio": Source(_OURS, NOTHING),
     "empirical-imed": Source(_OURS, NOTHING),
@@ -74,3 +76,13 @@ def source_of(policy: str) -> Source:
     name, _, parameters = policy.partition(":")
     found = SOURCES.get(name, Source("yours", "yours to say"))
     return found._replace(proven=NOTHING) if name in SOURCES and "kappa=" in parameters else found
+
+
+def published(policy: str) -> bool:
+    """Whether somebody else has put the rule of this policy in print; counts times κ are ours.
+
+    >>> published("bts"), published("bts:kappa=1.5"), published("imed-ratio")
+    (True, False, False)
+    """
+    reference = source_of(policy).reference
+    return reference not in (_OURS, _FUTURE, "yours") and "kappa=" not in policy

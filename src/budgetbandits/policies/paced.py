@@ -25,6 +25,9 @@ money. A segment starts from what all others know, as if it had seen w outcomes 
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It is
 at least what makes one 0 and one 1, so that no posterior begins with its mass at 0 or 1.
 
+Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
+last 500 outcomes or so. An arm that is not pulled forgets nothing.
+
 Estimates. Where the price of each arm is estimated before the choice, its relation to the estimate is learned too, as
 a cost with the prior that it is between 0 and twice the estimate, and the choice compares prices of this request.
 
@@ -60,10 +63,39 @@ SMALLEST_VARIANCE = 1e-9
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
+FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
+"""How many outcomes those are, and what their mean is."""
+
 MOST_POOLING = 1e6
+MOST_FORGETTING = 0.5
 
 OUTCOMES_FOR_POOLING = 20.0
 """How many outcomes in other segments weigh as much as what ``pooling`` says of how alike segments are."""
+
+
+def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+    """The Beta law of a mean, from the number, the sum and the squares of outcomes, beside ``weight`` others with this
+    mean and mean square. Numbers or arrays; engines compile it for numbers."""
+    n = count + weight
+    middle = (total + weight * mean) / n
+    most = middle * (1.0 - middle)
+    variance = np.maximum((squares + weight * square) / n - middle * middle, SMALLEST_VARIANCE * most)
+    kappa = n * most / variance
+    return kappa * middle, kappa * (1.0 - middle)
+
+
+def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+    """Add one outcome to the first six sums of an arm. Engines compile it, too."""
+    sums[PAID] += cost
+    if trials > 0.0:
+        reward, cost = trial(reward, rng), trial(cost, rng)
+    if forget > 0.0:
+        sums[COUNT:PRICED] *= 1.0 - forget
+    sums[COUNT] += 1.0
+    sums[REWARD] += reward
+    sums[COST] += cost
+    sums[REWARD_SQUARED] += reward * reward
+    sums[COST_SQUARED] += cost * cost
 
 
 @dataclass
@@ -129,9 +161,12 @@ class PacedThompson(RequestPolicy):
     own_scales: ClassVar[bool] = True
     pooling: float = 8.0
     trials: float = 0.0
+    forget: float = 0.0
 
     def __post_init__(self) -> None:
         self.between(1.0, MOST_POOLING, pooling=self.pooling)
+        if not 0.0 <= self.forget <= MOST_FORGETTING:
+            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {MOST_FORGETTING}")
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
@@ -184,18 +219,13 @@ class PacedThompson(RequestPolicy):
     def draw(self, count: Array, total: Array, squares: Array, first: float | Array, rng: np.random.Generator) -> Array:
         """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
         arm), and the squares of the first two; sums of several kinds of outcome have a further axis in front."""
-        weight, mean, square = self._prior(count, total, squares, first)
-        n = count + weight
-        mean = (total + weight * mean) / n
-        most = mean * (1.0 - mean)
-        variance = np.maximum((squares + weight * square) / n - mean * mean, SMALLEST_VARIANCE * most)
-        kappa = n * most / variance
-        return np.asarray(np.maximum(rng.beta(kappa * mean, kappa * (1.0 - mean)), SMALLEST_COST))
+        law = beta_parameters(count, total, squares, *self._prior(count, total, squares, first))
+        return np.asarray(np.maximum(rng.beta(*law), SMALLEST_COST))
 
     def _prior(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Any, Any, Any]:
         """How many outcomes a segment starts with, their mean and their mean square: the first two, and the others'."""
         if len(count) == 1:
-            return 2.0, 0.5, first / 2.0
+            return FIRST_COUNT, FIRST_MEAN, first / FIRST_COUNT
         all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
         n = all_count - count + 2.0
         mean = (all_total - total + 1.0) / n
@@ -231,11 +261,8 @@ class PacedThompson(RequestPolicy):
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
             relative = min(cost * scale / (2.0 * float(request.prices[arm])), 1.0)
-            sums[PRICED:] += (1.0, relative, relative * relative)
-        paid = cost
-        if self.trials:
-            reward, cost = trial(reward, rng), trial(cost, rng)
-        sums[:PRICED] += (paid, 1.0, reward, cost, reward * reward, cost * cost)
+            sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
+        note(sums, reward, cost, rng, self.trials, self.forget)
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         assert isinstance(state, Paced)

@@ -98,7 +98,7 @@ class PrimalDualBwK(PDBwK):
 
     def goes_on(self, state: State) -> bool:
         assert isinstance(state, Priced)
-        return state.chosen < self._requests(state)
+        return state.chosen < self.requests(state)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Priced)
@@ -115,7 +115,7 @@ class PrimalDualBwK(PDBwK):
         # dividing every price by the largest changes no argmax
         top = max(state.log_money, state.log_time)
         money, time = np.exp(state.log_money - top), np.exp(state.log_time - top)
-        money_use, time_use = self._uses(state)
+        money_use, time_use = self.uses(state)
         return (self.width(state), money * money_use, time * time_use)
 
     @staticmethod
@@ -125,23 +125,28 @@ class PrimalDualBwK(PDBwK):
         price = money * lower(mean_cost, pulls, width) + time
         return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
-    def _requests(self, state: Tally) -> float:
+    def requests(self, state: Tally) -> float:
         """The horizon; infinite if there is none."""
         return float(state.known["horizon"]) if self.horizon is None else self.horizon
 
-    def _uses(self, state: Tally) -> tuple[float, float]:
+    def uses(self, state: Tally) -> tuple[float, float]:
         """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
         common = self._common_budget(state)
-        return common / float(state.known["budget"]), common / self._requests(state)
+        return common / float(state.known["budget"]), common / self.requests(state)
+
+    def growth(self, state: Tally) -> tuple[float, float]:
+        """By how much the logarithms of the two prices rise with a unit of cost and with a round."""
+        growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
+        money_use, time_use = self.uses(state)
+        return growth * money_use, growth * time_use
 
     def _common_budget(self, state: Tally) -> float:
-        return min(float(state.known["budget"]), self._requests(state))
+        return min(float(state.known["budget"]), self.requests(state))
 
     def _raise_prices(self, state: Priced, arm: int) -> None:
-        if self._requests(state) == math.inf or state.pulls[arm] == 0:
+        if self.requests(state) == math.inf or state.pulls[arm] == 0:
             return
-        growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         pulls = float(state.pulls[arm])
-        money_use, time_use = self._uses(state)
-        state.log_money += growth * money_use * float(lower(state.cost[arm] / pulls, pulls, self.width(state)))
-        state.log_time += growth * time_use
+        money, time = self.growth(state)
+        state.log_money += money * float(lower(state.cost[arm] / pulls, pulls, self.width(state)))
+        state.log_time += time

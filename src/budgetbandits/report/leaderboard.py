@@ -23,6 +23,8 @@ from budgetbandits.words import count, interval, listed
 ALWAYS = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
 PANELS = 12
+UNITS = {"1": "", "smallest mean cost": " × min μc", "request": " a request", "cheap to dear": " from cheap to dear"}
+"""What stands behind a budget."""
 
 
 def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False) -> Path:
@@ -55,6 +57,7 @@ def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, qu
         "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
         "matrix": matrix(summary),
         "settings": summary["settings"],
+        "units": UNITS,
         "policies": policies(summary),
         "knowledge": KNOWLEDGE,
         "efforts": efforts(summary),

@@ -14,6 +14,13 @@ from budgetbandits.experiments.slopes import slopes
 from budgetbandits.report import asked, drawings, sentences, tables
 from budgetbandits.words import count
 
+BUDGETS = {
+    "smallest mean cost": "budgets are multiples of each problem's smallest mean cost",
+    "request": "budgets are money for a request",
+    "cheap to dear": "budgets are the way from the cost of the best ratio to that of the highest reward, for a request",
+}
+"""What budgets are that are no plain money."""
+
 
 def content(results: Results, folder: Path) -> dict[str, Any]:
     """Everything the template asks for; writes the figures and tables beside the page."""
@@ -62,8 +69,10 @@ def facts(results: Results) -> str:
         count(len(results.record["problems"]), "problem"), count(len(results.policies), "policy"),
         count(len(results.budgets), "budget"), count(results.record["runs"], "run"),
     ]  # fmt: skip
-    if results.record.get("budget_unit", "1") != "1":
-        counts.append(f"budgets are multiples of each problem's {results.record['budget_unit']}")
+    if horizon := results.record.get("horizon"):
+        counts.append(f"each budget for {horizon:,} requests")
+    if (unit := results.record.get("budget_unit", "1")) in BUDGETS:
+        counts.append(BUDGETS[unit])
     return " · ".join([*counts, results.record["begun"]] if results.record.get("begun") else counts)
 
 
@@ -87,7 +96,7 @@ def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
     budgets, problems = results.budgets, results.record["problems"]
     if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
         return None
-    if len(problems) > tables.SHOWN:
+    if len(problems) > tables.SHOWN or results.record.get("horizon") is not None:
         return None
     found = slopes(results)
     if found["lower"].is_null().any() or not (found["lower"] > 0.0).all():

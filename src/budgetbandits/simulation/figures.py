@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.traffic import Traffic
 
 
 def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
@@ -32,6 +33,8 @@ def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes
 
 def pulls(outcome: Outcome, of: Sheet, *, budget: float | None = None) -> Picture:
     """Each arm's share of the pulls at one budget, the largest if none is given, beside its true ratio."""
+    if isinstance(outcome.problem, Traffic):
+        raise BadParameter("'pulls' shows one ratio for each arm, which in traffic changes; see outcome.part_pulls")
     budgets = outcome.budgets.tolist()
     if budget is not None and budget not in budgets:
         raise BadParameter(f"no budget {budget!r:.40} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")

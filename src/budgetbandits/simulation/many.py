@@ -17,6 +17,7 @@ from budgetbandits.simulation.simulate import (
     check_numbers,
     check_specs,
     checked_budgets,
+    checked_horizon,
     choose_engine,
     outcome_of,
     policy_of,
@@ -25,6 +26,7 @@ from budgetbandits.simulation.simulate import (
 )
 from budgetbandits.simulation.summaries import check_metric, need_polars
 from budgetbandits.simulation.work import Work, check_jobs, in_parallel
+from budgetbandits.traffic import Played, Traffic
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,12 +38,13 @@ COLUMNS = (
 
 
 def simulate_many(
-    problems: Mapping[str, Problem] | Iterable[Problem],
+    problems: Mapping[str, Played] | Iterable[Played],
     policies: Iterable[Policy | str] | Policy | str,
     budgets: Iterable[float],
     runs: int,
     seed: int | None = 0,
     *,
+    horizon: int | None = None,
     common: bool = False,
     summary: str | None = None,
     engine: str = "auto",
@@ -55,7 +58,8 @@ def simulate_many(
     Problems go by the names they are given, or by "problem 1", "problem 2", …; `random_problems` makes many. Policies
     may be names, and a list as a parameter's value is a sweep: "epsilon-first:epsilon=[0.1, 0.2]". The games are those
     that `simulate` plays with the same arguments, bit for bit. With ``common`` the n-th pull of an arm brings every
-    policy the same: compare them run by run, by ``Results.of(table, paired=True)``.
+    policy the same: compare them run by run, by ``Results.of(table, paired=True)``. Each budget may be for ``horizon``
+    requests, and problems may be traffic, as in `simulate`.
 
     ``summary`` names a metric, to have a row for each problem, policy and budget instead, as `Outcome.summary`: where
     there are too many runs to keep. ``jobs`` is the number of workers, or -1 for one per core; each plays all runs of a
@@ -77,7 +81,8 @@ def simulate_many(
     asked = checked_budgets(budgets)
     if len(set(asked)) < len(asked):
         raise BadParameter("budgets holds the same budget twice; name each once")
-    plan = _Plan(named, players, asked, seed_of(seed), engine, common, max_rounds, compiling)
+    requests = max(checked_horizon(problem, horizon, common) for problem in named.values())
+    plan = _Plan(named, players, asked, seed_of(seed), engine, common, max_rounds, requests, compiling)
     works = list(plan.works(next(iter(named))))  # one problem says whether threads will do
     threads = all(work.engine.compiled for work in works)
     tell, total = progress or (lambda done, total: None), len(named) * len(players) * runs
@@ -108,13 +113,14 @@ def random_problems(
 class _Plan:
     """What is played on every problem."""
 
-    problems: Mapping[str, Problem]
+    problems: Mapping[str, Played]
     policies: Sequence[Policy]
     budgets: Sequence[float]
     seed: int
     engine: str
     common: bool
     max_rounds: int | None
+    horizon: float
     compiling: Callable[[], None] | None
     ready: set[tuple[str, int]] = field(default_factory=set)
     """The policies that are compiled, and on how many arms they have played."""
@@ -125,9 +131,9 @@ class _Plan:
         for policy in self.policies:
             kind = policy.spec, len(problem)
             ready = kind in self.ready
-            chosen = choose_engine(problem, policy, rising, self.engine, self.compiling, ready)
+            chosen = choose_engine(problem, policy, rising, self.engine, self.compiling, ready, self.horizon)
             self.ready.add(kind)
-            yield work_of(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common)
+            yield work_of(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common, self.horizon)
 
 
 def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: str | None) -> pl.DataFrame:
@@ -139,8 +145,8 @@ def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: st
     return table.select(pl.lit(name).alias("problem"), arms.alias("arms"), pl.all())
 
 
-def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Problem]:
-    if isinstance(problems, Problem) or not isinstance(problems, Iterable):
+def _named(problems: Mapping[str, Played] | Iterable[Played]) -> dict[str, Played]:
+    if isinstance(problems, Problem | Traffic) or not isinstance(problems, Iterable):
         raise BadParameter(f"problems is {problems!r:.60}; give a list of problems, or map names to them")
     if isinstance(problems, Mapping):
         named = dict(problems)
@@ -149,7 +155,7 @@ def _named(problems: Mapping[str, Problem] | Iterable[Problem]) -> dict[str, Pro
     if not named:
         raise BadParameter("no problem; give at least one")
     for name, problem in named.items():
-        if not isinstance(name, str) or not isinstance(problem, Problem):
+        if not isinstance(name, str) or not isinstance(problem, Problem | Traffic):
             raise BadParameter(f"{name!r:.40} is mapped to {problem!r:.60}; map names to problems")
     first: dict[int, str] = {}
     for name, problem in named.items():

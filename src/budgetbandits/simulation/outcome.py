@@ -16,15 +16,20 @@ from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.summaries import need_polars, summarise
 from budgetbandits.tables import Cell, Table, estimate
+from budgetbandits.traffic import Played, Traffic
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+PLANNED = 1e-6
+"""Pulls in a plan: fewer are rounding."""
+
+
 @dataclass(frozen=True)
 class Engine:
-    """What plays a policy: "thompson", "sampling plain loop", "epsilon-first", "index blocks", "index bounds", "index
-    plain loop" or "reference", and why not a faster one (empty where there is none)."""
+    """What plays a policy: "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks",
+    "index bounds", "index plain loop" or "reference", and why not a faster one (empty where there is none)."""
 
     name: str
     reason: str = ""
@@ -46,7 +51,7 @@ class Outcome:
       at 50: pseudo-regret 7.8 ± 1.0 (standard error), best arm missed in 0 of 10)
     """
 
-    problem: Problem
+    problem: Played
     policy: str
     budgets: Array
     reward: Array
@@ -64,6 +69,8 @@ class Outcome:
     """The number of the first run."""
     horizon: float = math.inf
     """How many requests the budget was for; infinite if there was no horizon."""
+    part_pulls: NDArray[np.int64] | None = None
+    """In traffic, the pulls by part, as (run, budget, part, arm)."""
 
     @property
     def runs(self) -> int:
@@ -75,29 +82,38 @@ class Outcome:
         With a horizon, the fluid bound less the reward."""
         if self.horizon < math.inf:
             return np.asarray(self._fluid - self.reward)
-        return np.asarray(oracle.best_ratio(self.problem) * self.budgets - self.reward)
+        return np.asarray(oracle.best_ratio(self._arms) * self.budgets - self.reward)
 
     @property
     def pseudo_regret(self) -> Array:
         """Σ μc Δ pulls, run by run: the same mean on Bernoulli problems (Lemma 2), within 2ρ* on others, and far
-        less noise. With a horizon, the fluid bound less Σ μr pulls."""
+        less noise. With a horizon, what the pulls fall short of the best at the price λ of the fluid bound, and λ for
+        the money left: the fluid bound less Σ μr pulls, without the luck of the costs. In traffic, the fluid bound less
+        Σ μr pulls."""
+        if self.part_pulls is not None:
+            return np.asarray(self._fluid - (self.part_pulls * self.problem.reward_means).sum(axis=(2, 3)))
         if self.horizon < math.inf:
-            return np.asarray(self._fluid - self.pulls @ self.problem.reward_means)
-        return np.asarray(self.pulls @ (self.problem.cost_means * oracle.gaps(self.problem)))
+            return np.stack([self._shortfall(place) for place in range(len(self.budgets))], axis=1)
+        return np.asarray(self.pulls @ (self._arms.cost_means * oracle.gaps(self._arms)))
 
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
         """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss. With a
-        horizon, whether it was an arm of the best mix."""
+        horizon, whether it was an arm of the best mix; in traffic, in every part an arm of the best plan for it."""
+        if isinstance(self.problem, Traffic):
+            assert self.part_pulls is not None
+            plans = [paced_oracle.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
+            wrong = ~(np.array(plans) > PLANNED) & self.problem.offered
+            wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
+            return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
         if self.horizon < math.inf:
             for place, budget in enumerate(self.budgets.tolist()):
-                mix = paced_oracle.fluid_mix(self.problem, budget, self.horizon)
+                mix = paced_oracle.fluid_mix(self._arms, budget, self.horizon)
                 best[0, place, [mix.arms[0], mix.upgrade]] = True
         else:
-            best[:, :, oracle.best_arms(self.problem)] = True
-        most = self.pulls == self.pulls.max(axis=2, keepdims=True)
-        return np.asarray(~np.any(most & ~best, axis=2))
+            best[:, :, oracle.best_arms(self._arms)] = True
+        return np.asarray(~np.any(_most(self.pulls) & ~best, axis=2))
 
     # --- shown and handed on -------------------------------------------------------------------------------------
 
@@ -170,6 +186,21 @@ class Outcome:
             names=0,
         ).to_html()
 
+    def _shortfall(self, place: int) -> Array:
+        """The pseudo-regret at one budget with a horizon. By duality the fluid bound is λB + T max (μr − λμc)."""
+        budget = float(self.budgets[place])
+        price = paced_oracle.fluid_mix(self._arms, budget, self.horizon).price
+        values = self._arms.reward_means - price * self._arms.cost_means
+        unanswered = self.horizon - self.rounds[:, place]
+        short = self.pulls[:, place] @ (values.max() - values) + unanswered * values.max()
+        return np.asarray(short + price * (budget - self.spend[:, place]))
+
+    @property
+    def _arms(self) -> Problem:
+        """The problem, where it is no traffic."""
+        assert isinstance(self.problem, Problem)
+        return self.problem
+
     @property
     def _fluid(self) -> Array:
         """The fluid bound at each budget."""
@@ -179,6 +210,11 @@ class Outcome:
     @property
     def _missed(self) -> NDArray[np.int64]:
         return np.asarray((~self.best_arm_identified).sum(axis=0))
+
+
+def _most(pulls: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which arms were pulled most."""
+    return np.asarray(pulls == pulls.max(axis=-1, keepdims=True))
 
 
 def _mean_and_error(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, float | None]:

@@ -3,6 +3,11 @@
 The rules of the game. Play goes on while something is left of the budget. A pull that costs more than is left ends the
 game and its reward is not counted. With a horizon the game also ends after so many pulls. A policy that does not need
 to know the budget is played once, to the largest one, and the games at all smaller budgets are read off on the way.
+
+Where players know the largest cost of every arm, policies with `own_scales` are told costs as shares of it.
+
+In traffic each request meets one of the parts: its arms can answer it, by their laws in this part. A policy that looks
+at requests is told their segment.
 """
 
 from __future__ import annotations
@@ -16,31 +21,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
-from budgetbandits.errors import RoundLimit
-from budgetbandits.policies.base import Policy
+from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.policies.base import Policy, Request, RequestPolicy, State
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
+from budgetbandits.traffic import Played, Traffic
 
 Game = tuple[float, float, int, NDArray[np.int64]]
-"""How a game ended: reward, spend, rounds and pulls of every arm."""
+"""How a game ended: reward, spend, rounds and pulls of every arm; in traffic, of every part and arm."""
 
 TOLERANCE = 1e-9
 """Costs are floats: less than this is nothing."""
 
 
 def play(
-    problem: Problem,
+    problem: Played,
     policy: Policy,
     budgets: Sequence[float],
     world: np.random.Generator | CommonOutcomes,
     player: np.random.Generator,
     max_rounds: int,
     horizon: float = math.inf,
+    parts: NDArray[np.int64] | None = None,
 ) -> list[Game]:
-    """One game to the largest of the rising ``budgets``, and how it stood at the end of each."""
+    """One game to the largest of the rising ``budgets``, and how it stood at the end of each. In traffic, ``parts`` are
+    the numbers of the requests' parts."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1], horizon))
-    arms = [Pulls(draw) for draw in draws(problem, world)]
-    pulls = np.zeros(len(problem), dtype=np.int64)
+    arms = [[Pulls(draw) for draw in of_part] for of_part in draws(problem, world)]
+    requests = requests_of(problem, policy, state)
+    scales = problem.scales if policy.own_scales else None
+    if scales is not None:
+        state.known["scales"] = scales
+    pulls = np.zeros((len(arms), len(problem)), dtype=np.int64)
+    part = -1 if isinstance(problem, Traffic) else 0
     reward = spend = drift = 0.0
     rounds = 0
     ended: list[Game] = []
@@ -50,17 +63,21 @@ def play(
                 f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
                 f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
-        arm = policy.choose(state, player) if rounds < horizon else None
+        if parts is not None and isinstance(problem, Traffic) and rounds < horizon and part != parts[rounds]:
+            part = int(parts[rounds])
+            state.active = problem.offered[part].copy()
+        arm = policy.choose(state, player, *requests[part]) if rounds < horizon else None
         if arm is None:  # the policy can afford nothing more, or every request is answered
-            ended.extend((reward, spend, rounds, pulls.copy()) for _ in budgets[len(ended) :])
+            ended.extend((reward, spend, rounds, counted(problem, pulls)) for _ in budgets[len(ended) :])
             break
-        earned, paid = arms[arm].pull()
-        policy.observe(state, arm, earned, paid, player)
-        pulls[arm] += 1
+        earned, paid = arms[part][arm].pull()
+        told = paid if scales is None else paid / float(scales[arm])
+        policy.observe(state, arm, earned, told, player, *requests[part])
+        pulls[part, arm] += 1
         rounds += 1
         while len(ended) < len(budgets) and spend + paid >= budgets[len(ended)] - TOLERANCE:
             fits = spend + paid <= budgets[len(ended)] + TOLERANCE
-            ended.append((reward + earned * fits, spend + paid * fits, rounds, pulls.copy()))
+            ended.append((reward + earned * fits, spend + paid * fits, rounds, counted(problem, pulls)))
         reward += earned
         # compensated, so that a hundred thousand costs of 0.1 are 10,000
         owed = paid - drift
@@ -70,10 +87,26 @@ def play(
     return ended
 
 
+def counted(problem: Played, pulls: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pulls by part and arm; of a problem, which is a single part, by arm."""
+    return pulls.copy() if isinstance(problem, Traffic) else pulls[0].copy()
+
+
+def requests_of(problem: Played, policy: Policy, state: State) -> list[tuple[Request, ...]]:
+    """What a policy that looks at requests is told of those of each part; others are told nothing."""
+    if not isinstance(problem, Traffic):
+        return [()]
+    if not isinstance(policy, RequestPolicy):
+        return [()] * len(problem.parts)
+    while policy.segments(state) < len(problem.segments):
+        policy.open_segment(state)
+    return [(Request(number % len(problem.segments)),) for number in range(len(problem.parts))]
+
+
 class ReferencePlayer:
     """A single game to the largest budget, or one game for each if the policy must know it."""
 
-    def __init__(self, problem: Problem, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> None:
+    def __init__(self, problem: Played, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> None:
         self._problem = problem
         self._policy = policy
         self._budgets = budgets
@@ -87,8 +120,10 @@ class ReferencePlayer:
     def _game(
         self, budgets: Sequence[float], seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
     ) -> list[Game]:
-        world, player = (np.random.default_rng(child) for child in seed.spawn(2))
-        return play(self._problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon)
+        world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
+        problem = self._problem
+        parts = problem.sequence(int(self._horizon), order) if isinstance(problem, Traffic) else None
+        return play(problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon, parts)
 
 
 def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSequence:
@@ -97,8 +132,15 @@ def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSeque
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, identity))
 
 
-def what_is_known(problem: Problem, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
+def what_is_known(problem: Played, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
     """Exactly what the policy declares that it needs, and nothing else."""
+    if isinstance(problem, Traffic):
+        if "costs" in policy.needs:
+            raise BadParameter(f"{policy.spec} must know every arm's cost, which in traffic changes; leave it out")
+        floor = float(problem.cost_means[problem.offered].min())
+        return {
+            what: {"budget": budget, "horizon": horizon, "cost_floor": floor}[what] for what in policy.needs
+        }  # fmt: skip
     truth = {
         "budget": budget,
         "cost_floor": float(problem.cost_means.min()),
@@ -112,12 +154,21 @@ Draw = Callable[[int], tuple[Array, Array]]
 """The rewards and costs of so many pulls of an arm."""
 
 
-def draws(problem: Problem, world: np.random.Generator | CommonOutcomes) -> list[Draw]:
-    """One for each arm."""
+def draws(problem: Played, world: np.random.Generator | CommonOutcomes) -> list[list[Draw]]:
+    """One for each part, of which a problem is one, and arm."""
     if isinstance(world, CommonOutcomes):
         following = world.reader()
-        return [partial(following, arm) for arm in range(len(problem))]
-    return [partial(arm.sample, world) for arm in problem.arms]
+        return [[partial(following, arm) for arm in range(len(problem))]]
+    if isinstance(problem, Problem):
+        return [[partial(arm.sample, world) for arm in problem.arms]]
+    return [
+        [partial(known[name].sample, world) if name in known else _nothing for name in problem.names]
+        for known in ({arm.name: arm for arm in part.problem.arms} for part in problem.parts)
+    ]
+
+
+def _nothing(size: int) -> tuple[Array, Array]:
+    raise BadParameter("a policy has pulled an arm that is not offered; let choose name one of state.active")
 
 
 LARGEST_BATCH = 1024

@@ -7,7 +7,6 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.reference import Game
 from budgetbandits.simulation.work import Work, all_games, check_jobs
+from budgetbandits.traffic import Played, Traffic
 
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
@@ -28,7 +28,7 @@ ENGINES = ("auto", "fast", "reference")
 
 
 def simulate(
-    problem: Problem,
+    problem: Played,
     policy: Policy | str,
     budgets: Iterable[float],
     runs: int,
@@ -49,7 +49,7 @@ def simulate(
     seed (None) one is drawn; `Outcome.seed` says which.
 
     With a ``horizon`` the game also ends after so many pulls: the budget is for so many requests, and regret is
-    measured against the fluid bound (`paced_oracle`). The reference simulator plays these games.
+    measured against the fluid bound (`paced_oracle`). Traffic, whose arms change (`budgetbandits.traffic`), needs one.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -74,27 +74,29 @@ def simulate(
     check_jobs(jobs)
     seed = seed_of(seed)
     policy = policy_of(policy)
-    if not isinstance(problem, Problem):
-        raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
+    requests = checked_horizon(problem, horizon, common)
     rising = sorted(set(asked))
-    if horizon is None:
-        chosen = choose_engine(problem, policy, rising, engine, compiling)
-    else:
-        chosen = _engine_with_horizon(horizon, engine)
+    chosen = choose_engine(problem, policy, rising, engine, compiling, horizon=requests)
     began = time.perf_counter()
-    work = work_of(problem, policy, rising, seed, chosen, max_rounds, common)
-    if horizon is not None:
-        work = replace(work, horizon=float(horizon))
+    work = work_of(problem, policy, rising, seed, chosen, max_rounds, common, requests)
     games = all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
     return outcome_of(work, asked, games, first_run, time.perf_counter() - began)
 
 
-def _engine_with_horizon(horizon: int, wish: str) -> Engine:
+def checked_horizon(problem: Played, horizon: int | None, common: bool) -> float:
+    """How many requests there are; infinitely many if nobody says."""
+    if not isinstance(problem, Problem | Traffic):
+        raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
+    if isinstance(problem, Traffic):
+        if horizon is None:
+            raise BadParameter("traffic comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
+        if common:
+            raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
+    if horizon is None:
+        return math.inf
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
-    if wish == "fast":
-        raise BadParameter("no fast engine plays games with a horizon; use engine='auto' or engine='reference'")
-    return Engine("reference", "no compiled engine knows a horizon")
+    return float(horizon)
 
 
 def outcome_of(
@@ -102,6 +104,8 @@ def outcome_of(
 ) -> Outcome:
     """The games of some work, with the budgets in the order in which they were asked for."""
     order = [work.budgets.index(budget) for budget in asked]
+    pulls = np.array([[game[b][3] for b in order] for game in games], dtype=np.int64)
+    traffic = isinstance(work.problem, Traffic)
     return Outcome(
         problem=work.problem,
         policy=work.policy.spec,
@@ -109,7 +113,8 @@ def outcome_of(
         reward=np.array([[game[b][0] for b in order] for game in games]),
         spend=np.array([[game[b][1] for b in order] for game in games]),
         rounds=np.array([[game[b][2] for b in order] for game in games], dtype=np.int64),
-        pulls=np.array([[game[b][3] for b in order] for game in games], dtype=np.int64),
+        pulls=pulls.sum(axis=2) if traffic else pulls,
+        part_pulls=pulls if traffic else None,
         engine=work.engine.name,
         engine_reason=work.engine.reason,
         seconds=seconds,
@@ -120,24 +125,26 @@ def outcome_of(
 
 
 def work_of(
-    problem: Problem,
+    problem: Played,
     policy: Policy,
     rising: Sequence[float],
     seed: int,
     chosen: Engine,
     max_rounds: int | None,
     common: bool,
+    horizon: float = math.inf,
 ) -> Work:
-    return Work(problem, policy, rising, seed, _seed_key(problem, policy), chosen, max_rounds, common)
+    return Work(problem, policy, rising, seed, _seed_key(problem, policy), chosen, max_rounds, common, horizon)
 
 
 def choose_engine(
-    problem: Problem,
+    problem: Played,
     policy: Policy,
     budgets: Sequence[float],
     wish: str,
     compiling: Callable[[], None] | None,
     ready: bool = False,
+    horizon: float = math.inf,
 ) -> Engine:
     """The engine that plays; unless it is ``ready``, it is compiled or loaded from the disk cache on the way."""
     _check_priors(policy, len(problem))
@@ -152,9 +159,9 @@ def choose_engine(
     from budgetbandits.simulation.compiled.notice import noticing, say_compiling
 
     with noticing(compiling or say_compiling), blaming(policy):
-        chosen = engines.engine_for(problem, policy, budgets)
+        chosen = engines.engine_for(problem, policy, budgets, horizon)
         if chosen.compiled and not ready:
-            engines.warm_up(problem, policy)
+            engines.warm_up(problem, policy, horizon)
     if wish == "fast" and not chosen.compiled:
         raise BadParameter(
             f"no fast engine plays {policy.spec}: {chosen.reason}; use engine='auto' or engine='reference'"
@@ -176,7 +183,7 @@ def identity_of(policy: Policy) -> str:
     return policy.spec if ours(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
 
 
-def _seed_key(problem: Problem, policy: Policy) -> tuple[int, int]:
+def _seed_key(problem: Played, policy: Policy) -> tuple[int, int]:
     """What sets the randomness of these games apart: what they are, and not when or where they are played."""
     player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
     return problem.identity, player

@@ -18,6 +18,7 @@ from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import Game, ReferencePlayer
+from budgetbandits.traffic import Played
 
 
 class Player(Protocol):
@@ -38,7 +39,7 @@ def check_jobs(jobs: int) -> int:
 class Work:
     """What is to be played, apart from which runs of it: a worker gets this and some numbers of runs."""
 
-    problem: Problem
+    problem: Played
     policy: Policy
     budgets: Sequence[float]
     seed: int
@@ -53,12 +54,15 @@ class Work:
         if self.engine.compiled:
             from budgetbandits.simulation.engines import player as compiled_player
 
-            player = compiled_player(self.problem, self.policy, self.budgets, self.common)
+            player = compiled_player(self.problem, self.policy, self.budgets, self.common, self.horizon)
         else:
             player = ReferencePlayer(self.problem, self.policy, self.budgets, self.horizon)
         longest = self.max_rounds or (1 << 60 if self.engine.compiled else 100_000_000)
         for run in runs:
-            outcomes = CommonOutcomes(self.problem, self.seed, run) if self.common else None
+            outcomes = None
+            if self.common:
+                assert isinstance(self.problem, Problem)
+                outcomes = CommonOutcomes(self.problem, self.seed, run)
             with blaming(self.policy):
                 game = player.play(
                     np.random.SeedSequence(self.seed, spawn_key=(*self.seed_key, run)), longest, outcomes

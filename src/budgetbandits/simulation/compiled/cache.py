@@ -13,7 +13,8 @@ import hashlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-ENGINES = ("compiled", "epsilon_first", "index", "sampling", "thompson")
+ENGINES = ("compiled", "epsilon_first", "index", "paced", "sampling", "thompson")
+MODULES = ("divergence.py", "fluid.py")
 COMPILED = ("policies", "simulation", *(f"simulation/{engine}" for engine in ENGINES))
 
 
@@ -21,9 +22,9 @@ COMPILED = ("policies", "simulation", *(f"simulation/{engine}" for engine in ENG
 def clear_if_stale() -> None:
     """Drop this package's cached machine code if a source has changed; a folder that cannot be written is left."""
     digest = hashlib.blake2b(digest_size=16)
-    for folder in COMPILED:
-        for source in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(source.name.encode() + source.read_bytes())
+    sources = [source for folder in COMPILED for source in sorted((PACKAGE / folder).glob("*.py"))]
+    for source in (*sources, *(PACKAGE / module for module in MODULES)):
+        digest.update(source.name.encode() + source.read_bytes())
     stamp = PACKAGE / "simulation" / "__pycache__" / "sources.blake2b"
     with contextlib.suppress(OSError):
         if stamp.exists() and stamp.read_text() == digest.hexdigest():

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from numba.core import event
 
 ENGINES = tuple(
-    f"budgetbandits.simulation.{engine}." for engine in ("compiled", "epsilon_first", "index", "sampling", "thompson")
+    f"budgetbandits.simulation.{engine}."
+    for engine in ("compiled", "epsilon_first", "index", "paced", "sampling", "thompson")
 )  # fmt: skip
 ADAPTERS = ("budgetbandits.simulation.index.rules", "budgetbandits.simulation.sampling.rules")
 

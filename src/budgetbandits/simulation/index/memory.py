@@ -48,7 +48,7 @@ FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
 """What is known of the index, its extra arguments, the units it is given means in, its error of rounding, and how an arm
 is drawn by it."""
 
-SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds")
+SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
 SETTINGS = ("tolerance", "affordable")
 """The slacks of the game and of the policy, in money."""
 

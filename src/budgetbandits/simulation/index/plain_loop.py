@@ -36,6 +36,8 @@ def best_of_all(game, index):
     """
     if game.rounds == game.max_rounds:
         return ROUND_LIMIT
+    if game.rounds >= game.horizon:
+        return stop(game)
     exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
     pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
     chosen = -1

@@ -6,6 +6,7 @@ own words, so runs may be played in any order, in any number of threads (one `Ga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from budgetbandits.policies.kube import SLACK
 from budgetbandits.policies.tally import Moments
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
+from budgetbandits.simulation.compiled.draws import FOREVER
 from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
@@ -103,7 +105,13 @@ class Games:
     """Runs of one policy on one problem."""
 
     def __init__(
-        self, problem: Problem, policy: Policy, budgets: Sequence[float], common: bool = False, lazy: bool = True
+        self,
+        problem: Problem,
+        policy: Policy,
+        budgets: Sequence[float],
+        common: bool = False,
+        lazy: bool = True,
+        horizon: float = math.inf,
     ) -> None:
         assert isinstance(policy, IndexPolicy)
         rule = rule_of(policy)
@@ -113,6 +121,8 @@ class Games:
         self._budgets = [float(budget) for budget in budgets]
         self._rule = rule
         self._index = compiled(rule.index)
+        self._horizon = int(min(horizon, FOREVER))
+        lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
         self._tables = tables = Tables(problem, sampled=common)
@@ -164,7 +174,7 @@ class Games:
         start, memory.arrays["own"][:], memory.arrays["price"][:] = self._start_at(budgets[-1])
         memory.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
         memory.clear(start, words)
-        memory.set(budgets=len(budgets), max_rounds=max_rounds)
+        memory.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
 
     def _start_at(self, budget: float) -> Start:
         if budget in self._starts:

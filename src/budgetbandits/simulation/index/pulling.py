@@ -22,6 +22,8 @@ def first_pulls(game):
     while game.opened < game.arms:
         if game.rounds == game.max_rounds:
             return ROUND_LIMIT
+        if game.rounds >= game.horizon:
+            return stop(game)
         if can_pay(game, game.opened):
             status = pull(game, game.opened)
             if status != GOING_ON:
@@ -104,7 +106,7 @@ def close_budget(game, reward, spent):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def stop(game):
-    """The policy can afford nothing more: every game that is still open ends as it stands."""
+    """The policy can afford nothing more, or every request is answered: all open games end as they stand."""
     while game.checkpoint < game.budgets:
         close_budget(game, game.reward, game.spent)
     return FINISHED

@@ -14,8 +14,9 @@ from budgetbandits.simulation.reference import TOLERANCE, Game
 EXTRAS = ("first", "second", "third")
 """Further arguments of `score` and `learn`."""
 
-WHOLE = ("arms", "rows", "chunk", "budgets", "max_rounds", "rounds", "checkpoint", "leader")
-"""Sizes; the rounds played, how many budgets have ended, the arm that was chosen and not pulled (-1 if none)."""
+WHOLE = ("arms", "rows", "chunk", "budgets", "max_rounds", "horizon", "rounds", "checkpoint", "leader")
+"""Sizes; how many requests there are; the rounds played, how many budgets have ended, the arm that was chosen and not
+pulled (-1 if none)."""
 
 FLOAT = ("reward", "spent", "drift", "tolerance", *EXTRAS)
 """Sums so far; what rounding has left out of the money spent."""
@@ -47,10 +48,10 @@ class Memory(Record):
         self.set(arms=arms, rows=rows, chunk=chunk, budgets=len(budgets), leader=-1, tolerance=TOLERANCE)
         self._start = self.fields()
 
-    def clear(self, max_rounds: int, extras: tuple[float, ...]) -> None:
+    def clear(self, max_rounds: int, horizon: int, extras: tuple[float, ...]) -> None:
         """Make everything ready for a game."""
         self.restart(self._start)
-        self.set(max_rounds=max_rounds, **dict(zip(EXTRAS, extras, strict=False)))
+        self.set(max_rounds=max_rounds, horizon=horizon, **dict(zip(EXTRAS, extras, strict=False)))
         self.arrays["statistics"][:] = self._first
         for name in ("used", "filled", "pulls"):
             self.arrays[name][:] = 0

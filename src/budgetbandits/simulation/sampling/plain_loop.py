@@ -35,6 +35,8 @@ def choose(game, score, rng):
     """Make the arm with the highest score the leader; exact ties are broken uniformly, as `policies.base.best` does."""
     if game.rounds == game.max_rounds:
         return ROUND_LIMIT
+    if game.rounds >= game.horizon:
+        return stop(game)
     scores = float_pointer(game.scores_at)
     top = -np.inf
     ties = 0
@@ -99,7 +101,7 @@ def pay(game, reward, cost):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def stop(game):
-    """The policy stops: every game that is still open ends as it stands."""
+    """The policy stops, or every request is answered: every game that is still open ends as it stands."""
     while game.checkpoint < game.budgets:
         close_budget(game, game.reward, game.spent)
     return FINISHED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
+from budgetbandits.simulation.compiled.draws import FOREVER
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_size, draws
 from budgetbandits.simulation.sampling.memory import Memory
@@ -27,10 +29,13 @@ class SamplingGames:
     other draws.
     """
 
-    def __init__(self, problem: Problem, policy: SamplingPolicy, budgets: Sequence[float]) -> None:
+    def __init__(
+        self, problem: Problem, policy: SamplingPolicy, budgets: Sequence[float], horizon: float = math.inf
+    ) -> None:
         self._problem = problem
         self._policy = policy
         self._budgets = np.array(budgets, dtype=float)
+        self._horizon = int(min(horizon, FOREVER))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
         self._memory = Memory(first, self._budgets, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem))))
@@ -40,9 +45,9 @@ class SamplingGames:
     ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
         memory, rule = self._memory, self._rule
-        memory.clear(max_rounds, self._policy.extras())
+        memory.clear(max_rounds, self._horizon, self._policy.extras())
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
-        draw = draws(self._problem, outcomes or world)
+        draw = draws(self._problem, outcomes or world)[0]
         while (status := play_sampling(memory.game, rule.score, rule.learn, player)) >= 0:
             self._refill(int(status), draw[int(status)])
         if status == NOT_A_NUMBER:

@@ -1,0 +1,133 @@
+"""How soon policies notice that arms have changed; the table of docs/paced.md.
+
+    python benchmarks/drift.py [--problems 60] [--runs 20] [--figure docs/figures/paced-drift.png]
+
+Bernoulli problems of five arms, means from U(0.05, 1), as in paced.py, and a tight budget for 20,000 requests. At
+request 10,000 something happens to the arm with the highest reward: its costs are halved, its rewards are halved, or it
+comes only then.
+
+The gain is what the best mix after the change brings for a request beyond the mix that was best before it, both with
+the money for a request that there was at the start. So whoever keeps to the old mix has 0 % of it. Problems in which it
+is below 0.02 are left out. The delay is the end of the first window of 250 requests in which the mean over all problems
+is 90 % of the gain; the share is the mean over all requests after the change. It may be above 1, because a policy that
+is late saves money meanwhile; it is below 0 where the money has run out. Intervals are 95 %, a bootstrap over problems.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from paced import problems, rate
+
+from budgetbandits import Problem, simulate
+from budgetbandits.fluid import Mix, best_mix
+from budgetbandits.traffic import DRIFTS, Part, Traffic, drifting
+
+Array = NDArray[np.float64]
+
+ARMS, HORIZON, AT, WINDOW, TIGHT = 5, 20_000, 10_000, 250, 0.3
+POLICIES = ("bts-paced", "bts-paced:forget=0.001", "bts-paced:forget=0.004", "primal-dual-bwk")
+LEAST_GAIN = 0.02
+TITLES = {"price-cut": "a price is halved", "quality-drop": "an arm brings half", "new-arm": "an arm comes"}
+RESAMPLES = 1_000
+
+
+def in_windows(traffic: Traffic) -> Traffic:
+    """The same traffic with a part for every window after the change, so that its pulls are counted."""
+    last = traffic.parts[-1].problem
+    return Traffic((*traffic.parts[:-1], *(Part(last, first) for first in range(AT, HORIZON, WINDOW))))
+
+
+def mix_of(traffic: Traffic, part: int, per_request: float) -> tuple[Mix, list[int]]:
+    """The best mix of a part's arms, and which arms those are."""
+    arms = np.flatnonzero(traffic.offered[part]).tolist()
+    rewards, costs = ([table[part][arms].tolist()] for table in (traffic.reward_means, traffic.cost_means))
+    return best_mix(rewards, costs, [1.0], per_request), arms
+
+
+def brings(traffic: Traffic, mix: Mix, arms: list[int], part: int) -> float:
+    """What a mix brings for a request in a part."""
+    return mix.spend([traffic.reward_means[part][arms].tolist()], [1.0])
+
+
+def gained(problem: Problem, drift: str, policy: str, runs: int) -> Array | None:
+    """The share of the gain in each window after the change, of each run; None where there is nothing to gain."""
+    traffic = drifting(problem, drift, AT)
+    per_request = rate(traffic.parts[0].problem, TIGHT)
+    before, after = (mix_of(traffic, part, per_request) for part in (0, 1))
+    old, new = (brings(traffic, *mix, 1) for mix in (before, after))
+    if new - old < LEAST_GAIN:
+        return None
+    budget = max(1, round(per_request * HORIZON))
+    played = simulate(in_windows(traffic), policy, [budget], runs=runs, horizon=HORIZON)
+    assert played.part_pulls is not None
+    windows = played.part_pulls[:, 0, 1:]
+    return np.asarray((windows @ traffic.reward_means[1] / WINDOW - old) / (new - old))
+
+
+def delay(shares: Array) -> float:
+    """Requests until 90 % of the gain, from the mean of each window; infinite if it is never reached."""
+    reached = np.flatnonzero(shares >= 0.9)
+    return float((reached[0] + 1) * WINDOW) if len(reached) else np.inf
+
+
+def row(name: str, drift: str, found: list[Array]) -> str:
+    """A row of the table, from the windows of each problem, averaged over its runs."""
+    table = np.array([each.mean(axis=0) for each in found])
+    rng = np.random.default_rng(0)
+    drawn = [table[rng.integers(len(table), size=len(table))].mean(axis=0) for _ in range(RESAMPLES)]
+    low, high = np.quantile([delay(each) for each in drawn], [0.025, 0.975], method="nearest")
+    overall = [each.mean() for each in drawn]
+    words = [f"{value:,.0f}" if np.isfinite(value) else "never" for value in (delay(table.mean(axis=0)), low, high)]
+    share = f"{table.mean():.2f} ({np.quantile(overall, 0.025):.2f} to {np.quantile(overall, 0.975):.2f})"
+    return f"| {drift} | {name} | {words[0]} ({words[1]} to {words[2]}) | {share} | {len(table)} |"
+
+
+def draw(curves: dict[str, dict[str, Array]], path: Path) -> None:
+    """A panel for each drift: the share of the gain in each window."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    figure, panels = plt.subplots(1, len(curves), figsize=(9.2, 3.3), sharey=True, layout="constrained")
+    looks = zip(POLICIES, ("#1b4965", "#2a9d8f", "#8ab17d", "#ca6702"), ("-", "--", "-.", ":"), strict=True)
+    styles = {policy: (colour, line) for policy, colour, line in looks}
+    for axis, (drift, lines) in zip(panels, curves.items(), strict=True):
+        for policy, shares in lines.items():
+            colour, line = styles[policy]
+            requests = WINDOW * (np.arange(len(shares)) + 0.5)
+            axis.plot(requests, shares, color=colour, ls=line, lw=1.6, label=policy)
+        axis.axhline(0.9, color="#8a817c", lw=0.8, ls=(0, (2, 2)))
+        axis.set(title=TITLES[drift], xlabel="requests after the change", ylim=(-0.6, 1.45))
+        axis.set_xticks([0, 5_000, 10_000], ["0", "5,000", "10,000"])
+    panels[0].set_ylabel("share of the gain")
+    panels[0].legend(frameon=False, fontsize=7.5, loc="lower right")
+    figure.savefig(path, dpi=160)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=60)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--figure", type=Path)
+    asked = parser.parse_args()
+    print("| what happens | policy | requests until 90 % of the gain | share of the gain | problems |")
+    print("|---|---|---|---|---|")
+    curves: dict[str, dict[str, Array]] = {}
+    for drift in DRIFTS:
+        for policy in POLICIES:
+            played = [gained(problem, drift, policy, asked.runs) for problem in problems(ARMS, asked.problems)]
+            found = [each for each in played if each is not None]
+            curves.setdefault(drift, {})[policy] = np.array([each.mean(axis=0) for each in found]).mean(axis=0)
+            print(row(f"`{policy}`", drift, found), flush=True)
+    if asked.figure is not None:
+        draw(curves, asked.figure)
+
+
+if __name__ == "__main__":
+    main()

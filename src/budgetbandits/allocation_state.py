@@ -1,0 +1,231 @@
+"""Where an allocation stands: what it knows of itself, how it shows itself, and how it is saved."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.allocation_table import allocation_table
+from budgetbandits.errors import BadState, UnknownArm, UnknownPolicy
+from budgetbandits.learner import Learner
+from budgetbandits.money import Money
+from budgetbandits.open_asks import Ask, OpenAsks
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.beliefs import posterior
+from budgetbandits.policies.names import label
+from budgetbandits.rests import Rests
+from budgetbandits.saved_allocation import not_negative, read, written
+from budgetbandits.segments import Segments
+from budgetbandits.units import Units, checked_names, positive
+
+
+class AllocationState:
+    """Everything that an `Allocation` remembers. Whoever looks at it or changes it holds the lock."""
+
+    _lock: threading.RLock
+    _money: Money
+    _names: list[str]
+    _number: dict[str, int]
+    _units: Units
+    _asks: OpenAsks
+    _rests: Rests
+    _learner: Learner
+    _segments: Segments
+    _told_arms: NDArray[np.int64]
+    _rng: np.random.Generator
+
+    # --- what it knows -------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        return self._learner.policy
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that may be chosen; retired ones are left out."""
+        with self._lock:
+            return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
+
+    @property
+    def budget(self) -> float:
+        return self._money.budget
+
+    @property
+    def spent(self) -> float:
+        """All costs that were told."""
+        return self._money.spent
+
+    @property
+    def held(self) -> float:
+        """What open asks hold whose cost was not told yet."""
+        with self._lock:
+            return self._asks.held
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget beside what is held; never negative."""
+        with self._lock:
+            return self._money.left(self._asks.held)
+
+    @property
+    def earned(self) -> float:
+        """The rewards of the pulls whose cost still fitted the budget when it was told."""
+        return self._money.earned
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
+        with self._lock:
+            return self._money.gone or not self._learner.goes_on
+
+    @property
+    def pending(self) -> tuple[Ask, ...]:
+        """The asks that were not told, or not in full, oldest first."""
+        with self._lock:
+            return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
+
+    @property
+    def pulls(self) -> dict[str, int]:
+        """How often each arm was told in full, history not counted."""
+        with self._lock:
+            return dict(zip(self._names, self._told_arms.tolist(), strict=True))
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How often each arm has failed."""
+        with self._lock:
+            return dict(zip(self._names, self._rests.failures.tolist(), strict=True))
+
+    @property
+    def resting(self) -> tuple[str, ...]:
+        """The arms that are not asked for now: after failures, or because they neither bring nor cost anything."""
+        with self._lock:
+            awake = self._rests.awake(self._asks.next_number)
+            return () if awake is None else tuple(np.array(self._names, dtype=object)[~awake].tolist())
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The segments that requests have named, in the order in which they first came."""
+        with self._lock:
+            return tuple(name for name in self._segments if name is not None)
+
+    def __repr__(self) -> str:
+        with self._lock:
+            return (
+                f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._money.spent:g} of "
+                f"{self._money.budget:g}, {len(self._asks)} open)"
+            )
+
+    def _repr_html_(self) -> str:
+        with self._lock:
+            table = allocation_table(
+                self._names, self._told_arms, self.policy, self._learner.state, self._units
+            )  # fmt: skip
+            spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
+            title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
+        return replace(table, title=title).to_html()
+
+    def _arm(self, name: str) -> int:
+        arm = self._number.get(name) if isinstance(name, str) else None
+        if arm is None:
+            shown = ", ".join(repr(known) for known in self._names[:8]) + (", …" if len(self._names) > 8 else "")
+            raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
+        return arm
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
+        """A Matplotlib figure of what is believed of each arm, in the user's units: densities of its mean reward, its
+        mean cost and their ratio; of more than twenty arms, of those pulled most.
+
+        They are the posteriors that the policy keeps; for policies that keep sums, the posteriors that these make of
+        uniform priors. ``width`` is "paper", "page", "phone" or inches.
+        """
+        from budgetbandits.drawing import posteriors, style  # Matplotlib is in the extra lab
+
+        with self._lock:
+            state = self._learner.state
+            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
+            shown = sorted(most_pulled[state.active[most_pulled]].tolist())
+            of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
+            costs = [self._units.scale(name) for name in of]
+        return posteriors.densities(of, self._units.reward_max, costs, style.sheet(width, dark))
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Everything, as versioned JSON: `from_json` goes on bit for bit."""
+        with self._lock:
+            document = {
+                "policy": self.policy.spec,
+                "arms": self._names,
+                "budget": self._money.budget,
+                "cost_max": self._units.cost_max if self._units.caps is None else dict(self._units.caps),
+                "reward_max": self._units.reward_max,
+                "spent": self._money.spent,
+                "earned": self._money.earned,
+                "next_ask": self._asks.next_number,
+                "open": self._asks.to_list(),
+                "told": self._told_arms.tolist(),
+                "rests": self._rests.to_dict(),
+                "segments": list(self._segments),
+                "failed_cost": self._money.failed,
+                **self._learner.to_dict(),
+                "generator": self._rng.bit_generator.state,
+            }
+            return written(document)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: everything but the lock, as it was at one moment."""
+        with self._lock:
+            return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_lock"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """An allocation as `to_json` left it."""
+        document = read(text)
+        try:
+            return cls._restored(document)
+        except BadState:
+            raise
+        except UnknownPolicy as error:
+            raise BadState(f"{error}; load one of your own first: budgetbandits.plugins.load('mine.py')") from None
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
+            raise BadState(f"the saved allocation is damaged ({error!r}); restore an undamaged copy") from None
+
+    @classmethod
+    def _restored(cls, document: dict[str, Any]) -> Self:
+        self = cls.__new__(cls)
+        self._lock = threading.RLock()
+        budget = positive("budget", document["budget"])
+        self._names = checked_names(document["arms"])
+        policy = parse_policy(document["policy"])
+        self._units = Units.of(document["cost_max"], document["reward_max"], self._names, policy.own_scales)
+        self._number = {name: i for i, name in enumerate(self._names)}
+        self._learner = Learner.from_dict(policy, len(self._names), document)
+        # allocations saved before there were failures, segments and rests have none
+        document = {"failed_cost": 0.0, **document}
+        amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost"))
+        self._money = Money(budget, *amounts)
+        self._segments = Segments(document.get("segments", ()))
+        rests = document.get("rests")
+        self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
+        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
+        if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
+            raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
+        self._told_arms = np.array(document["told"], dtype=np.int64)
+        if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
+            raise BadState("'told' is not one count for each arm; restore an undamaged copy")
+        self._rng = np.random.default_rng()
+        self._rng.bit_generator.state = document["generator"]
+        return self

@@ -1,0 +1,113 @@
+"""The compiled loops of games with a horizon play the games of the reference simulator."""
+
+import numpy as np
+import pytest
+
+from budgetbandits import Problem, family, simulate
+from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.laws import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.problem import Arm
+from budgetbandits.simulation.engines import engine_for
+from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.traffic import Traffic, drifting
+
+ANY_LAW = Problem(
+    (
+        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
+        Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
+    )
+)
+TEN = family("uniform-bernoulli", 10, seed=4, low=0.1)
+PLAYED = {
+    "any law": ANY_LAW,
+    "ten arms": TEN,
+    "a price is cut": drifting(TEN, "price-cut", 40),
+    "an arm comes": drifting(TEN, "new-arm", 40),
+    "arms come and go": Traffic.phases([(0, Problem(TEN.arms[:4])), (30, Problem(TEN.arms[2:])), (31, TEN)]),
+}
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize(
+    "policy",
+    ["bts-paced", "bts-paced:trials=1", "bts-paced:forget=0.1", "primal-dual-bwk", "primal-dual-bwk:horizon=77"],
+)
+def test_the_loops_play_the_games_of_the_reference(policy, name):
+    """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
+    played = (simulate(PLAYED[name], policy, [4, 45.5], 6, horizon=120, engine=e) for e in ("fast", "reference"))
+    fast, slow = played
+    assert (fast.engine, fast.engine_reason) == ("paced plain loop", "")
+    for part in ("reward", "spend", "rounds", "pulls"):
+        assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
+    if isinstance(PLAYED[name], Traffic):
+        assert np.array_equal(fast.part_pulls, slow.part_pulls)
+        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].offered] == 0).all()
+
+
+def test_without_a_horizon_too():
+    fast, slow = (simulate(TEN, "bts-paced", [25], 4, engine=engine) for engine in ("fast", "reference"))
+    assert np.array_equal(fast.pulls, slow.pulls)
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube"])
+def test_other_plain_loops_end_at_the_horizon(policy):
+    """Two-sample tests with the reference; false alarms at 1e-6. A horizon of one request more is another game."""
+    budgets = [6.0, 20.0]
+    fast, longer = (simulate(TEN, policy, budgets, 1_000, horizon=h) for h in (31, 32))
+    slow = simulate(TEN, policy, budgets, 300, horizon=31, engine="reference")
+    assert fast.engine.endswith("plain loop")
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+    assert smallest_p(rows(longer), rows(slow)) < FALSE_ALARM
+
+
+def test_threads_give_the_same_bits():
+    one, three = (simulate(TEN, "bts-paced", [20], runs=30, seed=2, jobs=j, horizon=50) for j in (1, 3))
+    assert np.array_equal(one.pulls, three.pulls)
+
+
+def test_outcomes_may_be_common():
+    """The first pull of an arm brings both policies the same: ten arms are pulled once each before anything else."""
+    fast, slow = (
+        simulate(TEN, "primal-dual-bwk", [50], 3, horizon=10, common=True, engine=e) for e in ("fast", "reference")
+    )
+    assert np.array_equal(fast.reward, slow.reward)
+    assert (fast.pulls == 1).all()
+
+
+SEGMENTS = Traffic.of_segments({"easy": (0.5, TEN), "hard": (0.5, Problem(TEN.arms[::-1]))})
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy", "why"),
+    [
+        (SEGMENTS, "bts-paced", "no compiled engine knows segments"),
+        (PLAYED["an arm comes"], "bts", "knows traffic"),
+        (TEN, "epsilon-first", "knows no horizon"),
+        (TEN, "kube-knapsack", "of its own"),
+    ],
+)
+def test_what_is_left_to_the_reference(problem, policy, why):
+    engine = engine_for(problem, parse_policy(policy), [5.0], 50.0)
+    assert engine.name == "reference"
+    assert why in engine.reason
+    with pytest.raises(BadParameter, match="no fast engine"):
+        simulate(problem, policy, [5], 1, horizon=50, engine="fast")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(PacedThompson, "draw"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+)
+def test_a_method_of_its_own(kind, name):
+    method = getattr(kind, name)
+    own = type("Own", (kind,), {"name": "own", name: lambda *given, **words: method(*given, **words)})
+    assert f"{name} of its own" in engine_for(TEN, own(), [5.0], 50.0).reason
+
+
+def test_a_game_that_goes_on_too_long():
+    with pytest.raises(RoundLimit, match="has played 50 rounds"):
+        simulate(TEN, "bts-paced", [500.0], 1, max_rounds=50, horizon=400)
