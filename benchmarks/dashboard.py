@@ -33,6 +33,7 @@ from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.list_sql import Order
 from budgetbandits.service.stores.rows import ARM, DECISION
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.times import Times
@@ -77,7 +78,10 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
             (2 * decisions, long, now - MONTH, step / 2),
         )
         change("UPDATE campaign SET spent = ? WHERE id = ?", (500_000 * decisions, long))
-        change(f"INSERT INTO campaign_name (id, name) {numbers} SELECT {id}, 'campaign ' || i FROM n", (campaigns,))
+        change(
+            f"INSERT INTO campaign_name (id, name, cost_max) {numbers} SELECT {id}, 'campaign ' || i, 1000000 FROM n",
+            (campaigns,),
+        )
         change(
             "INSERT INTO campaign (id, name, policy, status, budget, spent, settings, learned, created_at) "
             f"{numbers} SELECT {id}, 'campaign ' || i, policy, status, 1000000000, i * CAST(90000 AS BIGINT), "
@@ -145,15 +149,16 @@ def measure_pages(decisions: int, campaigns: int) -> None:
             view = store.read(lambda tx: campaign_view(tx, found(tx, "long"), Wanted()))
             render("_campaign.html", view=view, **shared)
 
-        def listed(text: str) -> None:
-            view = store.read(lambda tx: overview(tx, Asked(text), None))
+        def listed(text: str, order: Order = "alarm") -> None:
+            view = store.read(lambda tx: overview(tx, Asked(text, order=order), None))
             render("_overview.html", view=view, **shared)
 
         page()
         listed("")
         print(f"page of that campaign: {cost(page, used)}")
         print(f"first page of {campaigns:,} campaigns: {cost(lambda: listed(''), used)}")
-        print(f"the same, filtered: {cost(lambda: listed('9999'), used)}", flush=True)
+        print(f"the same, filtered: {cost(lambda: listed('9999'), used)}")
+        print(f"the same, by name: {cost(lambda: listed('', 'name'), used)}", flush=True)
 
 
 @contextlib.contextmanager

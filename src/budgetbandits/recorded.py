@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Recorded:
         return self.reward[mine], self.cost[mine]
 
 
-def parse_columns(text: str) -> dict[str, str]:
+def parse_columns(text: str, meanings: Sequence[str] = MEANINGS) -> dict[str, str]:
     """Which column stands for what, from text.
 
     >>> parse_columns("arm=model, cost=cost_usd")
@@ -53,8 +53,8 @@ def parse_columns(text: str) -> dict[str, str]:
     columns: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         meaning, equals, name = (piece.strip() for piece in part.partition("="))
-        if meaning not in MEANINGS or not equals or not name:
-            raise BadParameter(f"columns has {part!r}; write MEANING=COLUMN with one of {', '.join(MEANINGS)}")
+        if meaning not in meanings or not equals or not name:
+            raise BadParameter(f"columns has {part!r}; write MEANING=COLUMN with one of {', '.join(meanings)}")
         if meaning in columns:
             raise BadParameter(f"columns names {meaning} twice; name it once")
         columns[meaning] = name
@@ -63,6 +63,15 @@ def parse_columns(text: str) -> dict[str, str]:
 
 def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Recorded:
     """The records of a CSV file with a header; ``columns`` maps meanings to headers that are called otherwise."""
+    table = csv_columns(path)
+    try:
+        return read_table(table, columns)
+    except ProblemError as error:
+        raise ProblemError(f"{path}: {error}") from None
+
+
+def csv_columns(path: str | Path) -> dict[str, Sequence[str]]:
+    """The columns of a CSV file by its header, as text."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
@@ -73,11 +82,7 @@ def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Reco
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise ProblemError(f"{path}: line {number} has {len(row)} fields, the header {len(header)}; fix that line")
-    table = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
-    try:
-        return read_table(table, columns)
-    except ProblemError as error:
-        raise ProblemError(f"{path}: {error}") from None
+    return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
 
 
 def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Recorded:
@@ -86,46 +91,54 @@ def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Recorded
     >>> read_table({"arm": ["a", "b"], "reward": [1, 0.5], "cost": [0.2, 3]}).arms
     ('a', 'b')
     """
-    present = list(getattr(table, "columns", table))
-    named = dict(columns or {})
-    for meaning in MEANINGS:
-        if meaning not in named and meaning in present:
-            named[meaning] = meaning
-    for meaning, name in named.items():
-        if meaning not in MEANINGS:
-            raise BadParameter(f"columns has {meaning!r}; there is {', '.join(MEANINGS)}")
-        if name not in present:
-            raise ProblemError(f"no column {name!r} for {meaning}; the columns are {', '.join(map(str, present))}")
-    for meaning in MUST:
-        if meaning not in named:
-            raise ProblemError(f"no column says {meaning}; name it: columns={meaning}=COLUMN")
-    values = {meaning: list(table[name]) for meaning, name in named.items()}
+    values = named_columns(table, columns, MEANINGS, MUST)
     if not values["arm"]:
         raise ProblemError("there are no rows; record at least one outcome of every arm")
-    arms, arm = _numbered(values["arm"])
-    segments, segment = _numbered(values["segment"]) if "segment" in values else ((), None)
-    request = _numbered(values["request"])[1] if "request" in values else None
-    reward, cost = (_numbers(values[what], what) for what in ("reward", "cost"))
+    arms, arm = numbered(values["arm"])
+    segments, segment = numbered(values["segment"]) if "segment" in values else ((), None)
+    request = numbered(values["request"])[1] if "request" in values else None
+    reward, cost = (numbers(values[what], what) for what in ("reward", "cost"))
     return Recorded(arms, arm, reward, cost, request, segments, segment)
 
 
-def _numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def named_columns(
+    table: Any, columns: Mapping[str, str] | None, meanings: Sequence[str], must: Sequence[str]
+) -> dict[str, list[Any]]:
+    """The columns of a table by what they stand for: as ``columns`` says, or by their own names."""
+    present = list(getattr(table, "columns", table))
+    named = dict(columns or {})
+    for meaning in meanings:
+        if meaning not in named and meaning in present:
+            named[meaning] = meaning
+    for meaning, name in named.items():
+        if meaning not in meanings:
+            raise BadParameter(f"columns has {meaning!r}; there is {', '.join(meanings)}")
+        if name not in present:
+            raise ProblemError(f"no column {name!r} for {meaning}; the columns are {', '.join(map(str, present))}")
+    for meaning in must:
+        if meaning not in named:
+            raise ProblemError(f"no column says {meaning}; name it: columns={meaning}=COLUMN")
+    return {meaning: list(table[name]) for meaning, name in named.items()}
+
+
+def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The different values as text, in the order in which they first come, and each row's by number."""
     number: dict[str, int] = {}
     rows = [number.setdefault(str(value), len(number)) for value in values]
     return tuple(number), np.array(rows, dtype=np.int64)
 
 
-def _numbers(values: list[Any], what: str) -> Array:
-    numbers = np.zeros(len(values))
+def numbers(values: list[Any], what: str) -> Array:
+    """The values as numbers from 0 upwards."""
+    made = np.zeros(len(values))
     for row, value in enumerate(values):
         try:
-            numbers[row] = float(value)
+            made[row] = float(value)
         except (TypeError, ValueError):
-            numbers[row] = math.nan
-        if not 0.0 <= numbers[row] < math.inf:
+            made[row] = math.nan
+        if not 0.0 <= made[row] < math.inf:
             raise ProblemError(f"{what} {value!r:.40} in row {row + 1} is not a number from 0 upwards; fix that row")
-    return numbers
+    return made
 
 
 @dataclass(frozen=True)

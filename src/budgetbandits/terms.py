@@ -23,7 +23,7 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 
 def _term(default: Any, help: str, largest: float = math.inf, money: bool = False, changes: bool = False) -> Any:
     """A field with what the command line says of it, the largest number that HTTP takes, whether it is money, and
-    whether it can be changed later: not what the policy has learnt by, nor what past holds and leases depend on."""
+    whether it can be changed later: not what the policy has learnt by, nor what leases depend on."""
     return field(default=default, metadata={"help": help, "largest": largest, "money": money, "changes": changes})
 
 
@@ -38,7 +38,7 @@ class Terms:
     reward_max: float = _term(1.0, "The largest reward there can be.", 1e12)
     hold_seconds: float = _term(3600.0, "How long a decision may go without feedback.", 1e9, changes=True)
     on_expire: OnExpire = _term(  # noqa: RUF009 - it makes a field
-        "charge", "What becomes of a hold without feedback: charge or release."
+        "charge", "What becomes of a hold without feedback: charge or release.", changes=True
     )
     daily_cap: float | None = _term(
         None, "What the decisions of one day (UTC) may cost.", 1e12, money=True, changes=True

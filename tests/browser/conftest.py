@@ -54,10 +54,14 @@ class Watched:
         ]
         assert not found, [(each["id"], [node["html"][:160] for node in each["nodes"][:3]]) for each in found]
         assert self.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{name} is cut off"
+        self.keep(name, self.page)
+
+    def keep(self, name, page):
+        """As a picture, if asked for."""
         if "BUDGETBANDITS_SCREENS" in os.environ:
             folder = Path(os.environ["BUDGETBANDITS_SCREENS"])
             folder.mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=folder / f"{name}-{self.width}-{self.scheme}.png", full_page=True)
+            page.screenshot(path=folder / f"{name}-{self.width}-{self.scheme}.png", full_page=True)
 
     def sound(self):
         assert self.complaints == []

@@ -3,6 +3,7 @@
 With BUDGETBANDITS_SCREENS=FOLDER each is kept as a picture.
 """
 
+import contextlib
 import random
 import time
 
@@ -11,6 +12,7 @@ import pytest
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from servers import free_port, serving
@@ -22,13 +24,14 @@ PAGES = {
     "overview": "/", "filtered": "/?q=nothing", "running": "/campaigns/running", "day": "/campaigns/running?range=day",
     "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
     "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
+    "blocked": "/campaigns/blocked", "nearly": "/campaigns/nearly",
     "top-up": "/campaigns/running/top-up?amount=40", "retire": "/campaigns/running/retire-arm?arm=atlas-mini",
-    "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60",
+    "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60&on_expire=release",
     "bring-back": "/campaigns/paused/bring-back-arm?arm=atlas-mini",
     "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
 }  # fmt: skip
 
-IN_DARK = ("overview", "running", "frozen", "exhausted", "top-up", "terms", "new", "keys")
+IN_DARK = ("overview", "running", "frozen", "exhausted", "blocked", "top-up", "terms", "new", "keys")
 """The others have the colours of these."""
 
 
@@ -63,6 +66,7 @@ def served(tmp_path_factory):
         for name, hours, count, budget in [
             ("running", 100, 300, 200.0), ("frozen", 20, 60, 60.0), ("exhausted", 30, 400, 40.0),
             ("paused", 10, 40, 50.0), ("silent", 5, 30, 50.0), ("fresh", 0, 0, 20.0), ("closed", 9, 20, 20.0),
+            ("blocked", 3, 8, 6.0), ("nearly", 30, 12, 8.0),
         ]:  # fmt: skip
             clock.now = now - hours * 3600 - 10
             engine.create(
@@ -72,21 +76,31 @@ def served(tmp_path_factory):
                 CAPS,
                 hold_seconds=1e6,
                 by="bb_tester",
-                pace_seconds=4.5e5 if name == "running" else None,
+                pace_seconds=3.6e5 if name == "running" else None,
                 currency="EUR" if name == "exhausted" else None,
             )
+            if name == "running":  # its plan bends
+                clock.now = now - 50 * 3600
+                engine.change_terms(name, {"pace_seconds": 6e5}, by="bb_tester")
             clock.now = now - 3 * 3600 if name == "silent" else now
             spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
         clock.now = now - 600
         made = engine.decide("frozen", key="too dear")
         engine.feedback(made.decision, cost=made.hold + 0.8, reward=1.0)
         engine.decide("silent", key="open")
+        with contextlib.suppress(HoldRefused):
+            for number in range(20):
+                engine.decide("blocked", key=f"open {number}")
+        while engine.account("nearly").left >= 1_200_000:
+            made = engine.decide("nearly", key=f"left {engine.account('nearly').left}")
+            engine.feedback(made.decision, cost=0.3, reward=1.0)
         engine.decide("running", key="open")
         clock.now = now
         engine.change_terms("running", {"daily_cap": 50.0}, by="bb_tester")
         engine.retire_arm("paused", "atlas-mini", by="bb_tester")
         for name, status in (("paused", "paused"), ("closed", "closed")):
             engine.set_status(name, status, by="bb_tester")
+        roll_up(store)  # or the first pictures would be of the first seconds of a server
     port = free_port()
     server = serving(folder, port)
     yield f"http://127.0.0.1:{port}", key
@@ -172,4 +186,92 @@ def test_forms_say_what_will_happen_while_they_are_filled_in(served, watched):
     page.wait_for_selector("text=30 at least")
     page.get_by_role("button", name="Create the campaign").click()
     page.wait_for_selector("h1:has-text('made here')")
+    browser.sound()
+
+
+BREAKABLE = """
+import pathlib
+from budgetbandits.errors import StoreError
+from budgetbandits.service.stores.sqlite import SQLiteStore
+read = SQLiteStore.read
+def perhaps(self, *given, **more):
+    if pathlib.Path("broken").exists():
+        raise StoreError("cannot read: the disk is gone")
+    return read(self, *given, **more)
+SQLiteStore.read = perhaps
+"""
+"""A store that cannot be read while there is a file called broken."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_without_numbers_or_a_server_say_what_to_do(tmp_path, watched, scheme):
+    """An empty store, a wrong key, a store that is gone, and a server that is: each says what it means and what to do,
+    and the page goes on by itself when there is something to show."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    port = free_port()
+    server, base = serving(tmp_path, port, first=BREAKABLE), f"http://127.0.0.1:{port}"
+    try:
+        key = (tmp_path / "budgetbandits-admin.key").read_text().strip()
+        both = [watched(base, width=width, scheme=scheme) for width in (1280, 412)]
+        for browser in both:
+            browser.page.goto(base)
+            browser.page.get_by_label("Key").fill("bb_wrong")
+            browser.page.keyboard.press("Enter")
+            browser.page.wait_for_selector("text=No such key")
+            browser.check(axe, "wrong-key")
+            browser.sign_in(key)
+            browser.check(axe, "empty")
+        for browser in both:
+            browser.page.goto(base + "/new")
+            browser.page.get_by_label("Name").fill(f"ads {browser.width}")
+            browser.page.get_by_label("Budget").fill("90")
+            browser.page.get_by_label("Arms and their caps").fill("search = 2\nsocial = 3")
+            browser.page.get_by_role("button", name="Create the campaign").click()
+            browser.page.wait_for_selector("text=No decision yet")
+        (tmp_path / "broken").touch()
+        for browser in both:
+            browser.page.wait_for_selector("text=The store cannot be read")
+            assert browser.page.inner_text("#live-state") == "Not live"
+            browser.check(axe, "store-error")
+            other = browser.context.new_page()
+            other.goto(base + "/?order=name")
+            other.wait_for_selector("text=The store cannot be used")
+            assert other.get_by_role("link", name="Try again").get_attribute("href") == "/"
+            browser.keep("store-gone", other)
+            other.close()
+        (tmp_path / "broken").unlink()
+        for browser in both:
+            browser.page.get_by_role("button", name="Try now").click()
+            browser.page.wait_for_selector("#store-error", state="hidden")
+        server.terminate()
+        server.wait(20)
+        for browser in both:
+            browser.page.wait_for_selector("text=No connection since")
+            browser.check(axe, "disconnected")
+            expected = ("401", "503", "ERR_CONNECTION", "ERR_INCOMPLETE")
+            browser.complaints = [each for each in browser.complaints if not any(word in each for word in expected)]
+            browser.sound()
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_a_page_says_that_it_waits(served, watched):
+    """What is asked for and does not come soon: the old numbers stay, and it says so."""
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    held = []
+    page.route(lambda address: "q=froz" in address, lambda route: held.append(route))
+    page.keyboard.press("/")
+    page.keyboard.type("froz")
+    page.wait_for_selector("#live-state >> text=Loading")
+    assert page.locator("#live").get_attribute("aria-busy") == "true"
+    browser.until(lambda: held)
+    for route in held:
+        route.continue_()
+    page.unroute_all(behavior="ignoreErrors")
+    browser.until(lambda: page.locator("a.name").count() == 1)
+    page.wait_for_selector("#live-state >> text=Live")
     browser.sound()

@@ -7,6 +7,8 @@ import pytest
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, UnknownArm
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.rollups import History, roll_up
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
 
@@ -113,7 +115,8 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
         ({"daily_cap": 2}, "the terms already"),
         ({"daily_cap": 0.5}, "the dearest arm may cost"),
         ({"hold_seconds": None}, "use a positive number"),
-        ({"on_expire": "release"}, "cannot be changed"),
+        ({"on_expire": "forget"}, "use charge or release"),
+        ({"on_expire": None}, "use charge or release"),
     ],
 )
 def test_what_cannot_be_changed_is_not(engine, store, changes, words):
@@ -165,3 +168,28 @@ def test_a_retired_arm_comes_back_with_what_is_known_of_it(engine, store, clock)
         engine.bring_back_arm("ads", "mail")
     with pytest.raises(UnknownArm):
         engine.bring_back_arm("ads", "radio")
+
+
+def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
+    """What was charged then is what feedback corrects, whatever the terms say by now; rollups know it too."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = Engine(store, clock)
+        engine.create("ads", "bts", 100.0, ARMS, hold_seconds=60.0)
+        made = []
+        for number, rule in enumerate(["charge", "release", "charge"]):
+            made.append(engine.decide("ads", str(number)))
+            if engine.describe("ads")["on_expire"] != rule:
+                engine.change_terms("ads", {"on_expire": rule})
+            clock.now += 61.0
+            engine.expire_due()
+        assert engine.account("ads").spent == 2_000_000
+        engine.change_terms("ads", {"on_expire": "release"})
+        for number, each in enumerate(made):
+            engine.feedback(each.decision, cost=0.25, reward=1.0)
+            if number == 1:
+                roll_up(store)
+        assert engine.account("ads").spent == 750_000
+        totals = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).totals())
+        assert sum(each.spent for each in totals.values()) == 750_000
+        roll_up(store)
+        assert verify(store, "ads") == []

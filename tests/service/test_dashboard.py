@@ -293,7 +293,7 @@ def test_terms_are_changed_by_the_form(service, admin):
     """What is not touched stays to the last digit, though the form shows days and minutes."""
     service.engine.create("paced", "bts", 50.0, {"a": 1.0, "b": 1.0}, pace_seconds=1e6 / 7, hold_seconds=100.0)
     page = admin("GET", "/campaigns/paced/change-terms").text
-    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page)) | {"on_expire": "charge"}
     assert fields["hold_seconds"] == fields["was_hold_seconds"] == "1.666666667"
     fields["daily_cap"] = "12.5"
     shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields)), X_Part="check").text
@@ -308,7 +308,13 @@ def test_terms_are_changed_by_the_form(service, admin):
     assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"]) == (None, 3 * 86_400.0)
+    fields |= {"once": "third", "was_daily_cap": "", "was_pace_seconds": "3", "on_expire": "release"}
+    shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
+    assert "charged → <strong>released" in shown
+    assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+    assert service.engine.describe("paced")["on_expire"] == "release"
     page = admin("GET", "/campaigns/paced").text
+    assert "without feedback charged → released<" in page
     assert "daily cap 12.50 → none; spread over 1 d 15 h → 3 d<" in page
     assert "daily cap none → 12.50<" in page
     assert verify(service.engine._store, "paced") == []
@@ -471,16 +477,19 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
 
     async def run():
         fresh = Fresh(1.0, clock)
-        assert await asyncio.gather(*(fresh.get("a", slow) for _ in range(5))) == [1] * 5
-        clock.now += 1.9  # a fortieth of a processor: 2 seconds
-        assert await fresh.get("a", slow) == 1
+        assert fresh.lasts("a") == 1.0
+        assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
+        assert fresh.lasts("a") == 5.0  # a hundredth of a processor, but no longer than that
+        clock.now += 4.9
+        assert await fresh.get("a", "view", slow) == 1
+        assert await fresh.get("a", "other view", slow) == 2
         clock.now += 10.0
-        assert await fresh.get("a", slow) == 2
+        assert await fresh.get("a", "view", slow) == 3
         fresh.forget()
-        assert await fresh.get("a", slow) == 3
+        assert await fresh.get("a", "view", slow) == 4
         with pytest.raises(StoreError):
-            await fresh.get("b", broken)
-        assert await fresh.get("b", slow) == 4  # what failed is tried again at once
+            await fresh.get("b", "view", broken)
+        assert await fresh.get("b", "view", slow) == 5  # what failed is tried again at once
 
     def broken():
         raise StoreError("gone")

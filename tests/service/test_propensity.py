@@ -11,10 +11,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Request
+from budgetbandits.propensity import propensity
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
-from budgetbandits.service.propensity import propensity_of
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
@@ -40,7 +40,7 @@ def test_it_is_near_the_exact_probability(scales, factor):
         logs = np.log(stats.beta(*reward).ppf(grid))[:, None] - np.log(stats.beta(*cost).ppf(grid)) + np.log(scale)
         sides.append(np.sort(logs.ravel()))
     p = float(np.searchsorted(sides[1], sides[0]).mean() / len(sides[1]))
-    found = propensity_of(learner, 0, among, PLAIN, 40_000, np.random.default_rng(5))
+    found = propensity(learner, 0, np.random.default_rng(5), 40_000, among)
     assert abs(found - p) < 4.5 * np.sqrt(p * (1 - p) / 40_000) + 1e-3  # the quadrature is that fine
 
 
@@ -51,7 +51,7 @@ def test_drawn_as_arrays_or_one_by_one_it_is_the_same(policy):
     rng = np.random.default_rng(3)
     for request in (PLAIN,) if policy != "bts-paced" else (PLAIN, Request(0, np.array([0.1, 0.1, 0.15]))):
         share = np.mean([learner.choose(rng, among, request) == 2 for _ in range(1500)])
-        found = propensity_of(learner, 2, among, request, 1500, rng)
+        found = propensity(learner, 2, rng, 1500, among, request)
         assert 0.02 < share < 0.98
         assert abs(found - share) < 4.5 * np.sqrt(2 * share * (1 - share) / 1500)
 

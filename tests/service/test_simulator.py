@@ -253,9 +253,12 @@ class World:
         elif what == 5:
             with contextlib.suppress(BadParameter):  # the terms already
                 changes = {"hold_seconds": self.random.choice([20.0, 45.0])}
-                if self.paced:
+                if self.random.random() < 0.5:
+                    changes = {"on_expire": self.random.choice(["charge", "release"])}
+                elif self.paced:
                     changes["horizon"] = self.random.choice([None, 20.0, 500.0])
                 engine.change_terms(self.campaign, changes)
+                self.released |= changes.get("on_expire") == "release"
                 self.happened["terms changed"] += 1
 
     def break_(self, engine):

@@ -13,6 +13,7 @@ from budgetbandits.cli import listing, simulating, studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.checking import check_command
 from budgetbandits.cli.comparing import compare_command
+from budgetbandits.cli.evaluating import evaluate_command
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.plots import plot_command
 from budgetbandits.cli.replaying import replay_command
@@ -50,6 +51,7 @@ def _options(
 
 app.command("simulate")(simulating.simulate_command)
 app.command("replay")(replay_command)
+app.command("evaluate")(evaluate_command)
 app.command("demo")(simulating.demo_command)
 app.command("policies")(listing.policies_command)
 app.command("laws")(listing.laws_command)

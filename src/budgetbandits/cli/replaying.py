@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,11 @@ from rich.markup import escape
 from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
 from budgetbandits.cli.simulating import spread
+from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.names import label
 from budgetbandits.recorded import ReplayTable, parse_columns
-from budgetbandits.simulation.replay import Replayed, fluid_reward_of, replay
+from budgetbandits.simulation.replay import Replayed, fluid_reward_of, logged, replay
 
 
 def replay_command(
@@ -30,11 +32,16 @@ def replay_command(
     learn_on: Annotated[Path | None, typer.Option(help="A CSV file with the same columns to learn on before.")] = None,
     no_segments: Annotated[bool, typer.Option("--no-segments", help="Leave the column of segments out.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
+    log: Annotated[
+        Path | None, typer.Option(help="Write a log for evaluate: the first policy and budget, in one order (CSV).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play policies on recorded outcomes in shuffled orders: reward of a request, share of the budget used."""
     before, records = _tables(table, learn_on, parse_columns(columns), no_segments)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
+    if log is not None:
+        _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed))
     total = len(policies) * len(budget_per_request) * orders
     found: list[Replayed] = []
     with share_bar("replaying") as advance:
@@ -53,6 +60,19 @@ def replay_command(
     else:
         by_request = {each.spec for each in policies if isinstance(each, RequestPolicy)}
         _show(str(table), records, found, bounds, orders, by_request)
+
+
+def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
 
 
 def _tables(

@@ -225,7 +225,7 @@ def change_command(
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, horizon, propensity_draws."""
+    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, on_expire, horizon, propensity_draws."""
     changes = dict(map(_changed_term, term))
     with _opened(store) as (engine, _):
         _once(lambda key: engine.change_terms(campaign, changes, key, HERE))
@@ -239,6 +239,8 @@ def _changed_term(text: str) -> tuple[str, Any]:
         raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
     if value == "none":
         return name, None
+    if name == "on_expire":
+        return name, value
     try:
         return name, float(value)
     except ValueError:

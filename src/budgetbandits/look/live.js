@@ -27,10 +27,16 @@ function disconnected() {
   cutOff = Date.now();
   document.body.classList.add("stale");
   const alarm = document.getElementById("disconnected");
-  if (alarm) alarm.querySelector("[data-since]").textContent = new Date(drawnAt).toLocaleTimeString();
+  if (alarm) alarm.querySelector("[data-since]").textContent = new Date(drawnAt).toTimeString().slice(0, 8);
   show("disconnected", true);
   say("Not connected");
   age();
+}
+
+function storeGone() {
+  document.body.classList.add("stale");
+  show("store-error", true);
+  say("Not live");
 }
 
 function age() {
@@ -47,10 +53,11 @@ let wanted = 0; // the number of the latest event that the page has been told of
 async function draw() {
   if (drawing) { again = true; return; }
   drawing = true;
+  const waits = setTimeout(() => { live.setAttribute("aria-busy", "true"); say("Loading"); }, 500);
   try {
     const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
     if (answer.status === 401 || answer.headers.get("X-Reload")) { location.reload(); return; }
-    if (answer.status === 503) { show("store-error", true); return; }
+    if (answer.status === 503) { storeGone(); return; }
     if (!answer.ok) return;
     const text = await answer.text();
     const focus = document.activeElement;
@@ -73,6 +80,8 @@ async function draw() {
   } catch {
     disconnected();
   } finally {
+    clearTimeout(waits);
+    if (live.getAttribute("aria-busy")) { live.removeAttribute("aria-busy"); if (!document.body.classList.contains("stale")) say("Live"); }
     drawing = false;
     if (again) { again = false; setTimeout(draw, 200); }
   }
@@ -85,7 +94,7 @@ if (live && document.body.dataset.live) {
     source = new EventSource(document.body.dataset.live);
     source.addEventListener("changed", (event) => { wanted = Number(event.data); draw(); });
     source.addEventListener("quiet", () => draw());
-    source.addEventListener("store", () => show("store-error", true));
+    source.addEventListener("store", storeGone);
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {
       disconnected();

@@ -43,10 +43,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import Mix, at_price, best_mix
+from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import trial
 
@@ -216,11 +218,36 @@ class PacedThompson(RequestPolicy):
             return int(arms[at_price(reward[request.segment], here, mix.price)])
         return int(arms[_drawn(mix, request.segment, rng)])
 
+    def choices(
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+    ) -> NDArray[np.int64]:
+        """What `choose` would name, so many times over: the same law, drawn all at once."""
+        assert isinstance(state, Paced)
+        arms = np.flatnonzero(state.active)
+        sums = state.sums[:, :, arms]
+        first = 1.0 if self.trials else SQUARES
+        shapes = self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first)
+        means = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))
+        answered = sums[COUNT].sum(axis=1) + 1.0
+        cost = means[:, 1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        chosen, price = arms_at_rate(
+            means[:, 0], cost, answered / answered.sum(), state.rate, request.segment, rng.random(draws)
+        )
+        if request.prices is not None:
+            shapes = self.shapes(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], float(SQUARES[1, 0, 0]))
+            ratio = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))[:, request.segment]
+            here = 2.0 * request.prices[arms] * ratio
+            chosen = (means[:, 0, request.segment] - price[:, None] * here).argmax(axis=1)
+        return np.asarray(arms[chosen])
+
     def draw(self, count: Array, total: Array, squares: Array, first: float | Array, rng: np.random.Generator) -> Array:
         """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
         arm), and the squares of the first two; sums of several kinds of outcome have a further axis in front."""
-        law = beta_parameters(count, total, squares, *self._prior(count, total, squares, first))
-        return np.asarray(np.maximum(rng.beta(*law), SMALLEST_COST))
+        return _means(rng.beta(*self.shapes(count, total, squares, first)))
+
+    def shapes(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Array, Array]:
+        """The parameters of the Betas that the means are drawn from."""
+        return beta_parameters(count, total, squares, *self._prior(count, total, squares, first))
 
     def _prior(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Any, Any, Any]:
         """How many outcomes a segment starts with, their mean and their mean square: the first two, and the others'."""
@@ -270,6 +297,10 @@ class PacedThompson(RequestPolicy):
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
         state.past_pulls += pulls
+
+
+def _means(drawn: Array) -> Array:
+    return np.asarray(np.maximum(drawn, SMALLEST_COST))
 
 
 def _drawn(mix: Mix, segment: int, rng: np.random.Generator) -> int:

@@ -22,11 +22,11 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.paced import Paced
 from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.propensity import propensity
 from budgetbandits.rests import LONGEST, Rests
 from budgetbandits.segments import Segments
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.propensity import propensity_of
 from budgetbandits.service.requests import Amounts, Said, Wanted
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
@@ -256,7 +256,7 @@ class CampaignLearner:
         if count is None:
             return None
         rng = self.draws.generator(decision, "propensity")
-        return propensity_of(self._learner, arm, fitting, request, int(count), rng)
+        return propensity(self._learner, arm, rng, int(count), fitting, request)
 
     def learn(self, told: Decision | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
         """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can

@@ -213,7 +213,8 @@ class Campaigns:
     def change_terms(
         self, campaign: str, changes: Mapping[str, Any], key: str | None = None, by: str | None = None
     ) -> None:
-        """Other terms from now on, of those in `CHANGEABLE`; None takes a limit away. Open holds keep their time."""
+        """Other terms from now on, of those in `CHANGEABLE`; None takes a limit away. Open holds keep their time, and
+        expire by the terms of that moment."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             row = replace(row, settings=changed_settings(row, changes))

@@ -18,7 +18,6 @@ from functools import partial
 
 from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
-from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
 
@@ -61,15 +60,10 @@ def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:
     if mark.seq >= upto:
         return False
     end = rollups.slice_end(row.id, mark.seq, upto, SLICE)
-    tail = rollups.tail(row.id, mark, end, charges(row))
+    tail = rollups.tail(row.id, mark, end)
     tail.mark.seq = end
     rollups.add(row.id, tail.counts, tail.mark, now - MINUTES_KEPT)
     return end < upto
-
-
-def charges(row: Campaign) -> bool:
-    """Whether the campaign's holds are charged when they expire."""
-    return terms_of(row).on_expire == "charge"
 
 
 @dataclass
@@ -85,7 +79,7 @@ class History:
     @classmethod
     def of(cls, tx: Transaction, row: Campaign) -> History:
         rollups = tx.rollups()
-        tail = rollups.tail(row.id, rollups.mark(row.id), tx.last_event(row.id), charges(row))
+        tail = rollups.tail(row.id, rollups.mark(row.id), tx.last_event(row.id))
         return cls(row, tail.counts, tail.mark, tx)
 
     def by(self, span: int, since: float = 0.0) -> list[Counts]:
@@ -109,7 +103,7 @@ class History:
         rollups, last = self._tx.rollups(), self._tx.last_event(self.row.id)
         if rollups.slice_end(self.row.id, 0, last, FEW) < last:
             return None
-        counts = rollups.tail(self.row.id, Mark(), last, charges(self.row), slot).counts
+        counts = rollups.tail(self.row.id, Mark(), last, slot).counts
         return [(each.begins, each.arm, each.decided, each.spent) for each in counts]
 
     def totals(self) -> dict[int, Counts]:

@@ -8,16 +8,19 @@ unanswered and brings 0.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import best_mix
-from budgetbandits.learner import Learner
+from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.propensity import propensity
 from budgetbandits.recorded import ReplayTable
 
 
@@ -104,8 +107,55 @@ def _means(values: Array, missing: float) -> list[float]:
     return means
 
 
+LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms")
+
+
+@dataclass
+class Decisions:
+    """The decisions of one order, column by column, with their propensities from so many draws each.
+
+    It is a log that `off_policy.read_log` takes.
+    """
+
+    table: ReplayTable
+    draws: int
+    rng: np.random.Generator
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOGGED})
+
+    def add(self, learner: Learner, arm: int, among: Among, request: Request, reward: float, cost: float) -> None:
+        names, segments = self.table.arms, self.table.segments
+        row = {
+            "arm": names[arm], "reward": reward, "cost": cost,
+            "propensity": propensity(learner, arm, self.rng, self.draws, among, request),
+            "segment": segments[request.segment] if segments else None,
+            "arms": json.dumps([names[each] for each in np.flatnonzero(among)]),
+        }  # fmt: skip
+        for name, value in row.items():
+            self.columns[name].append(value)
+
+
+def logged(
+    table: ReplayTable,
+    policy: Policy,
+    budget_per_request: float,
+    draws: int = 200,
+    seed: int = 0,
+    requests: Sequence[int] | None = None,
+) -> dict[str, list[Any]]:
+    """The decisions of a policy that is played on the table once, in a shuffled order, or for these ``requests``."""
+    play, extra = np.random.SeedSequence(seed, spawn_key=(0,)), np.random.SeedSequence(seed, spawn_key=(1,))
+    log = Decisions(table, draws, np.random.default_rng(extra))
+    _one_order([table], policy, budget_per_request, play, log, requests)
+    return log.columns
+
+
 def _one_order(
-    tables: Sequence[ReplayTable], policy: Policy, budget_per_request: float, seed: np.random.SeedSequence
+    tables: Sequence[ReplayTable],
+    policy: Policy,
+    budget_per_request: float,
+    seed: np.random.SeedSequence,
+    log: Decisions | None = None,
+    requests: Sequence[int] | None = None,
 ) -> tuple[float, float, int]:
     """What came of the last table: reward for each request, share of the budget used, requests unanswered."""
     shuffle, player = (np.random.default_rng(child) for child in seed.spawn(2))
@@ -117,19 +167,20 @@ def _one_order(
     spent, asked = 0.0, 0
     learner = None
     for table in tables:
-        money = budget_per_request * len(table)
+        order = shuffle.permutation(len(table)).tolist() if requests is None else list(requests)
+        money = budget_per_request * len(order)
         if learner is None:
-            known = {"budget": money / top, "horizon": float(len(table))}
+            known = {"budget": money / top, "horizon": float(len(order))}
             learner = Learner.new(policy, arms, known, scales=caps / top)
             scale = caps if policy.own_scales else np.full(arms, top)
         else:
             learner.new_budget((spent + money) / top)
-            learner.new_horizon(float(asked + len(table)))
+            learner.new_horizon(float(asked + len(order)))
         game = _Game(learner, table, money, scale, reward_max)
-        for request in shuffle.permutation(len(table)).tolist():
-            game.answer(request, player)
-        spent, asked = spent + game.spent, asked + len(table) - game.unanswered
-    return game.earned / len(table), game.spent / money, game.unanswered
+        for request in order:
+            game.answer(request, player, log if table is tables[-1] else None)
+        spent, asked = spent + game.spent, asked + len(order) - game.unanswered
+    return game.earned / len(order), game.spent / money, game.unanswered
 
 
 class _Game:
@@ -146,16 +197,19 @@ class _Game:
         self.spent = self.earned = 0.0
         self.unanswered = 0
 
-    def answer(self, number: int, rng: np.random.Generator) -> None:
+    def answer(self, number: int, rng: np.random.Generator, log: Decisions | None = None) -> None:
+        """Choose for a request, and learn what came of it; the choice is added to ``log`` if there is one."""
         costs, learner = self._table.costs[number], self._learner
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not
         request = self._requests[self._table.segment[number]]
-        active = learner.state.active
-        arm = learner.choose(rng, active if fits.all() else fits, request) if fits.any() else None
+        among = learner.state.active if fits.all() else fits
+        arm = learner.choose(rng, among, request) if fits.any() else None
         if arm is None:
             self.unanswered += 1
             return
         cost, reward = float(costs[arm]), float(self._table.rewards[number, arm])
+        if log is not None:
+            log.add(learner, arm, among, request, reward, cost)
         self.spent += cost
         self.earned += reward
         learner.learn(arm, reward / self._reward_max, cost / float(self._scale[arm]), rng, request)

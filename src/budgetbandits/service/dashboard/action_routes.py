@@ -126,7 +126,8 @@ class Actions:
             except BudgetBanditsError as error:
                 problem, status = str(error), describe(error)["status"]
         keys: list[Key] = await self._dashboard.read(lambda tx: tx.keys())
-        names = await self._dashboard.read(lambda tx: {each.id: each.name for each in tx.pages().glances()})
+        limited = [key.campaign for key in keys if key.campaign is not None]
+        names = await self._dashboard.read(lambda tx: tx.pages().names(limited))
         return self._page(
             "keys.html", request, session, status, keys=keys, names=names, scopes=SCOPES, made=made, problem=problem
         )  # fmt: skip

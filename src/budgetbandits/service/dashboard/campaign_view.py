@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.campaigns import answered_of, named_segments, summary
+from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.shares import Shares, Slot
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.rollups import MINUTES_KEPT, History, by_arm
+from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
@@ -23,9 +26,6 @@ from budgetbandits.times import DAY, HOUR, MINUTE
 
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
-SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
-FINE_SLOTS = (1, 5, 15)
-MOST_SLOTS = 170
 DECISIONS, EVENTS = 12, 8
 AGES = (60.0, 300.0, 900.0)
 """Of open holds, in seconds."""
@@ -73,15 +73,6 @@ class Arm:
 
 
 @dataclass
-class Slot:
-    """What happened in a slot of time, by arm: decisions, and money spent."""
-
-    begins: float
-    decided: dict[int, int]
-    spent: dict[int, float]
-
-
-@dataclass
 class CampaignView:
     """A campaign at one moment; money in the user's unit, times in seconds since 1970."""
 
@@ -97,12 +88,18 @@ class CampaignView:
     answered: int
     """Requests that were told in full."""
     begins: float
+    ends: float
+    """Where pictures end: now, or with the last decision or feedback of a campaign that has come to its end ..."""
+    decided_until: float
+    """... and with its last decision."""
     slot: int
     slots: list[Slot]
     before: float
     """Spent before the first slot."""
     budgets: list[tuple[float, float]]
-    """The budget from each moment on, the first at the beginning."""
+    """The budget from each moment on, the first at the beginning ..."""
+    plans: list[tuple[float, float | None]]
+    """... and over how many seconds it was to be spread; None where there was no plan."""
     arms: list[Arm]
     not_compared: int
     saved: dict[str, Any] | None
@@ -115,6 +112,15 @@ class CampaignView:
     """What each change of terms among the events changed, by the event's number."""
     overran: Event | None
     """The latest overrun, if the campaign is frozen."""
+
+    @cached_property
+    def shares(self) -> Shares:
+        return Shares.of(self.slots, self.slot, self.begins, self.decided_until)
+
+    @property
+    def over(self) -> bool:
+        """Whether pictures end before now."""
+        return self.decided_until < self.now
 
     @property
     def digits(self) -> int:
@@ -154,61 +160,35 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances(row.id)[0]
+    glance = pages.glances([row.id])[0]
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
     totals, rows = history.totals(), tx.arms(row.id)
     spent = sum(each.spent for each in totals.values())
-    begins, slot = _slotting(row, wanted.range, now)
-    slot, counted = _counted(history, begins, slot, now)
-    slots = _slots(counted, begins)
+    state = standing(glance, now)
+    begins = max(row.created_at, now - SECONDS[wanted.range])
+    decided_until, ends = timeline.ends(state, history.mark, begins, now)
+    slot, slots = timeline.slots(history, begins, ends, now)
     in_slots = sum(sum(each.spent.values()) for each in slots)
     pace_seconds = row.settings.get("pace_seconds")
-    ends = 0.0 if pace_seconds is None else row.created_at + pace_seconds
-    state = standing(glance, now)
+    horizon = 0.0 if pace_seconds is None else row.created_at + pace_seconds
     arms, not_compared = _arms(rows, totals, history, row, now)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
     operators = pages.operators_events(row.id, 100)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
-        runs_out=_runs_out(history, row, spent, now, ends) if state.runs else None,
+        runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows),
-        begins=begins, slot=slot, slots=slots, before=to_units(spent) - in_slots,
-        budgets=_budgets(row, operators), arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
+        begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
+        before=to_units(spent) - in_slots, budgets=timeline.budgets(row, operators),
+        plans=timeline.plans(row, operators),
+        arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],
         changes=_changes(row, operators[:EVENTS]),
         overran=pages.event(history.mark.overran) if state.word == "Frozen" and history.mark.overran else None,
     )  # fmt: skip
-
-
-def _slotting(row: Campaign, range: Range, now: float) -> tuple[float, int]:
-    """Where the picture begins, and how long its slots are."""
-    begins = max(row.created_at, now - SECONDS[range])
-    slot = next((each for each in SLOTS if (now - begins) / each <= MOST_SLOTS), SLOTS[-1])
-    if slot < HOUR and now - begins > MINUTES_KEPT - HOUR:
-        slot = int(HOUR)
-    return begins, slot
-
-
-def _counted(history: History, begins: float, slot: int, now: float) -> tuple[int, list[tuple[int, int, int, int]]]:
-    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
-    fine = next((each for each in FINE_SLOTS if (now - begins) / each <= MOST_SLOTS), None)
-    if fine is not None and begins == history.row.created_at:
-        counted = history.fine_slots(fine)
-        if counted is not None:
-            return fine, counted
-    return slot, history.slots(slot, begins)
-
-
-def _slots(counted: list[tuple[int, int, int, int]], begins: float) -> list[Slot]:
-    made: dict[int, Slot] = {}
-    for at, arm, decided, spent in counted:
-        of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
-        of.decided[arm] = of.decided.get(arm, 0) + decided
-        of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
-    return [made[at] for at in sorted(made)]
 
 
 def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: float) -> RunsOut | None:
@@ -222,16 +202,6 @@ def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: flo
             by_slot[each.begins] += to_units(each.spent)
     left = to_units(row.account.budget - spent)
     return runs_out(list(by_slot.values()), seconds, left, now, ends)
-
-
-def _budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float]]:
-    """From the latest hundred changes backwards."""
-    budget, made = row.account.budget, []
-    for event in operators:
-        if event.kind == "topped up":
-            made.append((event.at, to_units(budget)))
-            budget -= event.amount or 0
-    return [(row.created_at, to_units(budget)), *reversed(made)]
 
 
 def _changes(row: Campaign, latest: Sequence[Event]) -> dict[int, str]:

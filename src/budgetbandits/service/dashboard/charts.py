@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup, escape
 
-from budgetbandits.service.dashboard.campaign_view import CampaignView, Slot
+from budgetbandits.service.dashboard.campaign_view import CampaignView
 from budgetbandits.service.dashboard.numbers import money, share
+from budgetbandits.service.dashboard.shares import What
 from budgetbandits.service.dashboard.svg import ARM_COLOURS, arm_class, ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
-GROUPS = 48
-"""Slots that shares are drawn in, at most ..."""
-IN_GROUP = 8
-"""... and how many decisions they have on average, at least: shares of fewer say nothing."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,22 @@ class _Frame:
         return self.bottom - min(max(value / self.most, 0.0), 1.0) * (self.bottom - self.top)
 
     def line(self, points: Sequence[tuple[float, float]]) -> str:
-        return "M" + " L".join(f"{self.x(at):.1f} {self.y(value):.1f}" for at, value in points)
+        """All at once, since a page has some thousands of points."""
+        at, value = np.array(points).T
+        part = np.clip((at - self.begin) / max(self.end - self.begin, 1e-9), 0.0, 1.0)
+        x = self.left + part * (self.right - self.left)
+        y = self.bottom - np.clip(value / self.most, 0.0, 1.0) * (self.bottom - self.top)
+        return "M" + " L".join([f"{a:.1f} {b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)])
 
 
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
     """What was spent, what is planned, what is left to spend, and when it runs out."""
     out, budget = view.runs_out, to_units(view.row.account.budget)
-    age = view.now - view.begins
+    age = view.ends - view.begins
     # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
     projected = out is not None and view.wanted.range == "all" and out.median - view.now < 4 * age
     label = 132 if width > 600 and projected else 16
-    ends = view.now
+    ends = view.ends
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
@@ -59,9 +62,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     parts = [_money_grid(frame, view, most, budget), _time_axis(frame, times, height)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
-    seconds = view.row.settings.get("pace_seconds")
-    if seconds is not None:
-        parts.append(f'<path class="plan" d="{frame.line(_plan(view, seconds, frame.end))}"/>')
+    parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
     steps: list[tuple[float, float]] = []
     for place, (at, value) in enumerate(view.budgets):
         until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else frame.end
@@ -71,7 +72,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if projected:
         parts.append(_projection(frame, view, budget))
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
-    x, y = frame.x(view.now), frame.y(view.spent)
+    x, y = frame.x(view.ends), frame.y(view.spent)
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
     anchor, shift = ("end", -8) if x > frame.right - 70 else ("start", 8)
     below = min(y + 18, frame.bottom - 6)
@@ -89,21 +90,33 @@ def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
     for slot in view.slots:
         points.append((max(slot.begins, view.begins), total))
         total += sum(slot.spent.values())
-        points.append((min(slot.begins + view.slot - slot.begins % view.slot, view.now), total))
-    points.append((view.now, total))
+        points.append((min(slot.begins + view.slot - slot.begins % view.slot, view.ends), total))
+    points.append((view.ends, total))
     return points
 
 
-def _plan(view: CampaignView, seconds: float, end: float) -> list[tuple[float, float]]:
-    """The share of each budget that the time is of the whole; a top-up raises it at once."""
-    begun, points = view.row.created_at, []
-    for place, (at, value) in enumerate(view.budgets):
-        until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else max(end, view.now)
-        first = max(at, view.begins)
-        if until >= first:
-            for when in (first, min(max(begun + seconds, first), until), until):
-                points.append((when, value * min(max((when - begun) / seconds, 0.0), 1.0)))
-    return points or [(view.now, 0.0)]
+def _plan(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
+    """The share of each budget that the time is of the whole, by the terms of that time, in a line for each time that
+    there was a plan. A top-up and a change of terms move it at once."""
+    begun, goes_on = view.row.created_at, False
+    lines: list[list[tuple[float, float]]] = []
+    moments = sorted({at for at, _ in (*view.budgets, *view.plans)})
+    for at, until in zip(moments, [*moments[1:], max(end, view.now)], strict=True):
+        seconds, budget, first = _latest(view.plans, at), _latest(view.budgets, at), max(at, view.begins)
+        if seconds is None or until < first:
+            goes_on = False
+            continue
+        if not goes_on:
+            lines.append([])
+        for when in (first, min(max(begun + seconds, first), until), until):
+            lines[-1].append((when, (budget or 0.0) * min(max((when - begun) / seconds, 0.0), 1.0)))
+        goes_on = True
+    return lines
+
+
+def _latest(values: Sequence[tuple[float, float | None]], at: float) -> float | None:
+    """What has held from this moment on or before."""
+    return next(value for begins, value in reversed(values) if begins <= at)
 
 
 def _projection(frame: _Frame, view: CampaignView, budget: float) -> str:
@@ -167,22 +180,19 @@ def _time_axis(frame: _Frame, times: Times, height: int) -> str:
     )
 
 
-def share_chart(view: CampaignView, times: Times, what: str, width: int, height: int) -> Markup:
+def share_chart(view: CampaignView, times: Times, what: What, width: int, height: int) -> Markup:
     """Shares of decisions or of spend, stacked by arm over time; the seventh arm and later ones together."""
-    groups = _grouped(view)
     label = 148 if width > 400 else 8
-    frame = _Frame(view.begins, max(view.now, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
+    frame = _Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
     parts = ["".join(
         f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{frame.y(v):.1f}" y2="{frame.y(v):.1f}"/>'
         f'<text x="{frame.left - 8}" y="{frame.y(v) + 4:.1f}" text-anchor="end">{v:.0%}</text>' for v in (0.0, 0.5, 1.0)
     ), _time_axis(frame, times, height)]  # fmt: skip
-    layers = _layers(groups, what)
-    below = [0.0] * len(groups)
+    at = view.shares.at
+    below = [0.0] * len(at)
     ends: list[tuple[int, float, float]] = []
-    for number, shares in layers:
+    for number, shares in view.shares.layers[what]:
         above = [low + part for low, part in zip(below, shares, strict=True)]
-        at = [min(max(begin, view.begins), view.now) for begin, _ in groups]
-        at = [*at[:-1], view.now] if at else at
         top = frame.line(list(zip(at, above, strict=True)))
         bottom = frame.line(list(zip(reversed(at), reversed(below), strict=True))).replace("M", "L", 1)
         colour = arm_class(number)
@@ -195,45 +205,9 @@ def share_chart(view: CampaignView, times: Times, what: str, width: int, height:
     return _drawing("".join(parts), width, height, f"Shares of {what} by arm, at the end: {words or 'nothing yet'}.")
 
 
-def latest_shares(view: CampaignView, what: str) -> list[tuple[int, str, float]]:
+def latest_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:
     """(number, name, share) of each layer in the latest group, for a legend."""
-    return [(number, _arm_name(view, number), shares[-1]) for number, shares in _layers(_grouped(view), what)]
-
-
-def _layers(groups: Sequence[tuple[float, Slot]], what: str) -> list[tuple[int, list[float]]]:
-    """The share of each arm in each group, the first arm first; later arms than have colours are one."""
-    made: dict[int, list[float]] = {}
-    for place, (_, slot) in enumerate(groups):
-        values = slot.decided if what == "decisions" else slot.spent
-        total = sum(max(value, 0) for value in values.values()) or 1.0
-        for arm, value in values.items():
-            layer = made.setdefault(min(arm, ARM_COLOURS), [0.0] * len(groups))
-            layer[place] += max(value, 0) / total
-    return sorted(made.items())
-
-
-def group_seconds(view: CampaignView) -> int:
-    """How long the slots are that shares are drawn in."""
-    decided = sum(sum(slot.decided.values()) for slot in view.slots)
-    groups = min(max(decided // IN_GROUP, 3), GROUPS)
-    return view.slot * -(-max(1, round((view.now - view.begins) / view.slot)) // groups)
-
-
-def _grouped(view: CampaignView) -> list[tuple[float, Slot]]:
-    """Slots put together until they are few, each with where it is drawn; those without decisions are left out."""
-    length = group_seconds(view)
-    made: dict[float, Slot] = {}
-    for slot in view.slots:
-        begins = slot.begins - slot.begins % length
-        group = made.setdefault(begins, Slot(begins, {}, {}))
-        for arm, number in slot.decided.items():
-            group.decided[arm] = group.decided.get(arm, 0) + number
-        for arm, amount in slot.spent.items():
-            group.spent[arm] = group.spent.get(arm, 0.0) + amount
-    groups = [(begins + length / 2, made[begins]) for begins in sorted(made) if any(made[begins].decided.values())]
-    if groups:  # drawn from edge to edge
-        groups = [(view.begins, groups[0][1]), *groups[1:-1], (view.now, groups[-1][1])]
-    return groups
+    return [(number, _arm_name(view, number), shares[-1]) for number, shares in view.shares.layers[what]]
 
 
 def _share_labels(frame: _Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:

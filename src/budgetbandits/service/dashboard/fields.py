@@ -22,6 +22,8 @@ class Field:
     help: str = ""
     kind: str = "text"
     optional: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
+    """(what is sent, what it says), if it is one of a few."""
 
 
 def number(fields: Fields, name: str, label: str) -> float:

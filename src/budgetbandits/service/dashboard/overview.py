@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
-from budgetbandits.service.dashboard.status import Group, Pace, Standing, pace, standing
+from budgetbandits.service.dashboard.status import SILENT, Pace, Standing, pace, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.list_sql import Group, Order
 from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import DAY, HOUR
 
 PAGE = 100
 """Campaigns on a page."""
 
-Order = Literal["alarm", "name", "left", "newest"]
 HOURS = 24
 
 
@@ -93,41 +92,26 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
     now, pages = tx.now(), tx.pages()
-    glances = pages.glances(only)
-    fold = asked.text.casefold()
-    named = [(glance, standing(glance, now)) for glance in glances if fold in glance.name.casefold()]
-    counts = Counter(state.group for _, state in named)
-    counts["all"] = len(named)  # type: ignore[index]
-    wanted = [pair for pair in named if asked.group in ("all", pair[1].group)]
-    wanted.sort(key=lambda pair: _key(asked.order, *pair))
-    first = (asked.page - 1) * PAGE
-    shown = wanted[first : first + PAGE]
-    pages.add_arms([glance for glance, _ in shown if not glance.arms])
+    lists = pages.lists(only)
+    listed = lists.listed(now, SILENT, asked.text, asked.group, asked.order, PAGE, (asked.page - 1) * PAGE)
+    counts: Counter[str] = Counter()
+    for rank, count in listed.counts.items():
+        counts[rank.group] += count
+    counts["all"] = sum(listed.counts.values())
     hour = now - now % HOUR
-    hourly = pages.hourly([glance.id for glance, _ in shown], hour - DAY)
-    lines = [_line(glance, state, hourly[glance.id], hour, now) for glance, state in shown]
-    currencies = {glance.settings.get("currency") for glance in glances}
-    sums = {name: to_units(sum(map(attrgetter(f"account.{name}"), glances))) for name in MONEY}
-    one = len(currencies) < 2
+    hourly = pages.hourly(listed.ids, hour - DAY)
+    lines = [_line(glance, hourly[glance.id], hour, now) for glance in pages.glances(listed.ids)]
+    sums = lists.sums()
+    one = len(sums.currencies) < 2
     return Overview(
-        now, asked, lines, len(wanted), counts, sums if one else None,  # type: ignore[arg-type]
-        next(iter(currencies), None) if one else None, len(glances),
+        now, asked, lines, counts[asked.group], counts,
+        {name: to_units(sums.money[name]) for name in MONEY} if one else None,
+        next(iter(sums.currencies), None) if one else None, sums.campaigns,
     )  # fmt: skip
 
 
-def _key(order: Order, glance: Glance, state: Standing) -> tuple[Any, ...]:
-    groups: list[Group] = ["attention", "running", "stopped"]
-    group = groups.index(state.group)
-    if order == "alarm":
-        return group, state.rank, -(glance.decided_at or 0.0), glance.name
-    if order == "name":
-        return group, glance.name.casefold()
-    if order == "left":
-        return group, glance.account.left / max(glance.account.budget, 1), glance.name
-    return group, -glance.created_at, glance.name
-
-
-def _line(glance: Glance, state: Standing, spent: dict[int, int], hour: float, now: float) -> Line:
+def _line(glance: Glance, spent: dict[int, int], hour: float, now: float) -> Line:
+    state = standing(glance, now)
     hours = [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(HOURS))]
     # the hour that goes on is left out, and so are those before the campaign's first whole one
     whole = [amount for back, amount in zip(reversed(range(HOURS)), hours, strict=True)

@@ -28,11 +28,12 @@ from budgetbandits.service.stores.base import Campaign, T, Transaction, found
 from budgetbandits.times import Times
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
-"""Seconds that a drawn page is good for everybody who looks at the same."""
-LOOK_EVERY = {"campaign": 1.0, "overview": 3.0}
-"""Seconds between two looks whether anything has happened."""
+"""Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
+happened; longer if it takes long to draw."""
 MOST_LIVE = 500
 """Pages of one server that are told what happens as it happens; others are as they were loaded."""
+MOST_KNOWN = 10_000
+"""Campaigns whose names a server remembers."""
 
 Part = tuple[str, int]
 """What is drawn of a page, and the number of the latest event that it knows of."""
@@ -46,6 +47,7 @@ class Dashboard:
         self.service, self.sessions = service, sessions
         self._campaigns, self._overviews = Fresh(FRESH["campaign"]), Fresh(FRESH["overview"])
         self._pulses = Fresh(0.9)
+        self._known: dict[str, tuple[str, str]] = {}
         self._live = 0
 
     def forget(self) -> None:
@@ -120,6 +122,17 @@ class Dashboard:
         session.check(name, row.id)
         return row
 
+    async def named(self, request: Request, session: Session) -> tuple[str, str]:
+        """The id and the name of that campaign. Neither ever changes, so live pages need not look them up each time."""
+        path = request.path_params["campaign"]
+        if path not in self._known:
+            row = await self.campaign(request, session)
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[path] = row.id, row.name
+        session.check(path, self._known[path][0])
+        return self._known[path]
+
     # --- pages ---------------------------------------------------------------------------------------------------
 
     async def _overview(self, request: Request, session: Session) -> Response:
@@ -131,43 +144,40 @@ class Dashboard:
         if wants_json(request):
             view = await self.read(lambda tx: overview(tx, asked, only))
             return Response(json.dumps(view.as_json()), media_type="application/json")
-        shared, key = (
-            self.shared(request, session),
-            ("overview", asked, only, request.cookies.get("zone"), session.admin),
-        )
+        shared, seen_as = self.shared(request, session), (asked, request.cookies.get("zone"), session.admin)
 
         def draw() -> Part:
             last, view = self.service.store.read(lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
             return render("_overview.html", **shared | {"view": view, "admin": session.admin}), last
 
-        part, last = await self._overviews.get(key, draw)
+        part, last = await self._overviews.get(("overview", only), seen_as, draw)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
         shared |= {"live": "/live", "part": part, "asked": asked, "all_campaigns": only is None}
         return Response(render("overview.html", **shared), media_type="text/html")
 
     async def _campaign(self, request: Request, session: Session) -> Response:
-        row = await self.campaign(request, session)
+        id, name = await self.named(request, session)
         wanted = Wanted.of(request.query_params.get("range", "all"), request.query_params.get("show", "all"))
         if wants_json(request):
-            view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+            view = await self.read(lambda tx: campaign_view(tx, found(tx, id), wanted))
             return Response(json.dumps(view.as_json()), media_type="application/json")
-        part, last = await self._campaign_part(request, session, row, wanted)
+        part, last = await self._campaign_part(request, session, id, wanted)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
-        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(row.name, safe='')}/live"}
-        return Response(render("campaign.html", **shared, part=part, name=row.name), media_type="text/html")
+        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(name, safe='')}/live"}
+        return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
 
-    async def _campaign_part(self, request: Request, session: Session, row: Campaign, wanted: Wanted) -> Part:
+    async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
         """Drawn once for all who look at it, so it names nobody."""
         shared, store = self.shared(request, None), self.service.store
-        key = ("campaign", row.id, wanted, request.cookies.get("zone"), session.admin)
+        seen_as = wanted, request.cookies.get("zone"), session.admin
 
         def draw() -> Part:
-            last, view = store.read(lambda tx: (tx.last_event(row.id), campaign_view(tx, found(tx, row.id), wanted)))
+            last, view = store.read(lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted)))
             return render("_campaign.html", **shared | {"view": view, "admin": session.admin}), last
 
-        return await self._campaigns.get(key, draw)
+        return await self._campaigns.get(("campaign", id), seen_as, draw)
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
@@ -191,14 +201,15 @@ class Dashboard:
 
     async def _overview_live(self, request: Request, session: Session) -> Response:
         only = session.key.campaign
-        return self._stream(("overview", only), partial(_last_event, only=only), LOOK_EVERY["overview"])
+        return self._stream(self._overviews, ("overview", only), partial(_last_event, only=only))
 
     async def _campaign_live(self, request: Request, session: Session) -> Response:
-        row = await self.campaign(request, session)
-        return self._stream(("campaign", row.id), lambda tx: tx.last_event(row.id), LOOK_EVERY["campaign"])
+        id, _ = await self.named(request, session)
+        return self._stream(self._campaigns, ("campaign", id), lambda tx: tx.last_event(id))
 
-    def _stream(self, key: tuple[Any, ...], look: Callable[[Transaction], int], every: float) -> Response:
-        """Server-sent events: that something has happened. What, the page asks for itself."""
+    def _stream(self, drawn: Fresh, subject: tuple[Any, ...], look: Callable[[Transaction], int]) -> Response:
+        """Server-sent events: that something has happened. What, the page asks for itself, and so it is told no more
+        often than it is drawn."""
         if self._live >= MOST_LIVE:
             return Response(status_code=204)  # which tells a browser not to ask again
         pulse = partial(self.service.store.read, look)
@@ -208,8 +219,9 @@ class Dashboard:
             try:
                 seen, quiet = -1, 0.0
                 while not self.service.reads.stopping:
+                    every = drawn.lasts(subject)
                     try:
-                        last = await self._pulses.get(key, pulse)
+                        last = await self._pulses.get(subject, None, pulse)
                     except BudgetBanditsError:
                         yield b"event: store\ndata: cannot be read\n\n"
                     else:

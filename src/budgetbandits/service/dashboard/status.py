@@ -7,6 +7,7 @@ from typing import Literal
 
 from budgetbandits.service.dashboard.numbers import digits_for, money
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.list_sql import Group, Rank
 from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import HOUR, duration
 
@@ -14,24 +15,25 @@ SILENT = HOUR
 """Seconds without feedback after which that is an alarm."""
 
 Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
-Group = Literal["attention", "running", "stopped"]
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The word, its sign, the group it is listed in, and the cause in numbers."""
+    """The word, its sign, where it stands in the list, and the cause in numbers."""
 
     word: str
     sign: Sign
-    group: Group
+    rank: Rank
     cause: str = ""
-    rank: int = 9
-    """The most urgent have the lowest."""
+
+    @property
+    def group(self) -> Group:
+        return self.rank.group
 
     @property
     def runs(self) -> bool:
         """Whether decisions are made, or will be when holds end."""
-        return self.group != "stopped" and self.word != "Frozen"
+        return self.group != "stopped" and self.rank != Rank.FROZEN
 
 
 def standing(glance: Glance, now: float) -> Standing:
@@ -43,26 +45,26 @@ def standing(glance: Glance, now: float) -> Standing:
 
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked above caps"
-        return Standing("Frozen", "diamond", "attention", cause, 0)
+        return Standing("Frozen", "diamond", Rank.FROZEN, cause)
     if account.status == "paused":
-        return Standing("Paused", "bars", "stopped", "until somebody resumes it", 5)
+        return Standing("Paused", "bars", Rank.PAUSED, "until somebody resumes it")
     if account.status == "closed":
-        return Standing("Closed", "ring", "stopped", "for good", 7)
+        return Standing("Closed", "ring", Rank.CLOSED, "for good")
     if account.left < glance.least:
         least = words(glance.least)
         if account.held or account.leased:
             cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
-            return Standing("Blocked by holds", "triangle", "attention", cause, 1)
+            return Standing("Blocked by holds", "triangle", Rank.BLOCKED, cause)
         cause = f"{words(account.left)} left, the smallest cap is {least}"
-        return Standing("Exhausted", "ring", "stopped", cause, 6)
+        return Standing("Exhausted", "ring", Rank.EXHAUSTED, cause)
     heard = max(glance.told_at or 0.0, glance.created_at)
     if account.held and now - heard > SILENT and (glance.decided_at or 0.0) > heard:
         cause = f"for {duration(now - heard)}, {words(account.held)} held"
-        return Standing("No feedback", "triangle", "attention", cause, 2)
+        return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.left < glance.most:
         cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
-        return Standing("Nearly exhausted", "triangle", "attention", cause, 3)
-    return Standing("Running", "dot", "running", "", 4)
+        return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)
+    return Standing("Running", "dot", Rank.RUNNING)
 
 
 @dataclass(frozen=True)

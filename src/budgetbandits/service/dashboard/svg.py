@@ -120,12 +120,13 @@ def _density(
 
     def outline(belief: Belief) -> str:
         where, high = belief.curve(what)
-        seen = [(float(at), float(up)) for at, up in zip(where, high, strict=True) if begin <= at <= end]
-        if not seen:
+        seen = (where >= begin) & (where <= end)
+        if not seen.any():
             return ""
-        points = [(x(at), base - (base - 6) * up) for at, up in seen]
-        line = " L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-        return f"M{points[0][0]:.1f} {base} L{line} L{points[-1][0]:.1f} {base}"
+        across = ((where[seen] - begin) / (end - begin) * width).tolist()
+        up = (base - (base - 6) * high[seen]).tolist()
+        line = " L".join([f"{a:.1f} {b:.1f}" for a, b in zip(across, up, strict=True)])
+        return f"M{across[0]:.1f} {base} L{line} L{across[-1]:.1f} {base}"
 
     dotted = (
         "" if best is None else f'<line class="best-line" x1="{x(best):.1f}" x2="{x(best):.1f}" y1="0" y2="{height}"/>'

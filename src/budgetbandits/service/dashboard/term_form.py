@@ -32,8 +32,12 @@ NUMBERS: dict[str, tuple[Field, float]] = {
         60.0,
     ),
 }  # fmt: skip
-"""The terms that can be changed, each with its field and how many of the term's units one of the field's is."""
-FIELDS = tuple(field for field, _ in NUMBERS.values())
+"""The terms that are numbers, each with its field and how many of the term's units one of the field's is."""
+ON_EXPIRE = Field(
+    "on_expire", "Without feedback, a hold is", "For open holds too, when their time is over.", "choice",
+    choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
+)  # fmt: skip
+FIELDS = (*(field for field, _ in NUMBERS.values()), ON_EXPIRE)
 
 
 def terms_now(row: Campaign) -> Fields:
@@ -43,6 +47,7 @@ def terms_now(row: Campaign) -> Fields:
     for name, (_, unit) in NUMBERS.items():
         value = getattr(terms, name)
         texts[name] = "" if value is None else f"{value / unit:.10g}"
+    texts[ON_EXPIRE.name] = terms.on_expire
     return texts | {WAS + name: text for name, text in texts.items()}
 
 
@@ -51,7 +56,11 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for field in FIELDS:
         text = fields.get(field.name, "").strip()
-        if text != fields.get(WAS + field.name, ""):
+        if text == fields.get(WAS + field.name, ""):
+            continue
+        if field.choices:
+            changes[field.name] = text
+        else:
             changes[field.name] = number(fields, field.name, field.label) * NUMBERS[field.name][1] if text else None
     return changes
 
@@ -65,6 +74,10 @@ def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Cha
     made = differences(row, after)
     if "pace_seconds" in changes:
         made.append(("Spendable by now", _plan_now(row), _plan_now(after)))
+    if "on_expire" in changes and row.account.held:
+        held = money(to_units(row.account.held), digits_for(to_units(row.account.budget)))
+        word = "released" if changes["on_expire"] == "release" else "charged"
+        made.append(("Open holds", f"{held} is held; what nobody tells of in time is {word} too", ""))
     return made
 
 
@@ -74,6 +87,7 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
         "daily_cap": ("Daily cap", lambda value: money(value, digits)), "pace_seconds": ("Spread over", duration),
         "hold_seconds": ("Wait for feedback", duration),
+        "on_expire": ("Without feedback", {"charge": "charged", "release": "released"}.__getitem__),
     }  # fmt: skip
     made = []
     for name, (label, said) in words.items():

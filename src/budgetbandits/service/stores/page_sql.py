@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.base import Decision, Event
 from budgetbandits.service.stores.lease_sql import EVENT
+from budgetbandits.service.stores.list_sql import CampaignLists
 from budgetbandits.service.stores.rollup_sql import HOUR
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, settings_of
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 2000
 """Latest decisions among which those of a kind are looked for."""
-
-AT_ONCE = 500
-"""Campaigns that one statement asks about."""
 
 Kind = Literal["all", "held", "settled", "expired", "voided", "overrun"]
 KINDS: dict[Kind, str] = {
@@ -49,7 +47,7 @@ class Glance:
     arms: int = 0
     """Those that can be chosen ..."""
     least: int = 0
-    """... and the smallest and the largest of their caps; all 0 if nobody has asked for the arms."""
+    """... and the smallest and the largest of their caps; all 0 if there are none."""
     most: int = 0
 
 
@@ -69,33 +67,38 @@ class Pages:
     def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
 
-    def glances(self, only: str | None = None) -> list[Glance]:
-        """All campaigns, or one; of those that have nearly spent their money, and of one, with their arms."""
-        which, values = ("", ()) if only is None else (" WHERE c.id = ?", (only,))
+    def lists(self, only: str | None = None) -> CampaignLists:
+        """The list of campaigns, or of one."""
+        return CampaignLists(self._tx, only)
+
+    def glances(self, campaigns: Sequence[str]) -> list[Glance]:
+        """These campaigns, in this order."""
+        if not campaigns:
+            return []  # PostgreSQL knows no empty list
+        marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
             "c.settings, c.created_at, m.decided_at, m.told_at FROM campaign c "
-            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{which} ORDER BY c.created_at, c.id",
-            values,
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id WHERE c.id IN ({marks})",
+            campaigns,
         )
-        glances = [_glance(row) for row in rows]
-        self.add_arms([each for each in glances if only or each.account.left < each.settings["cost_max"]])
-        return glances
+        by_id = {row[0]: _glance(row) for row in rows}
+        arms = self._tx.ask(
+            "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
+            f"WHERE campaign IN ({marks}) AND active GROUP BY campaign",
+            campaigns,
+        )
+        for id, count, least, most in arms:
+            glance = by_id[id]
+            glance.arms, glance.least, glance.most = count, least, most
+        return [by_id[id] for id in campaigns]
 
-    def add_arms(self, glances: Sequence[Glance]) -> None:
-        """Say how many arms these campaigns have, and their caps."""
-        by_id = {each.id: each for each in glances}
-        ids = list(by_id)
-        for first in range(0, len(ids), AT_ONCE):
-            some = ids[first : first + AT_ONCE]
-            rows = self._tx.ask(
-                "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
-                f"WHERE campaign IN ({', '.join('?' * len(some))}) AND active GROUP BY campaign",
-                some,
-            )
-            for id, arms, least, most in rows:
-                glance = by_id[id]
-                glance.arms, glance.least, glance.most = arms, least, most
+    def names(self, campaigns: Sequence[str]) -> dict[str, str]:
+        """What these campaigns are called, by id."""
+        if not campaigns:
+            return {}
+        marks = ", ".join("?" * len(campaigns))
+        return dict(self._tx.ask(f"SELECT id, name FROM campaign_name WHERE id IN ({marks})", campaigns).fetchall())
 
     def hourly(self, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
         """What each of these campaigns has spent, by the hour it began in; as of a few seconds ago."""

@@ -47,6 +47,10 @@ _DURABLE = (
 _BY_INDEX = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
+_INTERPRETED = "SET jit = off"
+"""A query that must read a whole table has a prohibitive cost by that setting, for which PostgreSQL compiles it. That
+takes most of a second, and the longest of these queries takes some milliseconds."""
+
 
 log = logging.getLogger("budgetbandits")
 
@@ -67,7 +71,12 @@ def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> No
 
 def settings(limits: dict[str, float]) -> list[str]:
     """The statements that `prepare` runs."""
-    return [_DURABLE, _BY_INDEX, *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items())]
+    return [
+        _DURABLE,
+        _BY_INDEX,
+        _INTERPRETED,
+        *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items()),
+    ]
 
 
 def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:

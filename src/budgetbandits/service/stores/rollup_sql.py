@@ -83,8 +83,10 @@ _RESULT = {
     "expired": "CASE WHEN e.kind = 'expired' THEN 1 ELSE 0 END",
     "overran": "CASE WHEN e.kind = 'settled' AND d.overrun > 0 THEN 1 ELSE 0 END",
     "cost": "CASE WHEN e.kind = 'settled' THEN e.amount ELSE 0 END",
-    # nothing changes what is charged once the cost is told; a hold that had expired stays so, and was charged whole
-    "spent": "CASE WHEN e.kind = 'settled' THEN d.charged - CASE WHEN d.state = 'expired' THEN ? * d.hold ELSE 0 END "
+    # nothing changes what is charged once the cost is told; a hold that had expired stays so, and its event says what
+    # was charged then
+    "spent": "CASE WHEN e.kind = 'settled' THEN d.charged - CASE WHEN d.state = 'expired' THEN (SELECT x.amount "
+    "FROM event x WHERE x.decision = d.id AND x.kind = 'expired') ELSE 0 END "
     "WHEN e.kind = 'expired' THEN e.amount ELSE 0 END",
     "overrun": "CASE WHEN e.kind = 'settled' THEN d.overrun ELSE 0 END",
     "delay_10": "CASE WHEN e.kind = 'settled' AND e.at - d.created_at < 10 THEN 1 ELSE 0 END",
@@ -154,12 +156,11 @@ class Rollups:
         ).fetchone()
         return upto if row is None else int(row[0])
 
-    def tail(self, campaign: str, mark: Mark, upto: int, charges: bool, slot: int = MINUTE) -> Tail:
-        """The events after the mark, added up by minute or another ``slot``; ``charges``: whether holds that expire are
-        charged."""
+    def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
+        """The events after the mark, added up by minute or another ``slot``."""
         statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
         counts = []
-        for row in self._tx.ask(statement, (int(charges), campaign, mark.seq, upto)):
+        for row in self._tx.ask(statement, (campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))
             mark = mark.moved(max(mark.seq, row[-4]), *row[-3:])
         return Tail(counts, mark)

@@ -18,6 +18,8 @@ WORDS = {
         "COUNTED_KEY": "INTEGER PRIMARY KEY",
         "OFTEN_CHANGED": "",
         "CHANGED_ONCE": "",
+        "SETTING(cost_max)": "json_extract(settings, '$.cost_max')",
+        "SETTING(currency)": "json_extract(settings, '$.currency')",
         "LIST_OF_PENDING": "CREATE VIEW pending AS "
         "SELECT expires_at, id AS decision FROM decision WHERE state = 'pending';\n"
         "CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending'",
@@ -27,13 +29,15 @@ WORDS = {
         # room in every page for new versions of its rows
         "OFTEN_CHANGED": f"WITH (fillfactor = 50, {_CLEARED})",
         "CHANGED_ONCE": "WITH (fillfactor = 80)",
+        "SETTING(cost_max)": "CAST(settings AS json) ->> 'cost_max'",
+        "SETTING(currency)": "CAST(settings AS json) ->> 'currency'",
         # a view would need an index on what changes
         "LIST_OF_PENDING": "CREATE TABLE pending (expires_at DOUBLE PRECISION NOT NULL, decision TEXT NOT NULL, "
         f"PRIMARY KEY (expires_at, decision)) WITH ({_CLEARED})",
     },
 }
-"""What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, and how the
-pending decisions are found."""
+"""What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, how an entry
+of JSON is read, and how the pending decisions are found."""
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -77,6 +78,10 @@ class SqlTransaction(LeaseTransaction):
         """An expression for the whole part of a number that is not negative."""
         return f"CAST({number} AS BIGINT)"
 
+    def numbered(self, ids: Sequence[str]) -> tuple[str, Any]:
+        """A table ``n`` of these ids, each with its place, and its value."""
+        return "(SELECT value AS id, key AS place FROM json_each(?)) AS n", json.dumps(ids)
+
     def rollups(self) -> Rollups:
         return Rollups(self)
 
@@ -105,7 +110,11 @@ class SqlTransaction(LeaseTransaction):
         return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        self._change("INSERT INTO campaign_name (id, name) VALUES (?, ?)", (campaign.id, campaign.name))
+        facts = campaign.settings.get("cost_max"), campaign.settings.get("currency")
+        self._change(
+            "INSERT INTO campaign_name (id, name, cost_max, currency) VALUES (?, ?, ?, ?)",
+            (campaign.id, campaign.name, *facts),
+        )
         self._change(
             f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (

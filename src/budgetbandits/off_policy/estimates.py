@@ -1,0 +1,199 @@
+"""Estimates of what a target earns and spends for each request, from decisions that another policy has made.
+
+With w = π(arm) / propensity, the weight of a decision, and y its reward or cost:
+
+    inverse propensity   mean of w y. Unbiased; wide, and so skewed that its intervals cover too little.
+    self-normalised      mean of w y over the mean of w. A little biased, narrower.
+    doubly robust        mean of Σ π(a) q(a) + w (y − q(arm)), where q is a guess at the mean of y for each segment and
+                         arm. Unbiased for any q that is fixed, and the narrower the better the guess.
+
+q is cross-fitted: for a fifth of the decisions, every fifth one, it is the mean of each segment and arm among the other
+four, drawn towards that of the arm in all segments. So no outcome is used to guess itself.
+
+Decisions of a policy that learns are not independent: the propensities of each depend on what came of those before. But
+given the past, the expectation of each term is what the target earns, for a q that is fixed: the terms are a
+martingale's differences about it. By the martingale central limit theorem their mean is normal about it, with the
+standard error of a sample of independent terms, if their conditional variances settle and no single term matters. They
+do not where the log has all but stopped choosing what the target wants: that is what the rules of overlap look for, and
+then there is no estimate. That q knows of later decisions is an error of second order: its own error times that of the
+weights' mean. Requests are taken to be like those to come: independent, and of the same mix of segments.
+
+Propensities that were counted from draws, and probabilities of the target that were, add noise. The first is in the
+spread of the terms; the second is added to the standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadParameter
+from budgetbandits.off_policy.log import Log
+from budgetbandits.off_policy.targets import Target
+
+Z = 1.959963984540054
+"""Standard errors on either side of a 95 % interval."""
+LEAST_EFFECTIVE = 100.0
+"""Effective sample size below which nothing is estimated."""
+SELDOM = 10
+"""An arm that was chosen less often in a segment was all but never chosen there ..."""
+MOST_UNSEEN = 0.5
+"""... and what the target's choices of such arms could bring or cost must be below this many standard errors."""
+FOLDS = 5
+PRIOR = 1.0
+"""Outcomes of the arm in all segments that the guess of a segment and arm begins with; of all arms, that of an arm."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value for each request and its standard error."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        return self.value - Z * self.error
+
+    @property
+    def high(self) -> float:
+        return self.value + Z * self.error
+
+    def as_json(self) -> dict[str, float]:
+        return {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Value:
+    """The reward, or the cost, of a request.
+
+    more  what the target's is above that of the policy that ran; of doubly robust terms, decision by decision
+    """
+
+    inverse_propensity: Estimate
+    self_normalised: Estimate
+    doubly_robust: Estimate
+    more: Estimate
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a log says of a target.
+
+    effective   how many decisions of the target itself would say as much: (Σ w)² / Σ w²
+    unseen      share of the target's choices that were all but never made in their segment
+    unanswered  share of requests for which the target has no arm
+    weight      the mean of the weights; far from the share of requests that are answered, propensities are wrong
+    problem     why there are no values; "" if there are
+    """
+
+    target: str
+    decisions: int
+    effective: float
+    unseen: float
+    unanswered: float
+    weight: Estimate
+    problem: str
+    reward: Value | None
+    cost: Value | None
+
+
+def evaluate(log: Log, target: Target) -> Evaluation:
+    """What the target would have earned and spent for each request of the log.
+
+    >>> from budgetbandits.off_policy import even, read_log
+    >>> columns = {"arm": ["a", "b"] * 300, "reward": [1.0, 0.4] * 300, "cost": [0.2, 0.1] * 300}
+    >>> log = read_log(columns | {"propensity": [0.5] * 600})
+    >>> round(evaluate(log, even(log)).reward.doubly_robust.value, 2)
+    0.7
+    """
+    chances = target.probability[log.situation]
+    weight = np.take_along_axis(chances, log.arm[:, None], axis=1)[:, 0] / log.propensity
+    effective = float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
+    chosen = np.zeros((int(log.segment.max()) + 1, len(log.arms)))
+    np.add.at(chosen, (log.segment, log.arm), 1.0)
+    unseen = (chances * (chosen < SELDOM)[log.segment]).mean(axis=0)
+    values, problem = [], _few(effective, len(log))
+    for outcome in (log.reward, log.cost):
+        if not problem:
+            value = _value(log, target, chances, weight, outcome)
+            values.append(value)
+            problem = _unseen(log, unseen, outcome, value.doubly_robust.error)
+    reward, cost = (None, None) if problem else values
+    unanswered = float((chances.sum(axis=1) == 0.0).mean())
+    return Evaluation(
+        target.name, len(log), effective, float(unseen.sum()), unanswered, _mean(weight), problem, reward, cost
+    )
+
+
+def _few(effective: float, decisions: int) -> str:
+    if effective >= LEAST_EFFECTIVE:
+        return ""
+    return (
+        f"too little overlap: {decisions:,} decisions say as much of it as {effective:.0f} of its own would, and "
+        f"{LEAST_EFFECTIVE:.0f} are needed; collect a longer log, or evaluate something closer to what ran"
+    )
+
+
+def _unseen(log: Log, unseen: Array, outcome: Array, error: float) -> str:
+    """Why the share of choices of each arm that the log has all but never made is too large, if it is."""
+    largest = np.array([outcome[log.arm == arm].max(initial=-np.inf) for arm in range(len(log.arms))])
+    # of an arm that was never chosen nothing is known, not even how dear it may be
+    largest[np.isinf(largest)] = np.inf
+    could = float((unseen[unseen > 0.0] * largest[unseen > 0.0]).sum())
+    if could <= MOST_UNSEEN * error:
+        return ""
+    arm = log.arms[int(np.argmax(np.where(unseen > 0.0, unseen * largest, -1.0)))]
+    return (
+        f"too little overlap: the log has fewer than {SELDOM} of the choices that are {unseen.sum():.2%} of its own, "
+        f"such as {arm}, and they could matter more than all noise; evaluate something closer to what ran, or log with "
+        "more exploration"
+    )
+
+
+def _value(log: Log, target: Target, chances: Array, weight: Array, outcome: Array) -> Value:
+    guess = _guesses(log, outcome)
+    own = np.take_along_axis(guess, log.arm[:, None], axis=1)[:, 0]
+    terms = (chances * guess).sum(axis=1) + weight * (outcome - own)
+    normalised = float((weight * outcome).sum() / weight.sum())
+    noise = _drawn_noise(target, log, guess.mean(axis=0))
+    return Value(
+        _mean(weight * outcome, noise),
+        Estimate(normalised, _mean(weight * (outcome - normalised) / weight.mean(), noise).error),
+        _mean(terms, noise),
+        _mean(terms - outcome, noise),
+    )
+
+
+def _mean(terms: Array, noise: float = 0.0) -> Estimate:
+    if len(terms) < 2:
+        raise BadParameter("the log has a single decision; collect more")
+    return Estimate(float(terms.mean()), float(np.sqrt(terms.var(ddof=1) / len(terms) + noise)))
+
+
+def _drawn_noise(target: Target, log: Log, guess: Array) -> float:
+    """The variance that probabilities bring in which were counted from draws, as far as the guess knows the arms."""
+    if target.draws is None:
+        return 0.0
+    share = np.bincount(log.situation, minlength=len(log.situations)) / len(log)
+    mean = target.probability @ guess
+    spread = np.maximum(target.probability @ guess**2 - mean**2, 0.0)
+    return float((share**2 * spread).sum() / target.draws)
+
+
+def _guesses(log: Log, outcome: Array) -> Array:
+    """For each decision, the mean of every arm in its segment in the other folds; as (decision, arm)."""
+    fold, segment = np.arange(len(log)) % FOLDS, log.segment
+    count, total = np.zeros((2, FOLDS, int(segment.max()) + 1, len(log.arms)))
+    np.add.at(count, (fold, segment, log.arm), 1.0)
+    np.add.at(total, (fold, segment, log.arm), outcome)
+    count, total = count.sum(axis=0) - count, total.sum(axis=0) - total
+    anything = total.sum(axis=(1, 2)) / np.maximum(count.sum(axis=(1, 2)), 1.0)
+    arm = _drawn_towards(total.sum(axis=1), count.sum(axis=1), anything[:, None])
+    return np.asarray(_drawn_towards(total, count, arm[:, None, :])[fold, segment])
+
+
+def _drawn_towards(total: Array, count: Array, prior: Array) -> Array:
+    return np.asarray((total + PRIOR * prior) / (count + PRIOR))

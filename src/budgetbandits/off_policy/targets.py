@@ -1,0 +1,148 @@
+"""Whom to evaluate: for each situation of a log, how likely the target chooses each arm.
+
+A target does not learn while it is evaluated. A policy of the library first learns from another log, or from an earlier
+part of the same, and is then held still: its probabilities of choice are those of its beliefs by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
+from budgetbandits.learner import Learner
+from budgetbandits.off_policy.log import Log
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.propensity import counts
+
+DRAWS = 10_000
+"""Choices of a policy that is held still, in each situation, which its probabilities are counted from."""
+LEAST_SHARE = 1e-3
+"""Choices that are less likely are left out: few logs can speak of them, and one that cannot would speak of nothing."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """``probability`` is (situation, arm); a row of zeros is a situation in which the target cannot answer.
+
+    draws  how many choices the probabilities were counted from; None if they are exact
+    """
+
+    name: str
+    probability: Array
+    draws: int | None = None
+
+
+def one_arm(log: Log, arm: str) -> Target:
+    """Always this arm; requests that could not have it stay unanswered."""
+    return Target(f"always {arm}", _among(log, np.eye(len(log.arms))[_number(log, arm)]))
+
+
+def even(log: Log) -> Target:
+    """Every arm that can be chosen, equally often."""
+    return Target("even", _among(log, np.ones(len(log.arms))))
+
+
+def mix(log: Log, shares: Mapping[str, float]) -> Target:
+    """Arms by these shares; where one cannot be chosen, the others by theirs.
+
+    >>> from budgetbandits.off_policy import read_log
+    >>> log = read_log({"arm": ["a", "b"], "reward": [1, 0], "cost": [1, 1], "propensity": [0.5, 0.5]})
+    >>> mix(log, {"a": 3, "b": 1}).probability.tolist()
+    [[0.75, 0.25]]
+    """
+    weights = np.zeros(len(log.arms))
+    for arm, share in shares.items():
+        if not 0.0 <= share < np.inf:
+            raise BadParameter(f"the share of {arm!r:.60} is {share}; use numbers from 0 upwards")
+        weights[_number(log, arm)] = share
+    if not weights.any():
+        raise BadParameter("a mix needs an arm with a share above 0; name one")
+    named = ", ".join(f"{arm} {share / weights.sum():.3g}" for arm, share in shares.items())
+    return Target(f"mix {named}", _among(log, weights))
+
+
+def held_still(
+    log: Log,
+    policy: Policy,
+    learned_from: Log,
+    budget_per_request: float | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Target:
+    """A policy with what it has learned from a log, in the situations of another; without what it would choose less
+    than once in a thousand times.
+
+    ``budget_per_request`` is what a policy that plans with a budget has for each request, in the log's units.
+    """
+    if draws < 1 or seed < 0:
+        raise BadParameter(f"draws is {draws}, seed {seed}; use at least one draw and a seed from 0 upwards")
+    before = learned_from.aligned(log)
+    if before.arms != log.arms:
+        new = ", ".join(before.arms[len(log.arms) :])
+        raise UnknownArm(f"{new} was learned of and is not in the log that is evaluated on; evaluate without it")
+    learning, choosing = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+    learner, requests = _taught(policy, before, log, budget_per_request, learning)
+    probability = np.zeros((len(log.situations), len(log.arms)))
+    for number, (segment, could) in enumerate(log.situations):
+        named = counts(learner, choosing, draws, np.array(could), requests[segment])
+        named[named < LEAST_SHARE * draws] = 0
+        probability[number] = named / max(named.sum(), 1)
+    return Target(policy.spec, probability, draws)
+
+
+def _taught(
+    policy: Policy, before: Log, log: Log, budget_per_request: float | None, rng: np.random.Generator
+) -> tuple[Learner, list[Request]]:
+    """A learner that has been told of every decision of a log, as one with so much money for each request to come."""
+    unknown = sorted(policy.needs & {"costs", "cost_floor"})
+    if unknown:
+        raise MissingKnowledge(f"{policy.name} must know {unknown[0]}, which no log says; evaluate another policy")
+    caps = np.array([max((each.cost[each.arm == arm].max(initial=0.0) for each in (before, log)), default=0.0)
+                     for arm in range(len(log.arms))])  # fmt: skip
+    top = float(caps.max()) or 1.0
+    caps = np.where(caps > 0.0, caps, top)
+    reward_max = float(max(before.reward.max(), log.reward.max())) or 1.0
+    known: dict[str, Any] = {}
+    if "budget" in policy.needs:
+        if budget_per_request is None:
+            raise MissingKnowledge(f"{policy.name} plans with a budget; say budget_per_request")
+        if not 0.0 < budget_per_request < np.inf:
+            raise BadParameter(f"budget_per_request is {budget_per_request}; use a positive number, in the log's units")
+        money = float(before.cost.sum()) + budget_per_request * len(log)
+        known = {"budget": money / top, "horizon": float(len(before) + len(log))}
+    learner = Learner.new(policy, len(log.arms), known, scales=caps / top, kind="plain")
+    scale = caps if "scales" in learner.state.known else np.full(len(caps), top)
+    requests = _requests(policy, learner, max(len(before.segments), 1))
+    for arm, segment, reward, cost in zip(
+        before.arm.tolist(), before.segment.tolist(), before.reward / reward_max, before.cost, strict=True
+    ):
+        learner.learn(arm, float(reward), float(cost / scale[arm]), rng, requests[segment])
+    return learner, requests
+
+
+def _requests(policy: Policy, learner: Learner, segments: int) -> list[Request]:
+    """A request of each segment, as the policy sees it."""
+    if not isinstance(policy, RequestPolicy):
+        return [PLAIN] * segments
+    while policy.segments(learner.state) < segments:
+        policy.open_segment(learner.state)
+    return [Request(segment) for segment in range(segments)]
+
+
+def _among(log: Log, weights: Array) -> Array:
+    """These shares among the arms that can be chosen in each situation."""
+    could = np.array([could for _, could in log.situations])
+    shares = np.where(could, weights, 0.0)
+    total = shares.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), 0.0))
+
+
+def _number(log: Log, arm: str) -> int:
+    if arm not in log.arms:
+        raise UnknownArm(f"no arm {arm!r:.60} in the log; the arms are {', '.join(log.arms[:8])}")
+    return log.arms.index(arm)

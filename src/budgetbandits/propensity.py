@@ -1,0 +1,91 @@
+"""How likely a choice was: what an evaluation of other policies needs to know of each.
+
+For some policies the probability of a choice has a closed form; for Thompson sampling with several resources it has
+none. It is estimated from n further choices at the same state, of which m named the same arm:
+
+    propensity = (1 + m) / (1 + n).
+
+The choice itself is one of the n + 1, which is what makes its inverse nearly unbiased: for m ~ Bin(n, p),
+
+    E[(1 + n) / (1 + m)] = (1 − (1 − p)ⁿ⁺¹) / p,
+
+so that only choices less likely than about 1/n count for too little, and no weight is above n + 1. A policy that leaves
+nothing to chance gets 1, and so does the only arm that can be chosen.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.learner import Among, Learner
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.sampling import SamplingPolicy
+
+AT_ONCE = 1_000_000
+"""Scores that are drawn into one array."""
+
+
+@runtime_checkable
+class DrawsMany(Protocol):
+    """A policy that draws many choices at once."""
+
+    def choices(
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+    ) -> NDArray[np.int64]: ...
+
+
+def propensity(
+    learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: Among | None = None,
+    request: Request = PLAIN,
+) -> float:  # fmt: skip
+    """Of the choice of this arm, which the learner has just made, among these arms if not among all that are active.
+
+    Choices to come are not changed by it if ``rng`` is not the generator that they are made with.
+    """
+    could = learner.state.active if among is None else among
+    if int(could.sum()) == 1:
+        return 1.0
+    again = counts(learner, rng, draws, among, request)
+    return (1.0 + float(again[arm])) / (1.0 + draws)
+
+
+def counts(
+    learner: Learner, rng: np.random.Generator, draws: int, among: Among | None = None, request: Request = PLAIN
+) -> NDArray[np.int64]:
+    """How often each arm is named in so many choices, none of which is made."""
+    active = learner.state.active
+    learner.state.active = active if among is None else among
+    try:
+        chosen = _choices(learner.policy, learner.state, rng, draws, request)
+    finally:
+        learner.state.active = active
+    return np.bincount(chosen, minlength=len(active))
+
+
+def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int, request: Request) -> NDArray[np.int64]:
+    if isinstance(policy, DrawsMany):
+        return policy.choices(state, rng, draws, request)
+    if isinstance(policy, SamplingPolicy) and type(policy).choose is SamplingPolicy.choose:
+        return _highest(policy, state, rng, draws)
+    named = []
+    for _ in range(draws):
+        here = copy.deepcopy(state)  # some policies count the choices that they have made
+        arm = policy.choose(here, rng, request) if isinstance(policy, RequestPolicy) else policy.choose(here, rng)
+        if arm is not None:
+            named.append(arm)
+    return np.array(named, dtype=np.int64)
+
+
+def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+    """The arm of the highest score in each of so many rounds; ties, which have no chance, go to the first."""
+    arms = np.flatnonzero(state.active)
+    scales = state.known["scales"][arms] if "scales" in state.known else 1.0
+    chosen, rounds = [], max(1, AT_ONCE // len(arms))
+    for begin in range(0, draws, rounds):
+        scores = policy.draw(state, rng, min(rounds, draws - begin), arms) / scales
+        chosen.append(arms[scores.argmax(axis=1)])
+    return np.concatenate(chosen)

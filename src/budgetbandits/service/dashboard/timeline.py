@@ -1,0 +1,71 @@
+"""What the pictures of a campaign's page run over: from when to when, in which slots, and what was planned when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from budgetbandits.service.dashboard.shares import Slot
+from budgetbandits.service.dashboard.status import Standing
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.rollups import MINUTES_KEPT, History
+from budgetbandits.service.settings import versions
+from budgetbandits.service.stores.base import Campaign, Event
+from budgetbandits.service.stores.list_sql import Rank
+from budgetbandits.service.stores.rollup_sql import Mark
+from budgetbandits.times import HOUR
+
+SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+FINE_SLOTS = (1, 5, 15)
+MOST_SLOTS = 170
+
+
+def ends(state: Standing, mark: Mark, begins: float, now: float) -> tuple[float, float]:
+    """The last decision, and the last that happened to a campaign which has come to its end; for others it is now."""
+    if state.rank in (Rank.EXHAUSTED, Rank.CLOSED) and mark.decided_at is not None and mark.decided_at > begins:
+        return min(mark.decided_at, now), min(max(mark.decided_at, mark.told_at or 0.0), now)
+    return now, now
+
+
+def slots(history: History, begins: float, ends: float, now: float) -> tuple[int, list[Slot]]:
+    """How long the slots of a picture are, and what happened in each that anything happened in."""
+    slot, counted = _counted(history, begins, _slotting(begins, ends, now), ends)
+    made: dict[int, Slot] = {}
+    for at, arm, decided, spent in counted:
+        of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
+        of.decided[arm] = of.decided.get(arm, 0) + decided
+        of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
+    return slot, [made[at] for at in sorted(made)]
+
+
+def _slotting(begins: float, ends: float, now: float) -> int:
+    slot = next((each for each in SLOTS if (ends - begins) / each <= MOST_SLOTS), SLOTS[-1])
+    if slot < HOUR and now - begins > MINUTES_KEPT - HOUR:
+        slot = int(HOUR)
+    return slot
+
+
+def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[int, list[tuple[int, int, int, int]]]:
+    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
+    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= MOST_SLOTS), None)
+    if fine is not None and begins == history.row.created_at:
+        counted = history.fine_slots(fine)
+        if counted is not None:
+            return fine, counted
+    return slot, history.slots(slot, begins)
+
+
+def budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float]]:
+    """From the latest hundred changes backwards."""
+    budget, made = row.account.budget, []
+    for event in operators:
+        if event.kind == "topped up":
+            made.append((event.at, to_units(budget)))
+            budget -= event.amount or 0
+    return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def plans(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float | None]]:
+    """From the latest hundred changes backwards: what held before them is taken to have held from the beginning."""
+    terms = [each.get("pace_seconds") for each in reversed(versions(row))]
+    changed = [event.at for event in operators if event.kind == "terms changed"]
+    return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]

@@ -1,0 +1,142 @@
+"""Which campaigns a page of the list shows, in SQL: found, counted and ordered where the rows are.
+
+Only the campaigns of one page are read. What they are ordered by first, how urgent each is, is the `Rank` that
+`dashboard.status.standing` gives the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from budgetbandits.service.stores.sql import SqlTransaction
+
+Order = Literal["alarm", "name", "left", "newest"]
+Group = Literal["attention", "running", "stopped"]
+
+
+class Rank(IntEnum):
+    """How a campaign is; the most urgent have the lowest."""
+
+    FROZEN = 0
+    BLOCKED = 1
+    SILENT = 2
+    NEARLY_EXHAUSTED = 3
+    RUNNING = 4
+    PAUSED = 5
+    EXHAUSTED = 6
+    CLOSED = 7
+
+    @property
+    def group(self) -> Group:
+        return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The campaigns of one page, in order, and how many there are of each rank whose name fits."""
+
+    ids: list[str]
+    counts: dict[Rank, int]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over campaigns: how many there are, their money in micros, and their currency."""
+
+    campaigns: int
+    money: dict[str, int]
+    currencies: list[str | None]
+    """Two at most: which they are counts only if there is one."""
+
+
+_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
+_GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
+_ORDERS: dict[Order, str] = {
+    "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
+    "name": f"{_GROUP}, place",
+    "left": f"{_GROUP}, CAST(unspent AS DOUBLE PRECISION) / budget, name",
+    "newest": f"{_GROUP}, created_at DESC, name",
+}
+
+
+def _below(which: str) -> str:
+    """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
+    caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
+    return f"{_LEFT} < f.cost_max AND {_LEFT} < COALESCE(({caps}), 0)"
+
+
+_RANK = (
+    f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
+    f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
+    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} ELSE {Rank.EXHAUSTED:d} END "
+    f"WHEN c.held > 0 AND {_HEARD} < ? AND COALESCE(m.decided_at, 0.0) > {_HEARD} THEN {Rank.SILENT:d} "
+    f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
+)
+"""The rank of a campaign c with its facts f and its mark m; the one value is since when feedback must have come."""
+
+
+class CampaignLists:
+    """What the list of campaigns asks a transaction; ``only`` the campaign of this id, if one is given."""
+
+    def __init__(self, tx: SqlTransaction, only: str | None) -> None:
+        self._tx, self._only = tx, only
+
+    def listed(
+        self, now: float, silent: float, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
+    ) -> Listed:
+        """Those of a group with this text in their names, from ``offset`` on; ``silent`` is after how many seconds
+        without feedback that is an alarm."""
+        table, values = self._table(now, silent, text, order == "name")
+        ranks = [rank for rank in Rank if group in ("all", rank.group)]
+        # ranked once for both: the counts, and the page
+        rows = self._tx.ask(
+            f"WITH t AS MATERIALIZED ({table}) SELECT NULL, rank, COUNT(*) FROM t GROUP BY rank UNION ALL "
+            f"SELECT id, rank, ROW_NUMBER() OVER (ORDER BY {_ORDERS[order]}) FROM (SELECT * FROM t "
+            f"WHERE rank BETWEEN {min(ranks):d} AND {max(ranks):d} "
+            f"ORDER BY {_ORDERS[order]} LIMIT {limit:d} OFFSET {offset:d}) AS p",
+            values,
+        ).fetchall()
+        page = sorted((number, id) for id, _, number in rows if id is not None)
+        return Listed([id for _, id in page], {Rank(rank): count for id, rank, count in rows if id is None})
+
+    def sums(self) -> Sums:
+        """Over all campaigns that there are to be seen."""
+        which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
+        names = ("budget", "spent", "held", "leased", "overrun")
+        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in names)
+        row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
+        money = dict(zip(names, row[1:], strict=True))
+        money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+        found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
+        return Sums(row[0], money, [currency for (currency,) in found])
+
+    def _table(self, now: float, silent: float, text: str, by_name: bool) -> tuple[str, list[Any]]:
+        """A query for what the list is ordered by, and its values."""
+        values: list[Any] = [now - silent]
+        place, join = "0", ""
+        if text or by_name:
+            named, ids = self._tx.numbered(self._named(text))
+            place, join = "n.place", f" JOIN {named} ON n.id = c.id"
+            values.append(ids)
+        which = ""
+        if self._only is not None:
+            which = " WHERE c.id = ?"
+            values.append(self._only)
+        table = (
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, {place} AS place, "
+            f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{join}{which}"
+        )
+        return table, values
+
+    def _named(self, text: str) -> Sequence[str]:
+        """The ids of campaigns with this text in their names, by name. Upper and lower case are the same, in every
+        alphabet, which databases do not agree about."""
+        fold = text.casefold()
+        rows = [(name.casefold(), id) for id, name in self._tx.ask("SELECT id, name FROM campaign_name")]
+        return [id for name, id in sorted(rows) if fold in name]

@@ -1,0 +1,104 @@
+"""Probabilities of choices: the program solved for many draws at once, and (1 + m) / (1 + n), against exact values."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from budgetbandits import parse_policy
+from budgetbandits.fluid import best_mix
+from budgetbandits.fluid_draws import arms_at_rate
+from budgetbandits.learner import Learner
+from budgetbandits.policies.base import Request, RequestPolicy
+from budgetbandits.propensity import counts, propensity
+
+
+@pytest.mark.parametrize(("segments", "arms"), [(1, 2), (1, 6), (4, 3), (9, 3), (3, 1)])
+def test_many_programs_at_once_have_the_solutions_of_each(segments, arms):
+    rng = np.random.default_rng(segments * 10 + arms)
+    draws = 200
+    reward = rng.random((draws, segments, arms))
+    cost = rng.random((draws, segments, arms)) ** 3 + 1e-6
+    weight = rng.dirichlet(np.ones(segments))
+    for rate in (0.0, 1e-3, 0.05, 0.2, 0.6, 2.0):
+        lot = rng.random(draws)
+        for segment in range(segments):
+            chosen, price = arms_at_rate(reward, cost, weight, rate, segment, lot)
+            for each in range(draws):
+                mix = best_mix(reward[each].tolist(), cost[each].tolist(), weight.tolist(), rate)
+                upgraded = segment == mix.mixed and lot[each] < mix.share
+                assert chosen[each] == (mix.upgrade if upgraded else mix.arms[segment]), (rate, each)
+                assert price[each] == pytest.approx(mix.price, rel=1e-9)
+
+
+def told(policy, requests, rng):
+    """A learner of three arms that has seen requests of these segments."""
+    learner = Learner.new(policy, 3, {"budget": 30.0, "horizon": 100.0})
+    for segment in requests:
+        arm = int(rng.integers(3))
+        request = {}
+        if isinstance(policy, RequestPolicy):
+            while policy.segments(learner.state) <= segment:
+                policy.open_segment(learner.state)
+            request = {"request": Request(segment)}
+        learner.learn(arm, float(rng.random() < 0.3 + 0.2 * arm), 0.1 + 0.3 * arm, rng, **request)
+    return learner
+
+
+def same_law(some, others):
+    """By a chi-square test of two samples; a false alarm in 1 of 10,000 runs of other seeds."""
+    both = np.array([some, others])[:, (some + others) > 0]
+    assert both.shape[1] > 1, "this test would show nothing"
+    return stats.chi2_contingency(both).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("spec", ["bts-paced", "bts-paced:trials=1", "bts", "bts-gaussian"])
+def test_choices_at_once_have_the_law_of_choices_one_by_one(spec):
+    rng = np.random.default_rng(5)
+    policy = parse_policy(spec)
+    learner = told(policy, [0, 1, 1, 2, 0, 1], rng)
+    request = (Request(1),) if isinstance(policy, RequestPolicy) else ()
+    before = learner.state.to_dict()
+    at_once = counts(learner, rng, 4000, None, *request)
+    assert learner.state.to_dict() == before
+    one_by_one = np.bincount([policy.choose(learner.state, rng, *request) for _ in range(1500)], minlength=3)
+    assert same_law(at_once, one_by_one)
+    two = counts(learner, rng, 500, np.array([True, False, True]), *request)
+    assert (two[1], two.sum()) == (0, 500)
+
+
+def test_a_policy_that_counts_its_choices_is_not_changed():
+    rng = np.random.default_rng(5)
+    learner = told(parse_policy("epsilon-first"), [0], rng)
+    before = learner.state.to_dict()
+    assert counts(learner, rng, 30).sum() == 30
+    assert learner.state.to_dict() == before
+
+
+def test_prices_of_a_request_are_looked_at():
+    rng = np.random.default_rng(6)
+    policy = parse_policy("bts-paced")
+    learner = told(policy, [0, 1, 2] * 5, rng)
+    request = Request(0, np.array([0.9, 0.05, 0.9]))
+    at_once = counts(learner, rng, 4000, None, request)
+    one_by_one = np.bincount([policy.choose(learner.state, rng, request) for _ in range(1500)], minlength=3)
+    assert same_law(at_once, one_by_one)
+
+
+def test_the_inverse_of_a_propensity_is_as_unbiased_as_is_said():
+    """E[(1 + n) / (1 + m)] = (1 − (1 − p)ⁿ⁺¹) / p: by its sum over m, and by the function, for two equal arms."""
+    for p, n in ((0.5, 10), (0.02, 100), (0.9, 3)):
+        m = np.arange(n + 1)
+        mean = (stats.binom.pmf(m, n, p) * (1 + n) / (1 + m)).sum()
+        assert mean == pytest.approx((1 - (1 - p) ** (n + 1)) / p)
+    rng = np.random.default_rng(7)
+    learner = Learner.new(parse_policy("bts"), 2)
+    inverses = [1.0 / propensity(learner, int(learner.choose(rng)), rng, 20) for _ in range(2000)]
+    assert np.mean(inverses) == pytest.approx(2.0, abs=4.5 * np.std(inverses) / 2000**0.5)  # 1 false alarm in 10⁵
+
+
+def test_a_choice_without_an_alternative_has_propensity_1():
+    rng = np.random.default_rng(8)
+    learner = Learner.new(parse_policy("bts"), 3)
+    assert propensity(learner, 1, rng, 50, np.array([False, True, False])) == 1.0
+    index = told(parse_policy("i-ucb"), [0] * 9, rng)
+    assert propensity(index, index.choose(rng), rng, 50) == 1.0
