@@ -127,6 +127,13 @@ def test_segments_and_arms_that_could_not_be_chosen():
     assert none.segments == ()
 
 
+def test_a_failure_has_brought_nothing():
+    given = columns(["a", "b", "b"], [1.0, None, None], [0.2, None, 0.4], [0.5, 0.5, 0.5], failed=[0, 1, "true"])
+    log = off_policy.read_log(given)
+    assert (log.reward.tolist(), log.cost.tolist(), log.left_out) == ([1.0, 0.0, 0.0], [0.2, 0.0, 0.4], 0)
+    assert off_policy.read_log(given | {"failed": [0, 0, 0]}).left_out == 2
+
+
 def test_too_little_overlap_is_said():
     rng = np.random.default_rng(4)
     n = 1000

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from budgetbandits import parse_policy
+from budgetbandits import Allocation, parse_policy
+from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.learner import Learner
@@ -102,3 +103,32 @@ def test_a_choice_without_an_alternative_has_propensity_1():
     assert propensity(learner, 1, rng, 50, np.array([False, True, False])) == 1.0
     index = told(parse_policy("i-ucb"), [0] * 9, rng)
     assert propensity(index, index.choose(rng), rng, 50) == 1.0
+
+
+def test_asks_say_how_likely_they_were_and_choices_stay_the_same():
+    """Also when they are taken up again from JSON."""
+
+    def play(spend, rounds):
+        asks = []
+        for number in range(rounds):
+            asks.append(spend.ask(segment="ab"[number % 2]))
+            spend.tell(asks[-1], reward=float(asks[-1] == "good"), cost=0.5)
+        return asks
+
+    def made(**more):
+        return Allocation("bts-paced", ["good", "poor"], 50.0, seed=3, horizon=80, **more)
+
+    plain, recorded = made(), made(propensity_draws=50)
+    assert [ask.propensity for ask in play(plain, 12)] == [None] * 12
+    asks = play(recorded, 12)
+    assert [str(ask) for ask in asks] == [str(ask) for ask in play(made(), 12)]
+    assert all(0.0 < ask.propensity <= 1.0 for ask in asks)
+    assert len({ask.propensity for ask in asks}) > 2
+    again = Allocation.from_json(recorded.to_json())
+    assert [(str(ask), ask.propensity) for ask in play(again, 9)] == [
+        (str(ask), ask.propensity) for ask in play(recorded, 9)
+    ]
+    ask = again.ask(segment="a")
+    assert Allocation.from_json(again.to_json()).pending[0].propensity == ask.propensity
+    with pytest.raises(BadParameter, match="0 for no propensities"):
+        made(propensity_draws=-1)

@@ -23,6 +23,7 @@ from budgetbandits.money import Money
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
+from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names, positive
@@ -35,7 +36,8 @@ class Allocation(AllocationState):
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
     are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for. ``history``
     maps an arm to what is known of it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm)
-    and ``cost_floor`` are for policies that must know them, in the user's units.
+    and ``cost_floor`` are for policies that must know them, in the user's units. With ``propensity_draws`` each ask
+    says how likely it was, from so many further choices, for `off_policy`; no choice is changed by it.
 
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
@@ -63,6 +65,7 @@ class Allocation(AllocationState):
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
         horizon: float | None = None,
+        propensity_draws: int = 0,
     ) -> None:
         policy = parse_policy(policy) if isinstance(policy, str) else policy
         self._lock = threading.RLock()
@@ -88,6 +91,7 @@ class Allocation(AllocationState):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
         self._rng = np.random.default_rng(seed)
+        self._propensities = Propensities(propensity_draws, int(np.random.SeedSequence(seed).generate_state(1)[0]))
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
@@ -127,7 +131,9 @@ class Allocation(AllocationState):
                 )
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
             price = None if estimates is None else float(estimates[arm])
-            return Ask(self._names[arm], self._asks.add(OpenAsk(arm, amount, segment=request.segment, price=price)))
+            likely = self._propensities.of(self._learner, arm, self._asks.next_number, among, request)
+            ask = OpenAsk(arm, amount, segment=request.segment, price=price, propensity=likely)
+            return Ask(self._names[arm], self._asks.add(ask), likely)
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.

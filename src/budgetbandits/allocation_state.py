@@ -19,6 +19,7 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
+from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.saved_allocation import not_negative, read, written
 from budgetbandits.segments import Segments
@@ -39,6 +40,7 @@ class AllocationState:
     _segments: Segments
     _told_arms: NDArray[np.int64]
     _rng: np.random.Generator
+    _propensities: Propensities
 
     # --- what it knows -------------------------------------------------------------------------------------------
 
@@ -88,7 +90,7 @@ class AllocationState:
     def pending(self) -> tuple[Ask, ...]:
         """The asks that were not told, or not in full, oldest first."""
         with self._lock:
-            return tuple(Ask(self._names[ask.arm], number) for number, ask in self._asks.items())
+            return tuple(Ask(self._names[ask.arm], number, ask.propensity) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
@@ -176,6 +178,7 @@ class AllocationState:
                 "rests": self._rests.to_dict(),
                 "segments": list(self._segments),
                 "failed_cost": self._money.failed,
+                "propensities": vars(self._propensities),
                 **self._learner.to_dict(),
                 "generator": self._rng.bit_generator.state,
             }
@@ -213,8 +216,9 @@ class AllocationState:
         self._units = Units.of(document["cost_max"], document["reward_max"], self._names, policy.own_scales)
         self._number = {name: i for i, name in enumerate(self._names)}
         self._learner = Learner.from_dict(policy, len(self._names), document)
-        # allocations saved before there were failures, segments and rests have none
-        document = {"failed_cost": 0.0, **document}
+        # allocations saved before there were failures, segments, rests and propensities have none
+        document = {"failed_cost": 0.0, "propensities": {"draws": 0, "seed": 0}, **document}
+        self._propensities = Propensities(**document["propensities"])
         amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost"))
         self._money = Money(budget, *amounts)
         self._segments = Segments(document.get("segments", ()))

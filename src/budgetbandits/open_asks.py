@@ -15,18 +15,20 @@ class Ask(str):
     """The name of the arm to pull, which also knows which ask it was, so that each is told once.
 
     It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
+    ``propensity`` is how likely the choice was, for an allocation with ``propensity_draws``; None for others.
     """
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "propensity")
     number: int
+    propensity: float | None
 
-    def __new__(cls, arm: str, number: int) -> Ask:
+    def __new__(cls, arm: str, number: int, propensity: float | None = None) -> Ask:
         ask = super().__new__(cls, arm)
-        ask.number = number
+        ask.number, ask.propensity = number, propensity
         return ask
 
-    def __getnewargs__(self) -> tuple[str, int]:  # type: ignore[override]  # asks travel to workers
-        return str(self), self.number
+    def __getnewargs__(self) -> tuple[str, int, float | None]:  # type: ignore[override]  # asks travel to workers
+        return str(self), self.number, self.propensity
 
     def __repr__(self) -> str:
         return f"Ask({str(self)!r}, {self.number})"
@@ -43,6 +45,7 @@ class OpenAsk:
     counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
     segment the number of the request's segment
     price   what the arm was estimated to cost, if it was
+    propensity  how likely the choice was, if that is known
     """
 
     arm: int
@@ -52,6 +55,7 @@ class OpenAsk:
     counts: bool = True
     segment: int = 0
     price: float | None = None
+    propensity: float | None = None
 
     def lacks(self, reward: bool, cost: bool) -> bool:
         """Whether what is to be told now was not told before."""
@@ -151,4 +155,5 @@ def _possible(ask: OpenAsk, units: Units) -> bool:
     inside = all(value is None or 0.0 <= value <= top for value, top in numbers)
     settled = ask.cost is not None and (ask.hold or ask.reward is not None)
     request = isinstance(ask.segment, int) and ask.segment >= 0 and (ask.price is None or ask.price > 0.0)
-    return inside and not settled and isinstance(ask.counts, bool) and request
+    likely = ask.propensity is None or 0.0 < ask.propensity <= 1.0
+    return inside and not settled and isinstance(ask.counts, bool) and request and likely

@@ -16,17 +16,38 @@ nothing to chance gets 1, and so does the only arm that can be chosen.
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.errors import BadParameter
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 
 AT_ONCE = 1_000_000
 """Scores that are drawn into one array."""
+
+
+@dataclass(frozen=True)
+class Propensities:
+    """Of the asks of an allocation: from so many draws for each, 0 for none, by a generator of its own for each ask, so
+    that no choice is changed and there is nothing to save but the seed."""
+
+    draws: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 0:
+            raise BadParameter(f"propensity_draws is {self.draws!r:.40}; use a whole number, 0 for no propensities")
+
+    def of(self, learner: Learner, arm: int, number: int, among: Among, request: Request) -> float | None:
+        """Of the ask of this number; None if there are none."""
+        if not self.draws:
+            return None
+        return propensity(learner, arm, np.random.default_rng([self.seed, number]), self.draws, among, request)
 
 
 @runtime_checkable

@@ -24,14 +24,14 @@ PAGES = {
     "overview": "/", "filtered": "/?q=nothing", "running": "/campaigns/running", "day": "/campaigns/running?range=day",
     "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
     "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
-    "blocked": "/campaigns/blocked", "nearly": "/campaigns/nearly",
+    "blocked": "/campaigns/blocked", "nearly": "/campaigns/nearly", "routed": "/campaigns/routed",
     "top-up": "/campaigns/running/top-up?amount=40", "retire": "/campaigns/running/retire-arm?arm=atlas-mini",
     "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60&on_expire=release",
     "bring-back": "/campaigns/paused/bring-back-arm?arm=atlas-mini",
     "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
 }  # fmt: skip
 
-IN_DARK = ("overview", "running", "frozen", "exhausted", "blocked", "top-up", "terms", "new", "keys")
+IN_DARK = ("overview", "running", "frozen", "exhausted", "blocked", "routed", "top-up", "terms", "new", "keys")
 """The others have the colours of these."""
 
 
@@ -54,6 +54,18 @@ def spend(store, engine, clock, name, count, rng, hours):
 
     store.write(work)
     clock.now = end
+
+
+def route(engine, clock, rng):
+    """Requests of three segments with a budget for all of them, and an arm that fails."""
+    engine.create("routed", "bts-paced", 60.0, CAPS, horizon=250, hold_seconds=1e6, by="bb_tester")
+    for number in range(60):
+        clock.now += 5.0
+        made = engine.decide("routed", key=f"{number}", segment=rng.choice(["code", "chat", "search"]))
+        failed = made.arm == "atlas-mini" and number > 40
+        cost = None if failed else round(rng.uniform(0.2, 0.6) * made.hold, 6)
+        reward = None if failed else float(rng.random() < 0.6)
+        engine.feedback(made.decision, reward=reward, cost=cost, failed=failed)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +107,7 @@ def served(tmp_path_factory):
             made = engine.decide("nearly", key=f"left {engine.account('nearly').left}")
             engine.feedback(made.decision, cost=0.3, reward=1.0)
         engine.decide("running", key="open")
+        route(engine, clock, rng)
         clock.now = now
         engine.change_terms("running", {"daily_cap": 50.0}, by="bb_tester")
         engine.retire_arm("paused", "atlas-mini", by="bb_tester")

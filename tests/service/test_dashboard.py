@@ -495,3 +495,37 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
         raise StoreError("gone")
 
     asyncio.run(run())
+
+
+def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(service, reader):
+    engine = service.engine
+    engine.create("routed", "bts-paced", 20.0, {"a": 0.5, "b": 0.25}, horizon=40, reward_max=2.0)
+    spent, by_segment = 0.0, {"code": [], "chat": []}
+    for number in range(12):
+        segment = "code" if number % 3 else "chat"
+        made = engine.decide("routed", key=f"{number}", segment=segment)
+        reward, cost = 2.0 * (number % 2), round(0.1 + 0.01 * number, 6)
+        engine.feedback(made.decision, reward=reward, cost=cost)
+        by_segment[segment].append((reward, cost))
+        spent += cost
+    failing = engine.decide("routed", key="fails", segment="code")
+    engine.feedback(failing.decision, failed=True)
+    found = reader("GET", "/campaigns/routed?format=json").json()
+    requests = found["requests"]
+    assert (requests["answered"], requests["horizon"]) == (12, 40)
+    assert requests["cost_each"] == pytest.approx(spent / 12)
+    assert requests["left_each"] == pytest.approx((20.0 - spent) / 28)
+    for line in requests["segments"]:
+        told = by_segment[line["name"]]
+        assert line["answered"] == len(told)
+        assert line["mean_reward"] == pytest.approx(sum(reward for reward, _ in told) / len(told))
+        assert line["mean_cost"] == pytest.approx(sum(cost for _, cost in told) / len(told))
+        assert line["most_share"] >= 0.5
+    [resting] = [arm for arm in found["arms"] if arm["failures"]]
+    assert (resting["name"], resting["failures"]) == (failing.arm, 1)
+    engine.change_terms("routed", {"horizon": 50, "propensity_draws": 20})
+    page = reader("GET", "/campaigns/routed?range=week").text
+    assert "12 of 50 expected" in page
+    assert "requests expected 40 → 50; draws for propensities none → 20<" in page
+    assert "1 failure</span>, rests until" in page
+    assert reader("GET", "/campaigns/plain?format=json").json()["requests"] is None

@@ -11,11 +11,13 @@ import time
 import pytest
 
 from budgetbandits.errors import BadParameter, NotFound, StudyError
-from budgetbandits.experiments import run
+from budgetbandits.experiments import leaderboard, run
 from budgetbandits.experiments.progress import progress
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.suite import Suite
+from budgetbandits.report.leaderboard import write_page
 from budgetbandits.report.page import with_way_back
 from budgetbandits.viewing import drawn, thrift
 from budgetbandits.viewing import pages as view_pages
@@ -24,6 +26,7 @@ from budgetbandits.viewing.pages import Viewer, address_of
 from budgetbandits.viewing.server import Server
 from budgetbandits.viewing.thrift import SHARE, Thrifty
 from studies import small
+from suites import TINY
 
 
 @pytest.fixture(scope="module")
@@ -325,3 +328,20 @@ def test_a_page_elsewhere_that_gives_this_machine_a_name_reads_nothing(served):
 def test_a_port_that_is_taken(served, half):
     with pytest.raises(BadParameter, match="--port 0"):
         Server(Viewer(Folder(half)), "127.0.0.1", served)
+
+
+def test_a_leaderboard_that_was_played_is_shown_with_its_settings(tmp_path):
+    """Two small settings, played: each is a study with its report, and the page of all of them is there as it is."""
+    (tmp_path / "suite.toml").write_text(TINY)
+    suite, out = Suite.load(tmp_path / "suite.toml"), tmp_path / "board"
+    leaderboard.play(suite, out, Workers(jobs=1))
+    page = write_page(suite, leaderboard.summarise(suite, out), out)
+    viewer = Viewer(Folder(tmp_path))
+    listed = text(viewer.answer("/", {}))
+    assert 'href="/files/board/leaderboard.html">' in listed
+    assert listed.count("Finished") == 2
+    shown = viewer.answer("/files/board/leaderboard.html", {})
+    assert text(shown) == with_way_back(page.read_text(), "/")
+    assert "One problem" in text(shown)
+    for setting in ("many", "one"):
+        assert viewer.answer(f"/study/board/{setting}", {}).status == 200

@@ -20,8 +20,9 @@ from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.recorded import csv_columns, named_columns, numbered, numbers
 
-MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms")
-"""What a column may stand for; ``arms`` lists those that could be chosen, as JSON, and may be empty for all."""
+MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
+"""What a column may stand for; ``arms`` lists those that could be chosen, as JSON, and may be empty for all; where
+``failed`` is 1 there was no answer, which brings 0, and costs 0 if nothing was told."""
 MUST = ("arm", "reward", "cost", "propensity")
 Situation = tuple[int, tuple[bool, ...]]
 """A segment, and which arms could be chosen."""
@@ -105,6 +106,10 @@ def _columns(path: Path) -> Any:
 
 def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
     values = named_columns(table, columns, MEANINGS, MUST)
+    for row, failed in enumerate(values.get("failed", ())):
+        if str(failed).lower() in ("1", "1.0", "true"):
+            for what in ("reward", "cost"):
+                values[what][row] = 0.0 if _missing(values[what][row]) else values[what][row]
     known = [not any(_missing(values[what][row]) for what in MUST[1:]) for row in range(len(values["arm"]))]
     if not any(known):
         raise ProblemError(

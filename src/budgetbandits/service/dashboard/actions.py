@@ -208,7 +208,8 @@ def planned(fields: Fields) -> dict[str, Any]:
     }  # fmt: skip
     for name, label, unit in (
         ("daily_cap", "daily cap", 1.0), ("pace_seconds", "days", DAY), ("hold_seconds", "minutes", 60.0),
-        ("reward_max", "largest reward", 1.0),
+        ("reward_max", "largest reward", 1.0), ("horizon", "requests expected", 1.0),
+        ("propensity_draws", "draws for propensities", 1.0),
     ):  # fmt: skip
         if fields.get(name, "").strip():
             given[name] = number(fields, name, label) * unit
@@ -230,6 +231,10 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         changes.append(("Plan", f"{a_day} a day; decisions that are ahead of it wait", ""))
     if "daily_cap" in given:
         changes.append(("A day", f"{money(given['daily_cap'], digits)} at most, by UTC", ""))
+    if "horizon" in given:
+        changes.append(
+            ("A request", f"{money(budget / given['horizon'], 6)} on average, if all that are expected come", "")
+        )
     seconds = given.get("hold_seconds", 3600.0)
     what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
     changes.append(("Without feedback", f"for {seconds / 60:,.3g} minutes, a hold is {what}", ""))

@@ -13,6 +13,7 @@ from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.shares import Shares, Slot
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.dashboard.term_form import differences
@@ -65,6 +66,9 @@ class Arm:
     """None if nothing had been told of it by then."""
     chance: float | None
     """Of being the best; None if it is retired."""
+    failures: int = 0
+    rests_until: float | None = None
+    """None if it does not rest after a failure now."""
 
     @property
     def chance_order(self) -> tuple[bool, float, float]:
@@ -86,6 +90,8 @@ class CampaignView:
     spent: float
     """Also what leases have spent that is not merged yet."""
     answered: int
+    requests: Requests | None
+    """None if the campaign has neither a horizon nor segments."""
     """Requests that were told in full."""
     begins: float
     ends: float
@@ -131,6 +137,7 @@ class CampaignView:
         names = [arm.name for arm in self.arms]
         return summary(self.row) | {
             "answered": self.answered, "segments": named_segments(self.row),
+            "requests": None if self.requests is None else self.requests.as_json(names),
             "at": self.now, "standing": {"word": self.standing.word, "cause": self.standing.cause},
             "spent_with_leases": self.spent,
             "pace": None if self.pace is None else {"plan": self.pace.plan / 1e6, "behind": self.pace.behind},
@@ -143,6 +150,7 @@ class CampaignView:
             "arms": [
                 {"name": a.name, "cost_cap": a.cap, "active": a.active, "decided": a.decided, "spent": a.spent,
                  "cost": a.cost, "reward": a.reward, "pulls": a.pulls, "chance_of_best": a.chance,
+                 "failures": a.failures, "rests_until": a.rests_until,
                  **{what: asdict(getattr(a.belief, what)) for what in ("reward", "price", "ratio") if what != "reward"},
                  "mean_reward": asdict(a.belief.reward)} for a in self.arms
             ],
@@ -178,7 +186,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
-        spent=to_units(spent), answered=answered_of(rows),
+        spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, answered_of(rows), spent),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=timeline.budgets(row, operators),
         plans=timeline.plans(row, operators),
@@ -247,11 +255,17 @@ def _arms(
                 to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.told + counts.rewarded, belief(now_told, *scale),
                 belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
+                *_rest(each, now),
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
         arm.chance = chance
     return arms, len(active) - len(choosable)
+
+
+def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
+    rest = arm.learned.get("rest", {"failures": 0, "until": 0})
+    return int(rest["failures"]), float(rest["until"]) if rest["until"] > now else None
 
 
 def _saved(arms: Sequence[Arm], totals: dict[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:

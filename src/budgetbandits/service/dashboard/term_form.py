@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
-from budgetbandits.service.dashboard.numbers import digits_for, money
+from budgetbandits.service.dashboard.numbers import count, digits_for, money
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
 from budgetbandits.service.stores.base import ArmRow, Campaign
@@ -30,6 +30,14 @@ NUMBERS: dict[str, tuple[Field, float]] = {
     "hold_seconds": (
         Field("hold_seconds", "Wait for feedback, minutes", "For decisions to come; open ones keep theirs.", "decimal"),
         60.0,
+    ),
+    "horizon": (
+        Field("horizon", "Requests expected", "In all, those answered included; for bts-paced. Empty: as many as can "
+              "be paid.", "decimal", True), 1.0,
+    ),
+    "propensity_draws": (
+        Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to "
+              "evaluate other policies later. Empty: no.", "decimal", True), 1.0,
     ),
 }  # fmt: skip
 """The terms that are numbers, each with its field and how many of the term's units one of the field's is."""
@@ -87,6 +95,7 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
         "daily_cap": ("Daily cap", lambda value: money(value, digits)), "pace_seconds": ("Spread over", duration),
         "hold_seconds": ("Wait for feedback", duration),
+        "horizon": ("Requests expected", count), "propensity_draws": ("Draws for propensities", count),
         "on_expire": ("Without feedback", {"charge": "charged", "release": "released"}.__getitem__),
     }  # fmt: skip
     made = []
