@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from paced import problems, rate
 
 from budgetbandits import Problem, simulate
+from budgetbandits.drift import DRIFTS, drifting
 from budgetbandits.fluid import Mix, best_mix
-from budgetbandits.traffic import DRIFTS, Part, Traffic, drifting
+from budgetbandits.traffic import Part, Traffic
 
 Array = NDArray[np.float64]
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, simulate
+from budgetbandits.drift import drifting, scaled, without
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.fluid import best_mix
 from budgetbandits.laws import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.paced_oracle import fluid_plan, fluid_reward
 from budgetbandits.problem import Arm
-from budgetbandits.traffic import Part, Traffic, drifting, load, scaled, without
+from budgetbandits.traffic import Part, Traffic, load
 
 SMALL = Problem.bernoulli([0.2, 0.8, 0.7], [0.1, 0.5, 0.9])
 OTHER = Problem.bernoulli([0.6, 0.3, 0.9], [0.2, 0.3, 1.0])

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from budgetbandits import BudgetedThompson, Problem, family, random_problems, simulate, simulate_many
+from budgetbandits.drift import drifting
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.simulation import engines, summaries
 from budgetbandits.simulation.many import COLUMNS
-from budgetbandits.traffic import drifting
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
 POLICIES = ["bts", "kube", "epsilon-first:epsilon=[0.1, 0.2]"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, simulate
+from budgetbandits.drift import drifting
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.laws import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.policies import parse_policy
@@ -12,7 +13,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import engine_for
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
-from budgetbandits.traffic import Traffic, drifting
+from budgetbandits.traffic import Traffic
 
 ANY_LAW = Problem(
     (

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.drift import DRIFTS, drifting
 from budgetbandits.errors import BadParameter
 from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, KNOWN_LAWS
 from budgetbandits.policies import KNOWN
 from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problem import KNOWN_FAMILIES, family
-from budgetbandits.traffic import DRIFTS, drifting
 
 
 def policies_command(as_json: AsJson = False) -> None:
