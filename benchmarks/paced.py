@@ -76,21 +76,19 @@ def slopes(table: Array, horizons: list[int]) -> tuple[float, float, float]:
 
 
 def measure(arms: int, name: str, horizons: list[int], count: int, runs: int) -> dict[str, Array]:
-    """The regrets of each policy as (horizon, problem); rows of the table are printed on the way."""
+    """The regrets of each policy as (horizon, problem); their rows of the table are printed."""
     found = problems(arms, count)
-    tables: dict[str, list[Array]] = {policy: [] for policy in POLICIES}
-    for horizon in horizons:
-        values = [regrets(policy, found, SHARES[name], horizon, runs) for policy in POLICIES]
-        for policy, each in zip(POLICIES, values, strict=True):
-            tables[policy].append(each)
-        cells = [f"{arms}, {name}", f"{horizon:,}", *map(interval, values), interval(values[1] - values[0])]
-        print("|", " | ".join(cells), "|", flush=True)
-    stacked = {policy: np.array(table) for policy, table in tables.items()}
-    fits = ["{:.2f} ({:.2f} to {:.2f})".format(*slopes(stacked[policy], horizons)) for policy in POLICIES]
-    last = ["{:.2f} ({:.2f} to {:.2f})".format(*slopes(stacked[policy][-2:], horizons[-2:])) for policy in POLICIES]
-    print("|", " | ".join([f"{arms}, {name}", "slope", *fits, ""]), "|")
-    print("|", " | ".join([f"{arms}, {name}", "of the last decade", *last, ""]), "|", flush=True)
-    return stacked
+    tables = {
+        policy: np.array([regrets(policy, found, SHARES[name], horizon, runs) for horizon in horizons])
+        for policy in POLICIES
+    }
+    for place, (policy, table) in enumerate(tables.items()):
+        fits = [slopes(table, horizons), slopes(table[-2:], horizons[-2:])]
+        cells = [*map(interval, table), *("{:.2f} ({:.2f} to {:.2f})".format(*fit) for fit in fits)]
+        print("|", " | ".join([f"{arms}, {name}" if place == 0 else "", f"`{policy}`", *cells]), "|", flush=True)
+    apart = [interval(second - first) for first, second in zip(*tables.values(), strict=True)]
+    print("|", " | ".join(["", "difference", *apart, "", ""]), "|", flush=True)
+    return tables
 
 
 def draw(measured: dict[tuple[int, str], dict[str, Array]], horizons: list[int], path: Path) -> None:
@@ -102,7 +100,8 @@ def draw(measured: dict[tuple[int, str], dict[str, Array]], horizons: list[int],
 
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, panels = plt.subplots(1, len(SHARES), figsize=(9.2, 3.9), sharey=True, layout="constrained")
-    shades = dict(zip(ARMS, (0.35, 0.55, 0.75, 1.0), strict=True))
+    shades = dict(zip(ARMS, (0.5, 0.65, 0.8, 1.0), strict=True))
+    lifts = dict(zip(ARMS, (-3.5, 1.5, 0.0, 0.0), strict=True))  # points, so that labels do not touch
     for axis, name in zip(panels, SHARES, strict=True):
         for (arms, which), tables in measured.items():
             if which != name:
@@ -111,12 +110,12 @@ def draw(measured: dict[tuple[int, str], dict[str, Array]], horizons: list[int],
                 means = tables[policy].mean(axis=1)
                 axis.plot(horizons, means, color=colour, alpha=shades[arms], marker=marker, markersize=3.5, lw=1.4)
                 axis.annotate(
-                    f"K = {arms}", (horizons[-1], means[-1]), xytext=(5, 0), textcoords="offset points", color=colour,
-                    fontsize=7.5, va="center",
+                    f"K = {arms}", (horizons[-1], means[-1]), xytext=(5, lifts[arms]), textcoords="offset points",
+                    color=colour, fontsize=7.5, va="center",
                 )  # fmt: skip
-        guide = 3.0 * np.sqrt(np.array(horizons) / horizons[0])
+        guide = 1.2 * np.sqrt(np.array(horizons) / horizons[0])
         axis.plot(horizons, guide, color="#8a817c", lw=1, ls=(0, (4, 3)))
-        axis.annotate("∝ √T", (horizons[1], guide[1]), xytext=(0, -11), textcoords="offset points", color="#6b635e")
+        axis.annotate("∝ √T", (horizons[1], guide[1]), xytext=(4, -10), textcoords="offset points", color="#6b635e")
         axis.set(xscale="log", yscale="log", xlabel="requests T", title=f"{name} budget")
         axis.set_xlim(horizons[0] * 0.8, horizons[-1] * 3.2)
     panels[0].set_ylabel("regret against the fluid bound")
@@ -134,8 +133,9 @@ def main() -> None:
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     horizons = [horizon for horizon in (100, 1_000, 10_000, 100_000) if horizon <= asked.longest]
-    print("|", " | ".join(["arms, budget", "T", *POLICIES, "difference"]), "|")
-    print("|---" * (len(POLICIES) + 3) + "|")
+    names = [f"T = {horizon:,}" for horizon in horizons]
+    print("|", " | ".join(["arms, budget", "policy", *names, "slope", "of the last decade"]), "|")
+    print("|---" * (len(horizons) + 4) + "|")
     measured = {
         (arms, name): measure(arms, name, horizons, asked.problems, asked.runs) for name in SHARES for arms in ARMS
     }

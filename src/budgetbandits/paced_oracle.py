@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
@@ -62,6 +61,8 @@ def fluid_plan(traffic: Traffic, budget: float, horizon: float) -> Array:
     >>> fluid_plan(Traffic.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
     [[50.0, 0.0], [25.0, 25.0]]
     """
+    from scipy.optimize import linprog  # only traffic needs it, and it is slow to import
+
     _check(budget, horizon)
     parts, arms, phases = len(traffic.parts), len(traffic), len(traffic.firsts)
     requests, width = traffic.requests(int(horizon)), len(traffic.segments)

@@ -19,15 +19,19 @@ def _few_resamples(monkeypatch):
     monkeypatch.setattr(champion, "RESAMPLES", 200)
 
 
-def test_a_score_is_the_geometric_mean_of_four_statistics_by_the_bound():
+BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
+"""Mean, median, 90 and 99 % of 1, 2, ..., 101."""
+
+
+@pytest.mark.parametrize(("geometric", "mean"), [(False, (1 / 2.0 + 3 / 1.5) / 2), (True, np.sqrt(3 / (2.0 * 1.5)))])
+def test_a_score_is_the_mean_of_four_statistics_by_the_bound(geometric, mean):
     steady, twice = np.arange(1.0, 102.0), 2.0 * np.arange(1.0, 102.0)
     games = np.column_stack([twice, steady])
-    settings = {"one": Values(("ucb-bv1", "bts"), games, True), "two": Values(("ucb-bv1", "bts"), 3.0 * games, True)}
-    first, second = scores(settings, {"one": 2.0, "two": 1.5})
-    by_hand = np.array([51.0, 51.0, 91.0, 100.0])  # mean, median, 90 and 99 % of 1, 2, ..., 101
-    assert (first.policy, second.policy) == ("bts", "ucb-bv1")
-    assert first.statistics == pytest.approx(by_hand * np.sqrt(3.0 / (2.0 * 1.5)))
-    assert first.score == pytest.approx(np.prod(by_hand) ** 0.25)
+    settings = {"one": Values(("kube", "bts"), games, True), "two": Values(("kube", "bts"), 3.0 * games, True)}
+    first, second = scores(settings, {"one": 2.0, "two": 1.5}, geometric)
+    assert (first.policy, second.policy) == ("bts", "kube")
+    assert first.statistics == pytest.approx(BY_HAND * mean)
+    assert first.score == pytest.approx((np.prod(BY_HAND) ** 0.25 if geometric else BY_HAND.mean()) * mean)
     assert second.score == pytest.approx(2.0 * first.score)
     assert first.low < first.score < first.high
     assert (first.first, second.first) == (1.0, 0.0)
@@ -46,7 +50,7 @@ def test_policies_that_miss_a_setting_have_no_score():
     games = np.arange(1.0, 21.0).reshape(10, 2)
     settings = {"one": Values(("bts", "kube"), games, True), "two": Values(("bts",), games[:, :1], True)}
     assert [score.policy for score in scores(settings, {"one": 1.0, "two": 1.0})] == ["bts"]
-    with pytest.raises(StudyError, match="no policy plays in every setting"):
+    with pytest.raises(StudyError, match="no policy that competes"):
         scores(settings | {"three": Values(("kube",), games[:, 1:], True)}, dict.fromkeys(("one", "two", "three"), 1.0))
 
 

@@ -447,6 +447,7 @@ def test_the_registry_has_every_policy():
         "bayes-ucb",
         "omega-ucb",
         "omega-star-ucb",
+        "omega-rising",
         "i-ucb",
         "c-ucb",
         "m-ucb",

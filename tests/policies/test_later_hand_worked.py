@@ -13,7 +13,14 @@ from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
 from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
 from budgetbandits.policies.index_policy import IndexPolicy
-from budgetbandits.policies.omega_ucb import omega_star_ucb, omega_ucb, wilson_lower, wilson_upper
+from budgetbandits.policies.omega_ucb import (
+    OmegaRising,
+    omega_rising,
+    omega_star_ucb,
+    omega_ucb,
+    wilson_lower,
+    wilson_upper,
+)
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
 from budgetbandits.policies.ucb_m1 import group_count
 from budgetbandits.policies.ucb_sc import kl_ucb_sc, kl_ucb_sc_plus, ucb_sc
@@ -73,6 +80,17 @@ def test_omega_star_ucb_narrows_the_interval_from_thirty_pulls_on():
     # Bernoulli outcomes have η = 1, at the ends as well
     assert omega_star_ucb(0.4, 0.6, 50.0, E4, 0.24, 0.24, 0.0, 1.0) == pytest.approx(omega_ucb(0.4, 0.6, 50.0, E4, 1.0))
     assert omega_star_ucb(1.0, 1.0, 50.0, E4, 0.0, 0.0, 0.0, 1.0) == pytest.approx(omega_ucb(1.0, 1.0, 50.0, E4, 1.0))
+
+
+def test_omega_rising_begins_with_a_quarter_and_goes_on_with_one():
+    state = (0.4, 0.6, 50.0, E4, 0.1, 0.1, 0.0)
+    assert omega_rising(*state, E4) == omega_star_ucb(*state, 0.25)  # ln t = 4, z² = 2
+    # z² = 2·¼·4 + 2·¾·2 = 5 after e² rounds, as with ρ = 5/8
+    assert omega_rising(*state, math.exp(2.0)) == pytest.approx(omega_star_ucb(*state, 0.625))
+    # after one pull with a reward and a cost of 1 the index is 1 + z²
+    assert omega_rising(1.0, 1.0, 1.0, E4, 0.0, 0.0, 0.0, math.exp(2.0)) == pytest.approx(6.0)
+    # two arms and w = 2: from the fifth round on
+    assert OmegaRising(wait=2.0).extras(OmegaRising().start(2, {}))[-1] == 4.0
 
 
 # --- i-UCB, c-UCB, m-UCB, b-greedy, Budget-UCB ---------------------------------------------------------------------
@@ -263,8 +281,9 @@ def test_maillard_ratio_has_propensities_in_closed_form():
     "policy",
     [
         f"{parameter}={value}"
-        for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "i-ucb:alpha", "m-ucb:alpha", "b-greedy:alpha",
-                          "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa", "maillard-ratio:kappa",
+        for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "omega-rising:wait", "i-ucb:alpha", "m-ucb:alpha",
+                          "b-greedy:alpha", "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa",
+                          "maillard-ratio:kappa",
                           "imed-fading:kappa", "imed-fading:fade", "imed-moss:kappa", "empirical-imed:kappa")
         for value in (SMALLEST, LARGEST)
     ]
@@ -286,6 +305,7 @@ def test_every_parameter_that_is_taken_can_be_played(policy):
     [
         ("omega-ucb:rho=0", "positive"),
         ("omega-star-ucb:rho=nan", "positive"),
+        ("omega-rising:wait=0", "positive"),
         ("m-ucb:alpha=-1", "positive"),
         ("b-greedy:alpha=0", "positive"),
         ("budget-ucb:width=0", "positive"),

@@ -10,6 +10,7 @@ from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import best_mix
 from budgetbandits.policies.base import Request
+from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.paced import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED, PacedThompson
 from budgetbandits.policies.thompson import BudgetedThompson
 
@@ -87,6 +88,7 @@ def test_it_forgets_what_it_has_learned_and_not_what_it_has_paid():
     assert state.sums[:, 0, 0].tolist() == [2.0, 1.75, 0.75, 1.375, 0.75, 1.1875, 1.75, 1.375, 1.1875]
     assert state.left == 7.0
     assert state.pulls.tolist() == [3, 0]
+    assert posterior(policy, state, 0).reward.mean == 1.75 / 3.75  # what is shown of it has forgotten as much
 
 
 def test_without_a_horizon_it_chooses_as_bts_does():

@@ -271,7 +271,8 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
     extras = {"pd-bwk": (3.0,), "primal-dual-bwk": (3.0, 1.0, 0.0), "ucb-bv1": (0.2,), "moss": (1e4,), "kl-ucb": (0.0,),
               "ucb-v": (0.1, 1.2), "ucb-bv2": (0.1,), "kube-fractional": (0.5,), "omega-ucb": (0.25,), "i-ucb": (0.25,),
               "c-ucb": (1.0,), "m-ucb": (1,), "budget-ucb": (0.1, 1.0), "kl-ucb-sc": (0.0,), "ucb-b1": (0.2, 0.1, 3.0),
-              "omega-star-ucb": (0.0, 0.0, 0.0, 0.25), "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
+              "omega-star-ucb": (0.0, 0.0, 0.0, 0.25), "omega-rising": (0.0, 0.0, 0.0, 99.0),
+              "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
               "imed-ratio": (0.5, 1.0), "imed-fading": (0.5, 2.0, 99.0), "imed-moss": (0.5, 1.5, 9.0),
               "maillard-ratio": (0.5, 1.0)}.get(name, ())  # fmt: skip
     spot_check(rule, extras, points=5_000)

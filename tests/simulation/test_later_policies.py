@@ -19,14 +19,23 @@ from comparing import sample
 from recorded import play_naively, recorded_problem, rewound
 
 BLOCKS = ["omega-ucb", "i-ucb", "c-ucb", "m-ucb", "budget-ucb", "ucb-sc", "kl-ucb-sc", "kl-ucb-sc-plus", "ucb-b1"]
-BOUNDS = ["omega-star-ucb", "ucb-b2", "ucb-b2c"]
+BOUNDS = ["omega-star-ucb", "omega-rising", "ucb-b2", "ucb-b2c"]
 DRAWN = ["b-greedy", "maillard-ratio"]
 
 
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("arms", [3, 40])
 @pytest.mark.parametrize(
-    "name", ["omega-ucb", "omega-star-ucb", "budget-ucb", "imed-ratio", "imed-fading:fade=9", "imed-moss"]
+    "name",
+    [
+        "omega-ucb",
+        "omega-star-ucb",
+        "omega-rising:wait=2",
+        "budget-ucb",
+        "imed-ratio",
+        "imed-fading:fade=9",
+        "imed-moss",
+    ],
 )
 def test_pull_for_pull_as_the_reference(name, arms, lazy):
     policy, budgets = parse_policy(name), [25.0, 150.3]

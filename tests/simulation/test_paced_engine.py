@@ -57,7 +57,7 @@ def test_without_a_horizon_too():
 def test_other_plain_loops_end_at_the_horizon(policy):
     """Two-sample tests with the reference; false alarms at 1e-6. A horizon of one request more is another game."""
     budgets = [6.0, 20.0]
-    fast, longer = (simulate(TEN, policy, budgets, 1_000, horizon=h) for h in (31, 32))
+    fast, longer = (simulate(TEN, policy, budgets, 300, horizon=h) for h in (31, 32))
     slow = simulate(TEN, policy, budgets, 300, horizon=31, engine="reference")
     assert fast.engine.endswith("plain loop")
     assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM

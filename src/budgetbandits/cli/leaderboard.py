@@ -62,6 +62,8 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
+    from budgetbandits.experiments.standings import told
+
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()
     table.add_column("policy", no_wrap=True)
@@ -74,7 +76,8 @@ def _show_overall(summary: dict[str, Any]) -> None:
     Console().print(table)
     Console().print(
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
-        f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but the budget.",
+        f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
+        f"{told(summary)}.",
         highlight=False,
     )
 

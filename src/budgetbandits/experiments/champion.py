@@ -1,8 +1,9 @@
 """Which policy to prefer over all settings of a suite when tails count as much as means, and by how much it leads.
 
-A policy's score is the geometric mean, over settings and over four statistics of the regret (mean, median, 90 % and
-99 % quantile over the problems), of the statistic by the setting's lower bound C ln B. So a policy that loses one game
-in fifty altogether pays for it twice, in the mean and in the last quantile, whatever its median is.
+A policy's score is the mean, over settings and over four statistics of the regret (mean, median, 90 % and 99 %
+quantile over the problems), of the statistic by the setting's lower bound C ln B. So a policy that loses one game in
+fifty altogether pays for it twice, in the mean and in the last quantile, whatever its median is. With geometric means
+a loss of everything in one setting could be made up by a few per cent in the others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from budgetbandits.arrays import AnyArray, Array
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments.standings import Values
+from budgetbandits.experiments.standings import Values, competes
 from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
 from budgetbandits.policies.literature import published
 
@@ -60,23 +61,24 @@ def statistics(games: AnyArray) -> Array:
     return np.vstack([games.mean(axis=0), np.quantile(games, [0.5, 0.9, 0.99], axis=0)])
 
 
-def scores(settings: Mapping[str, Values], bounds: Mapping[str, float]) -> list[Score]:
-    """Of the policies that play in every setting, the lowest score first."""
-    everywhere = [set(values.policies) for values in settings.values()]
-    policies = [
-        policy for policy in next(iter(settings.values())).policies if all(policy in each for each in everywhere)
-    ]
+def scores(settings: Mapping[str, Values], bounds: Mapping[str, float], geometric: bool = False) -> list[Score]:
+    """Of the policies that compete and play in every setting, the lowest score first."""
+    shared = set.intersection(*(set(values.policies) for values in settings.values()))
+    policies = [name for name in next(iter(settings.values())).policies if name in shared and competes(name)]
     if not policies:
-        raise StudyError("no policy plays in every setting; leave out fewer, or score fewer settings")
+        raise StudyError("no policy that competes plays in every setting; leave out fewer, or score fewer settings")
     rng = np.random.default_rng(SEED)
-    logs = np.zeros((RESAMPLES + 1, len(STATISTICS), len(policies)))
+    sums = np.zeros((RESAMPLES + 1, len(STATISTICS), len(policies)))
     for name, values in settings.items():
         games = values.games[:, [values.policies.index(policy) for policy in policies]]
         drawn = rng.integers(len(games), size=(RESAMPLES, len(games)))
         for place, rows in enumerate([np.arange(len(games)), *drawn]):
-            logs[place] += np.log(np.maximum(statistics(games[rows]), LEAST) / bounds[name])
-    logs /= len(settings)
-    each, every = np.exp(logs[0]), np.exp(logs.mean(axis=1))
+            relative = np.maximum(statistics(games[rows]), LEAST) / bounds[name]
+            sums[place] += np.log(relative) if geometric else relative
+    sums /= len(settings)
+    each, every = sums[0], sums.mean(axis=1)
+    if geometric:
+        each, every = np.exp(each), np.exp(every)
     low, high = np.quantile(every[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     first = np.bincount(every[1:].argmin(axis=1), minlength=len(policies)) / RESAMPLES
     found = [

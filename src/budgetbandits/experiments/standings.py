@@ -180,3 +180,9 @@ def shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8
     first = [row["policy"] for row in ranked if row["competes"]]
     wanted = [policy for policy in always if policy in first]
     return [*wanted, *[policy for policy in first if policy not in wanted][: most - len(wanted)]]
+
+
+def told(summary: Mapping[str, Any]) -> str:
+    """What every policy of a leaderboard is told, in words."""
+    paced = any(setting.get("horizon") is not None for setting in summary["settings"])
+    return "the budget and the horizon" if paced else "the budget"

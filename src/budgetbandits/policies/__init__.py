@@ -20,7 +20,7 @@ from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, M
 from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
-from budgetbandits.policies.omega_ucb import OmegaStarUCB, OmegaUCB
+from budgetbandits.policies.omega_ucb import OmegaRising, OmegaStarUCB, OmegaUCB
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
 from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
@@ -75,6 +75,7 @@ POLICIES: dict[str, type[Policy]] = {
         BayesUCB,
         OmegaUCB,
         OmegaStarUCB,
+        OmegaRising,
         IUCB,
         CUCB,
         MUCB,

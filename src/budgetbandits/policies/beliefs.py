@@ -8,7 +8,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
-from budgetbandits.policies.paced import COST, REWARD, Paced
+from budgetbandits.policies.paced import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior
@@ -43,12 +43,13 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
         return kept
     sums = None
     if isinstance(state, Tally):
-        sums = float(state.reward[arm]), float(state.cost[arm])
-    elif isinstance(state, Paced):
-        sums = float(state.sums[REWARD, :, arm].sum()), float(state.sums[COST, :, arm].sum())
+        sums = float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
+    elif isinstance(state, Paced):  # what it has forgotten counts in none of them
+        count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
+        sums = count, reward, cost
     if sums is not None:
-        pulls = int(state.pulls[arm])
-        return ArmPosterior.independent(*(Beta(1.0 + each, 1.0 + pulls - each) for each in sums))
+        count, *totals = sums
+        return ArmPosterior.independent(*(Beta(1.0 + total, 1.0 + count - total) for total in totals))
     raise BadParameter(
         f"{policy.name} keeps statistics of its own, neither known posteriors nor sums of rewards and costs; "
         "draw its state yourself"

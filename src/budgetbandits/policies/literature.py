@@ -46,6 +46,7 @@ SOURCES: dict[str, Source] = {
     "bayes-ucb": Source("Kaufmann et al., AISTATS 2012", "attains the lower bound if every cost is 1"),
     "omega-ucb": Source("Heyden et al., KDD 2024", "O(ln B) for ρ = 1, nothing for ρ = 1/4"),
     "omega-star-ucb": Source("Heyden et al., KDD 2024", NOTHING),
+    "omega-rising": Source(_OURS, NOTHING),
     "i-ucb": Source(_XIA_2017, "O(ln B) for large α"),
     "c-ucb": Source(_XIA_2017, "O(ln B) for large α"),
     "m-ucb": Source(_XIA_2017, "O(ln B) for large α"),

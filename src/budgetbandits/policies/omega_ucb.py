@@ -1,4 +1,4 @@
-"""ω-UCB and ω*-UCB: Wilson's upper end of the mean reward by Wilson's lower end of the mean cost.
+"""ω-UCB, ω*-UCB and ω-rising: Wilson's upper end of the mean reward by Wilson's lower end of the mean cost.
 
 Wilson's interval of a mean x̄ of n numbers in [0, 1] holds all w with n(x̄ − w)² ≤ z² w(1 − w). Its ends are
 
@@ -9,12 +9,15 @@ never below it; the usual formula subtracts two almost equal numbers there, and 
 index into the worst.
 
     omega-ucb        upper(r̄) / lower(c̄) with z² = 2ρ ln t for both; +∞ while lower(c̄) = 0
+    omega-rising     ω*-UCB with z² = 2ρ ln t + 2(1 − ρ) ln max(t/(wK), 1), ρ = 1/4, K arms
     omega-star-ucb   z² times η = min(1, V/(x̄(1 − x̄))) once n ≥ 30, for reward and cost each with its own variance V
 
 η is 1 for Bernoulli outcomes and narrows the interval of any others. (The paper divides the unbiased variance by
 n/(n − 1)·x̄(1 − x̄), which is the same.) It proves O(ln B) regret of ω-UCB for ρ = 1 and recommends ρ = 1/4, for which
-nothing is proved. Each end moves one way with x̄, n and z, so the index rises with the mean reward and the rounds and
-falls with the mean cost and the pulls.
+nothing is proved. With it an arm can be lost for the game by its first pull: after a reward of 1 and a cost of 1 its
+index is 1 + 2ρ ln t. `omega-rising`, which is not in print as far as we know, keeps ρ = 1/4 until every arm could have
+been pulled w times, which is where it pays, and has z² rise at the rate of ρ = 1 from then on. Each end moves one way
+with x̄, n and z, so the index rises with the mean reward and the rounds and falls with the mean cost and the pulls.
 
 Heyden, Arzamasov, Fouché, Böhm: Budgeted Multi-Armed Bandits with Asymmetric Confidence Intervals. KDD 2024.
 """
@@ -31,6 +34,8 @@ from budgetbandits.policies.tally import Moments, Tally
 
 MANY_PULLS = 30.0
 """From so many pulls on ω*-UCB trusts the variance."""
+RHO = 0.25
+"""What the paper recommends."""
 
 
 def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
@@ -57,6 +62,22 @@ def omega_star_ucb(
     covariance: Any, rho: Any,
 ) -> Any:  # fmt: skip
     square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
+    return by_variances(mean_reward, mean_cost, pulls, reward_variance, cost_variance, square)
+
+
+def omega_rising(
+    mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
+    covariance: Any, waits: Any,
+) -> Any:  # fmt: skip
+    later = (1.0 - RHO) * np.log(np.maximum(rounds / waits, 1.0))
+    square = 2.0 * (RHO * np.log(np.maximum(rounds, 1.0)) + later)
+    return by_variances(mean_reward, mean_cost, pulls, reward_variance, cost_variance, square)
+
+
+def by_variances(
+    mean_reward: Any, mean_cost: Any, pulls: Any, reward_variance: Any, cost_variance: Any, square: Any
+) -> Any:
+    """The ratio of the ends for z², narrowed where outcomes are seen to scatter less than 0 and 1 would."""
     largest_reward, largest_cost = mean_reward * (1.0 - mean_reward), mean_cost * (1.0 - mean_cost)
     trusted = pulls >= MANY_PULLS
     reward_share = np.minimum(reward_variance / np.maximum(largest_reward, 1e-300), 1.0)
@@ -79,7 +100,7 @@ class OmegaUCB(IndexPolicy):
     name: ClassVar[str] = "omega-ucb"
     index = staticmethod(omega_ucb)
     monotone = RISING
-    rho: float = 0.25
+    rho: float = RHO
 
     def __post_init__(self) -> None:
         self.positive(rho=self.rho)
@@ -95,7 +116,7 @@ class OmegaStarUCB(MomentsPolicy):
     name: ClassVar[str] = "omega-star-ucb"
     index = staticmethod(omega_star_ucb)
     monotone = Monotone(rises_with_rounds=True)
-    rho: float = 0.25
+    rho: float = RHO
 
     def __post_init__(self) -> None:
         self.positive(rho=self.rho)
@@ -103,3 +124,24 @@ class OmegaStarUCB(MomentsPolicy):
     def extras(self, state: Tally) -> tuple[Any, ...]:
         assert isinstance(state, Moments)
         return (*state.moments, self.rho)
+
+
+@dataclass(frozen=True)
+class OmegaRising(MomentsPolicy):
+    """ω*-UCB that asks arms again in a long game.
+
+    >>> OmegaRising(wait=30).spec
+    'omega-rising:wait=30.0'
+    """
+
+    name: ClassVar[str] = "omega-rising"
+    index = staticmethod(omega_rising)
+    monotone = Monotone(rises_with_rounds=True)
+    wait: float = 300.0
+
+    def __post_init__(self) -> None:
+        self.positive(wait=self.wait)
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        assert isinstance(state, Moments)
+        return (*state.moments, self.wait * float(max(state.active.sum(), 1)))

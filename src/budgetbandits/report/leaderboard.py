@@ -11,7 +11,7 @@ import polars as pl
 
 from budgetbandits.experiments.leaderboard import REFERENCE
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.standings import Values, shown
+from budgetbandits.experiments.standings import Values, shown, told
 from budgetbandits.experiments.study import versions
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies.base import KNOWLEDGE
@@ -119,8 +119,8 @@ def sentences(summary: dict[str, Any]) -> list[str]:
             else "."
         ),
         ahead if wins else f"In none of {of} is one policy surely ahead of every other (95 %, Holm).",
-        "Measured is the pseudo-regret at the largest budget of each setting; policies that must know more than the "
-        "budget are shown and do not compete.",
+        f"Measured is the pseudo-regret at the largest budget of each setting; policies that must know more than "
+        f"{told(summary)} are shown and do not compete.",
     ]
 
 

@@ -44,6 +44,7 @@ def _either_of_scalars(condition: Any, yes: Any, no: Any) -> Any:
 
 HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
+    omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
     divergence.largest_ratio,
 )  # fmt: skip

@@ -34,7 +34,7 @@ LARGEST_BUFFER = 1 << 22
 
 METHODS = {
     PacedThompson: methods(
-        PacedThompson, "needs", "anytime", "take", "start", "choose", "draw", "_prior", "observe", "goes_on"
+        PacedThompson, "needs", "anytime", "take", "start", "choose", "draw", "shapes", "_prior", "observe", "goes_on"
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
