@@ -68,7 +68,7 @@ def pause_and_resume(page, client):
     assert client.campaign("story").status == "paused"
     with pytest.raises(HoldRefused):
         spend(client, 1)
-    page.get_by_role("link", name="Resume").click()
+    page.get_by_role("link", name="Resume").first.click()  # there is another one beside the word Paused
     page.get_by_role("button", name="Resume").click()
     page.wait_for_selector("h1 >> text=Running")
     assert client.campaign("story").status == "active"
