@@ -19,12 +19,11 @@ from matplotlib.figure import Figure
 
 from budgetbandits.arrays import Array
 from budgetbandits.drawing import profiles
-from budgetbandits.drawing.picture import save
-from budgetbandits.drawing.style import sheet
+from budgetbandits.drawing.picture import Series, save
+from budgetbandits.drawing.style import looks, sheet
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.champion import Margin, Score, margins, scores
 from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
-from budgetbandits.experiments.figures import series_of
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.standings import Values, quantile_interval
 from budgetbandits.experiments.statistics import student
@@ -36,11 +35,11 @@ from budgetbandits.words import estimate, interval, listed, number, open_interva
 DOCS = Path(__file__).parent.parent / "docs"
 LONG = "bernoulli-10-long"
 """The setting of the tails: the literature's problems, at its budget."""
-SHOWN = ("omega-ucb:rho=0.25", "bts")
+SHOWN = ("omega-ucb", "bts", "imed-fading")
 
 
 INTRO = """\
-# The champion: `{champion}`
+# A search for a champion
 
 This page is written by `python benchmarks/champion.py`; its text is there.
 
@@ -48,12 +47,15 @@ Which policy would one take, not knowing more than that there is a budget? Not t
 mean on some hundred problems: [findings/tails.md](findings/tails.md) shows how misleading that is. Here
 one is chosen on training problems by a score in which tails count, then measured on the problems of the
 [leaderboard](leaderboard.md), which the choice has never seen.
+
+{verdict}
 """
 TRAINED = """\
 The training set is `experiments/training.toml`: the families of the suite with other seeds (the suite's
 lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
 tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
-and do well somewhere, counts times κ, and the indices from the lower bound with several parameters."""
+and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made careful in the
+long run, each with several parameters."""
 SCORE = """\
 For every setting four statistics of the regret over its problems are taken, the mean, the median, the
 90 % and the 99 % quantile, each by the setting's lower bound C ln B. A policy's score is the mean of all of
@@ -68,8 +70,8 @@ MEASURED = """\
 {champion} on the settings of the leaderboard that have many problems, one game of each policy on each
 problem. Differences of means are taken problem by problem, with Student's interval; the factor
 between 99 % quantiles has a bootstrap interval. The two columns of rivals name the policy in print with
-the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that the champion
-is compared with the best of all of them. Policies that must know more than the budget do not compete."""
+the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that it is compared
+with the best of all of them in each setting. Policies that must know more than the budget do not compete."""
 LIMITS = """\
 ## What this does not say
 
@@ -113,8 +115,9 @@ against the arm is bounded.
 ## What a hundred problems show
 
 Drawn with replacement, 100 of these problems would have shown a lower mean for ω-UCB with ρ = ¼ than for
-{luck} of the cases. A ranking by means of a hundred games of heavy tails is a draw of lots; the
-leaderboard plays 500 problems a setting, shows the quantiles, and says what is not told apart.
+{luck} of the draws.
+A ranking by means of a hundred games with heavy tails is a matter of luck; the leaderboard plays 500
+problems a setting, shows the quantiles, and says what is not told apart.
 """
 
 
@@ -127,9 +130,11 @@ def main(training: Path, board: Path) -> None:
     # a single problem has no quantiles over problems
     many = Suite(measured.name, tuple(each for each in measured.settings if len(each.experiment.problems) > 1))
     values, bounds = values_of(many, board)
+    again = scores(values, bounds)
     page = [
-        INTRO.format(champion=champion), *training_part(trained, chosen, otherwise, _day(training / LONG)),
-        *measured_part(many.settings, values, champion, scores(values, bounds), _day(board / LONG)),
+        INTRO.format(verdict=verdict(champion, again)),
+        *training_part(trained, chosen, otherwise, _day(training / LONG)),
+        *measured_part(many.settings, values, champion, again, _day(board / LONG)),
     ]  # fmt: skip
     (DOCS / "champion.md").write_text("\n".join(page), encoding="utf-8")
     tails(Results.load(board / LONG), values[LONG], champion)
@@ -161,6 +166,27 @@ def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[S
     other = otherwise[0]
     said = {"other": label(other.policy), "score": other.score, "champion": label(own.policy), "own": own.score}
     return [*lines, OTHERWISE.format(**said), ""] if other is not own else lines
+
+
+def verdict(champion: str, again: Sequence[Score]) -> str:
+    """Whether what was chosen stands, against the best in print on the problems that it was not chosen by."""
+    own = next(score for score in again if score.policy == champion)
+    best = next(score for score in again if published(score.policy) and score.policy != champion)
+    said = f"{own.score:.2f} ({interval(own.low, own.high)}) against {best.score:.2f} ({interval(best.low, best.high)})"
+    if published(champion):
+        return f"**In short.** The choice is {label(champion)}, which is in print. There is no champion of our own."
+    if own.high < best.low:
+        return f"**In short.** The choice is `{champion}`, and it stands: {said} for {label(best.policy)}."
+    text = (
+        f"**In short.** The choice is `{champion}`, and on the other problems it is not surely better than "
+        f"{label(best.policy)}, which is in print: {said}. So there is no champion. Both do well over all settings; in "
+        "a long game, where single losses make the mean, the `imed` policies have the shorter tails."
+    )
+    return textwrap.fill(text, 105, break_on_hyphens=False)
+
+
+def _named(settings: Sequence[str]) -> str:
+    return f" ({listed(list(settings))})" if settings else ""
 
 
 def score_table(found: Sequence[Score]) -> list[str]:
@@ -208,9 +234,8 @@ def measured_part(
     of = len({margin.setting for margin in every})
     lines += [
         "",
-        f"The lowest mean **and** the lowest 99 % quantile of all that are in print: in {len(both)} of {of} settings "
-        f"({listed(both) or 'none'}). Surely the lowest mean (Holm over all rivals and settings, 95 %): in "
-        f"{len(surely)} ({listed(surely) or 'none'}).",
+        f"The lowest mean and the lowest 99 % quantile of all in print: in {len(both)} of {of} settings{_named(both)}. "
+        f"Surely the lowest mean (Holm over all rivals and settings, 95 %): in {len(surely)}{_named(surely)}.",
         "",
         "The score of the training, over these settings; policies that some setting leaves out have none:",
         "",
@@ -249,8 +274,10 @@ def tails(results: Results, values: Values, champion: str) -> None:
     at = [values.policies.index(policy) for policy in policies]
     rising = np.sort(values.games[:, at], axis=0)
     worst = len(rising) // 10
-    named = {series.name: series for series in series_of(results)}
-    series = [named[label(policy)]._replace(number=place) for place, policy in enumerate(policies)]
+    series = [
+        Series(place, label(policy), look)
+        for place, (policy, look) in enumerate(zip(policies, looks(policies), strict=True))
+    ]
     groups = {f"all {len(rising)} problems": rising, f"each policy's worst {worst}": rising[-worst:]}
     picture = profiles.quantiles(groups, series, sheet())
     assert isinstance(picture, Figure)
@@ -289,13 +316,13 @@ def _found(rising: Array, policies: Sequence[str]) -> str:
 
 
 def luck(values: Values, at: Sequence[int], few: int = 100) -> str:
-    """How often a study of a hundred of these problems would have ranked the first of them below the last by mean."""
+    """How often a study of a hundred of these problems would show a lower mean for the first than for each other."""
     rng = np.random.default_rng(20240715)
     rows = rng.integers(len(values.games), size=(10_000, few))
     means = [values.games[rows, place].mean(axis=1) for place in at]
     shares = [float(np.mean(means[0] < other)) for other in means[1:]]
-    return " and ".join(
-        f"{label(values.policies[place])} in {100 * share:.0f} %" for place, share in zip(at[1:], shares, strict=True)
+    return listed(
+        [f"{label(values.policies[place])} in {100 * share:.0f} %" for place, share in zip(at[1:], shares, strict=True)]
     )
 
 

@@ -23,8 +23,6 @@ from budgetbandits.words import estimate, exact, interval, number, open_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments" / SUMMARY
-FULL = 500
-"""Problems of a setting that is played in full; of a thousand arms 100."""
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -132,10 +130,13 @@ def _unplayed(summary: dict[str, Any]) -> list[str]:
 def mark(summary: dict[str, Any], settings: Sequence[dict[str, Any]] = ()) -> str:
     """Where the numbers of some settings, or of all, come from."""
     of = [each for each in settings or summary["settings"] if each["problems"] > 1]
-    least = min((each["problems"] for each in of), default=FULL)
-    full = [each["title"] for each in of if each["problems"] >= FULL]
-    some = "" if least >= FULL else f" --problems {least}"
-    besides = f" ({', '.join(full)}: all {FULL})" if some and full else ""
+    counts = {
+        entry["name"]: entry["problems"][0].get("count", 1) for entry in tomllib.loads(shipped_text(SUITE))["settings"]
+    }
+    short = [each["problems"] for each in of if each["problems"] < counts[each["name"]]]
+    full = [each["title"] for each in of if each["problems"] == counts[each["name"]]]
+    some = f" --problems {min(short)}" if short else ""
+    besides = f" ({', '.join(full)}: all of them)" if some and full else ""
     seed, day = summary["settings"][0]["seed"], max(each["begun"] for each in settings or summary["settings"])
     return f"Measured by `budgetbandits leaderboard{some}`{besides}, seed {seed}, {day}."
 
