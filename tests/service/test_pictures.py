@@ -1,11 +1,14 @@
 """What the pictures of a campaign's page show: the plan by the terms of each time, and an end where there is one."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
+from budgetbandits.fluid import best_mix
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
 from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart
+from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -80,3 +83,35 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     money_chart(day, times, 720, 280)
     engine.top_up("ads", 5.0)
     assert seen(store).ends == pytest.approx(time.time(), abs=60.0)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
+    """Small for ten minutes, then large for ten, 10.5 of 40 spent; from when on both are known it is that of a mix."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    for number in range(20):
+        arm, reward, cost = ("small", 0.25, 0.05) if number < 10 else ("large", 0.75, 1.0)
+        made = engine.decide("ads", str(number), arms=[arm])
+        clock.now += 60.0
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    if rolled:
+        roll_up(store)
+    view = seen(store)
+    mix = best_mix([[0.25, 0.75]], [[0.05, 1.0]], [1.0], 29.5 / 80)
+    assert view.prices[-1][1] == pytest.approx(mix.price) == pytest.approx(0.5 / 0.95)
+    assert [price for _, price in view.prices[:9]] == [0.0] * 9  # one arm, with more money than it takes
+    assert all(sooner < later for (sooner, _), (later, _) in pairwise(view.prices))
+    assert view.as_json()["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
+    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
+    assert "Not said of a budget that is for so many requests" in page
+    engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
+    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert "Failed</span>" in page
+
+
+def test_without_a_horizon_there_is_no_price(store):
+    Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
+    assert seen(store).prices == []

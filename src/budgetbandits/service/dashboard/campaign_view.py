@@ -12,6 +12,7 @@ from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.dashboard.numbers import digits_for
+from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.shares import Shares, Slot
@@ -106,6 +107,8 @@ class CampaignView:
     """The budget from each moment on, the first at the beginning ..."""
     plans: list[tuple[float, float | None]]
     """... and over how many seconds it was to be spread; None where there was no plan."""
+    prices: list[tuple[float, float]]
+    """The price on money from time to time, if the budget is for a number of requests."""
     arms: list[Arm]
     not_compared: int
     saved: dict[str, Any] | None
@@ -154,6 +157,7 @@ class CampaignView:
                  **{what: asdict(getattr(a.belief, what)) for what in ("reward", "price", "ratio") if what != "reward"},
                  "mean_reward": asdict(a.belief.reward)} for a in self.arms
             ],
+            "prices_on_money": [{"at": at, "price": price} for at, price in self.prices],
             "saved": self.saved, "refusals_7_days": self.refusals,
             "open_holds": {"younger_than": dict(zip(map(str, AGES), self.holds.counts, strict=False)),
                            "count": self.holds.counts[-1], "first_expires_at": self.holds.expires_at},
@@ -183,13 +187,14 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
     operators = pages.operators_events(row.id, 100)
+    budgets = timeline.budgets(row, operators)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, answered_of(rows), spent),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
-        before=to_units(spent) - in_slots, budgets=timeline.budgets(row, operators),
-        plans=timeline.plans(row, operators),
+        before=to_units(spent) - in_slots, budgets=budgets,
+        plans=timeline.plans(row, operators), prices=prices_of(history, budgets, now),
         arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],

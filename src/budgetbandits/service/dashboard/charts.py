@@ -19,7 +19,7 @@ LEFT, TOP, BOTTOM = 52, 14, 26
 
 
 @dataclass(frozen=True)
-class _Frame:
+class Frame:
     """Where time and money are in a drawing."""
 
     begin: float
@@ -57,9 +57,9 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    frame = _Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
+    frame = Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
-    parts = [_money_grid(frame, view, most, budget), _time_axis(frame, times, height)]
+    parts = [_money_grid(frame, view, most, budget), time_axis(frame, times, height)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
     parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
@@ -81,7 +81,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
     words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
-    return _drawing("".join(parts), width, height, words)
+    return drawing("".join(parts), width, height, words)
 
 
 def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
@@ -119,7 +119,7 @@ def _latest(values: Sequence[tuple[float, float | None]], at: float) -> float | 
     return next(value for begins, value in reversed(values) if begins <= at)
 
 
-def _projection(frame: _Frame, view: CampaignView, budget: float) -> str:
+def _projection(frame: Frame, view: CampaignView, budget: float) -> str:
     out = view.runs_out
     assert out is not None
     late = frame.end if out.high is None else out.high
@@ -135,7 +135,7 @@ def _projection(frame: _Frame, view: CampaignView, budget: float) -> str:
     )
 
 
-def _out_label(frame: _Frame, view: CampaignView, times: Times, budget: float) -> str:
+def _out_label(frame: Frame, view: CampaignView, times: Times, budget: float) -> str:
     out = view.runs_out
     assert out is not None
     x, y = frame.right + 8, frame.y(budget) + 4
@@ -147,7 +147,7 @@ def _out_label(frame: _Frame, view: CampaignView, times: Times, budget: float) -
     )
 
 
-def _money_grid(frame: _Frame, view: CampaignView, most: float, budget: float) -> str:
+def _money_grid(frame: Frame, view: CampaignView, most: float, budget: float) -> str:
     digits, made = 0 if budget >= 20 else view.digits, []
     for value in ticks(most):
         y, text = frame.y(value), escape(money(value, digits))
@@ -156,7 +156,7 @@ def _money_grid(frame: _Frame, view: CampaignView, most: float, budget: float) -
     return "".join(made)
 
 
-def _time_axis(frame: _Frame, times: Times, height: int) -> str:
+def time_axis(frame: Frame, times: Times, height: int) -> str:
     """Local midnights, or round hours and minutes where a day is too long."""
     length = frame.end - frame.begin
     name: Callable[[float], str]
@@ -183,11 +183,11 @@ def _time_axis(frame: _Frame, times: Times, height: int) -> str:
 def share_chart(view: CampaignView, times: Times, what: What, width: int, height: int) -> Markup:
     """Shares of decisions or of spend, stacked by arm over time; the seventh arm and later ones together."""
     label = 148 if width > 400 else 8
-    frame = _Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
+    frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
     parts = ["".join(
         f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{frame.y(v):.1f}" y2="{frame.y(v):.1f}"/>'
         f'<text x="{frame.left - 8}" y="{frame.y(v) + 4:.1f}" text-anchor="end">{v:.0%}</text>' for v in (0.0, 0.5, 1.0)
-    ), _time_axis(frame, times, height)]  # fmt: skip
+    ), time_axis(frame, times, height)]  # fmt: skip
     at = view.shares.at
     below = [0.0] * len(at)
     ends: list[tuple[int, float, float]] = []
@@ -202,7 +202,7 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
     if width > 400:
         parts.append(_share_labels(frame, view, ends))
     words = ", ".join(f"{_arm_name(view, number)} {share(part)}" for number, part, _ in ends)
-    return _drawing("".join(parts), width, height, f"Shares of {what} by arm, at the end: {words or 'nothing yet'}.")
+    return drawing("".join(parts), width, height, f"Shares of {what} by arm, at the end: {words or 'nothing yet'}.")
 
 
 def latest_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:
@@ -210,7 +210,7 @@ def latest_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]
     return [(number, _arm_name(view, number), shares[-1]) for number, shares in view.shares.layers[what]]
 
 
-def _share_labels(frame: _Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
+def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
     """Names beside the right end, moved apart where they would cover each other."""
     heights, last = [], frame.bottom + 15.0
     for _, _, middle in ends:
@@ -243,7 +243,7 @@ def _arm_name(view: CampaignView, number: int) -> str:
     return next((arm.name for arm in view.arms if arm.number == number), f"arm {number + 1}")
 
 
-def _drawing(content: str, width: int, height: int, words: str) -> Markup:
+def drawing(content: str, width: int, height: int, words: str) -> Markup:
     return Markup(
         f'<svg class="chart" role="img" aria-label="{escape(words)}" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">{content}</svg>'

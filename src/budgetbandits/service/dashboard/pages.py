@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from budgetbandits import look
-from budgetbandits.service.dashboard import charts, numbers, svg
+from budgetbandits.service.dashboard import charts, numbers, price_chart, svg
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import duration
 
@@ -43,7 +43,9 @@ def environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("budgetbandits.service.dashboard"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    made.globals.update(asset_path=asset_path, svg=svg, charts=charts, asset=lambda name: asset(name).decode())
+    made.globals.update(
+        asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode()
+    )
     made.filters.update(
         money=numbers.money, count=numbers.count, share=numbers.share, duration=duration, units=to_units,
         significant=numbers.significant, plain=numbers.plain, path=lambda name: quote(name, safe=""),

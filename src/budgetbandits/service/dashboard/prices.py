@@ -1,0 +1,54 @@
+"""The price on money over time, of a campaign whose budget is for so many requests.
+
+It is what one more unit of money would have brought at that time: the price of the program of money and requests
+(`fluid`), with the mean reward and cost of each arm as they had been told by then, all segments together, and the money
+and requests that were left. It is computed from rollups, so it costs as much as there are points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from budgetbandits.fluid import best_mix
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.rollups import History
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
+
+MOST_POINTS = 170
+
+
+def prices_of(history: History, budgets: Sequence[tuple[float, float]], now: float) -> list[tuple[float, float]]:
+    """(time, price) at the end of each minute, hour or day in which anything happened; nothing without a horizon.
+
+    ``budgets`` are (from when on, how much), the first first.
+    """
+    row = history.row
+    horizon = row.settings.get("horizon")
+    if horizon is None:
+        return []
+    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= MOST_POINTS), DAY)
+    totals: dict[int, Counts] = {}
+    made: list[tuple[float, float]] = []
+    counts = history.by(span)
+    for place, each in enumerate(counts):
+        totals[each.arm] = totals.get(each.arm, Counts(0, each.arm)).plus(each)
+        if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
+            continue
+        at = min(float(each.begins + span), now)
+        budget = next((value for begins, value in reversed(budgets) if begins <= at), budgets[0][1])
+        price = _price(totals, budget, horizon)
+        if price is not None:
+            made.append((at, price))
+    return made[-MOST_POINTS:]
+
+
+def _price(totals: dict[int, Counts], budget: float, horizon: float) -> float | None:
+    """None until an arm has brought and cost something."""
+    known = [each for each in totals.values() if each.told and each.rewarded and each.cost]
+    if not known:
+        return None
+    answered = sum(min(each.told, each.rewarded) for each in totals.values())
+    left = budget - to_units(sum(each.spent for each in totals.values()))
+    reward = [each.reward / each.rewarded for each in known]
+    cost = [to_units(each.cost) / each.told for each in known]
+    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - answered, 1.0)).price
