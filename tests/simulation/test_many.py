@@ -60,7 +60,7 @@ def test_problems_in_a_list_are_numbered():
 
 def test_an_engine_is_made_ready_once(monkeypatch):
     ready = []
-    monkeypatch.setattr(engines, "warm_up", lambda problem, policy: ready.append(policy.spec))
+    monkeypatch.setattr(engines, "warm_up", lambda problem, policy, horizon: ready.append(policy.spec))
     simulate_many(PROBLEMS, ["bts", "kube"], [5.0], 1)
     assert ready == ["bts", "kube"]
 
