@@ -163,3 +163,13 @@ def test_the_command(path):
     assert first["reward"]["sem"] >= 0.0
     assert "does not look at segments" in run(path).output
     assert "does not look at segments" not in run(path, "--no-segments").output
+
+
+@pytest.mark.parametrize(
+    ("costs", "budget", "best"), [([0.0, 0.8], 0.4, 0.55), ([0.0, 0.0], 0.4, 0.9), ([0.0, 0.8], 2.0, 0.9)]
+)
+def test_an_arm_may_be_free(costs, budget, best):
+    """With half of what the dear arm costs, it answers every second request."""
+    rewards = np.tile([0.2, 0.9], (4, 1))
+    table = ReplayTable(("local", "big"), ("",), rewards, np.tile(costs, (4, 1)), np.zeros(4, dtype=int))
+    assert fluid_reward_of(table, budget) == pytest.approx(best)

@@ -1,15 +1,16 @@
 """The pages over HTTP: who sees what, sessions, forms of the session alone, and numbers that agree with the API."""
 
 import asyncio
+import collections
 import re
 import time
 
 import httpx
 import pytest
 
-from budgetbandits.errors import StoreError
+from budgetbandits.errors import BadParameter, StoreError
 from budgetbandits.service.audit import verify
-from budgetbandits.service.dashboard import sessions
+from budgetbandits.service.dashboard import fields, sessions
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
 from budgetbandits.service.dashboard.fresh import Fresh
 from budgetbandits.service.engine import Engine
@@ -529,3 +530,34 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
     assert "requests expected 40 → 50; draws for propensities none → 20<" in page
     assert "1 failure</span>, rests until" in page
     assert reader("GET", "/campaigns/plain?format=json").json()["requests"] is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("1500", 1500.0), ("1,500.25", 1500.25), ("12,345,678", 12345678.0), (" 0.5 ", 0.5)],
+)
+def test_numbers_may_have_thousands(typed, meant):
+    assert fields.number({"amount": typed}, "amount", "amount") == meant
+
+
+@pytest.mark.parametrize("typed", ["1,5", "0,5", "1.000,50", "1000,50", "1,50", "1_000", "１２", "12,34,567", ""])
+def test_a_decimal_comma_is_no_thousand(typed):
+    with pytest.raises(BadParameter, match="type a number such as"):
+        fields.number({"amount": typed}, "amount", "amount")
+
+
+def test_a_campaign_of_more_arms_than_are_shown_is_named_right(service, reader):
+    arms = {f"arm {place}": 1.0 for place in range(70)}
+    service.engine.create("many", "bts", budget=500.0, arms=arms)
+    decided = collections.Counter()
+    for place in range(90):
+        answer = service.engine.decide("many", str(place))
+        service.engine.feedback(answer.decision, reward=0.5, cost=0.5)
+        decided[answer.arm] += 1
+    view = reader("GET", "/campaigns/many?format=json").json()
+    slots = collections.Counter()
+    for slot in view["slots"]:
+        slots.update(slot["decided"])
+    assert slots == decided
+    assert len(view["arms"]) < 70
+    assert reader("GET", "/campaigns/many").status_code == 200

@@ -151,6 +151,24 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkey
     assert verify(store, campaign) == []
 
 
+def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, monkeypatch):
+    """The limit is for who decides: feedback, merges and requests without a segment are never refused for it."""
+    monkeypatch.setattr(campaign_learner, "MOST_SEGMENTS", 4)
+    engines = [Engine(store, clock), Engine(store, clock)]
+    campaign = engines[0].create("ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0)
+    plain = engines[0].decide(campaign, "plain")
+    for engine, segments in zip(engines, ("abcd", "wxyz"), strict=True):
+        for segment in segments:
+            answer = engine.decide(campaign, segment, segment=segment)
+            engine.feedback(answer.decision, reward=0.5, cost=0.05)
+    engines[0].feedback(plain.decision, reward=0.5, cost=0.05)
+    engines[0].decide(campaign, "plain again")
+    engines[1].set_status(campaign, "paused")
+    assert engines[0].account(campaign).status == "paused"
+    assert set(engines[0].describe(campaign)["segments"]) == set("abcdwxyz")
+    assert verify(store, campaign) == []
+
+
 def test_segments_and_a_horizon_under_leases(store, clock):
     """Servers open the same segments in other orders; merged, each is one segment of the campaign."""
     engines = [Engine(store, clock), Engine(store, clock)]

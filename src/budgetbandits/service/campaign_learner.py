@@ -209,10 +209,6 @@ class CampaignLearner:
         if not self.looks or (wanted is None and not self.segments):
             return PLAIN
         wanted = wanted or Wanted()
-        if wanted.segment not in self.segments and len(self.segments) >= MOST_SEGMENTS:
-            raise BadParameter(
-                f"segment {wanted.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
-            )
         prices = None
         if wanted.prices is not None:
             prices = np.ones(len(self.names))
@@ -220,9 +216,18 @@ class CampaignLearner:
         return self.segments.request(self._learner, wanted.segment, prices)
 
     def wanted(self, said: Said) -> Wanted:
-        """What was said of a request, by the numbers of the arms; an error if that cannot be, or is not looked at."""
+        """What was said of a request, by the numbers of the arms; an error if that cannot be, or is not looked at.
+
+        The number of segments is bounded here, for new requests, and not in `request`: what was decided must be learned
+        and merged, however many segments several servers have opened together.
+        """
         if said.segment is not None or said.prices is not None:
             _ = self._learner.by_request
+        new = said.segment is not None and said.segment not in self.segments
+        if new and len(self.segments) >= MOST_SEGMENTS:
+            raise BadParameter(
+                f"segment {said.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
+            )
         return said.wanted(self.names, self.caps, self.state.active)
 
     def next_choice(self, fitting: Among, request: Request = PLAIN) -> tuple[str, int | None]:

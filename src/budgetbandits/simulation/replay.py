@@ -20,6 +20,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import best_mix
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.policies.paced import SMALLEST_COST
 from budgetbandits.propensity import propensity
 from budgetbandits.recorded import ReplayTable
 
@@ -95,6 +96,9 @@ def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:
         [_means(values[table.segment == s], missing) for s in present]
         for values, missing in ((table.rewards, -np.inf), (table.costs, 1.0))
     )
+    # the program divides by costs: an arm that is free costs next to nothing
+    least = SMALLEST_COST * (float(np.nanmax(table.costs)) or 1.0)
+    costs = [[max(cost, least) for cost in row] for row in costs]
     mix = best_mix(rewards, costs, weight, budget_per_request)
     spend = mix.spend(costs, weight)
     return mix.spend(rewards, weight) * min(1.0, budget_per_request / spend)

@@ -109,7 +109,10 @@ class CampaignView:
     """... and over how many seconds it was to be spread; None where there was no plan."""
     prices: list[tuple[float, float]]
     """The price on money from time to time, if the budget is for a number of requests."""
+    names: list[str]
+    """Of all arms, by their numbers."""
     arms: list[Arm]
+    """Those that are shown."""
     not_compared: int
     saved: dict[str, Any] | None
     refusals: dict[str, int]
@@ -137,7 +140,7 @@ class CampaignView:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        names = [arm.name for arm in self.arms]
+        names = self.names
         return summary(self.row) | {
             "answered": self.answered, "segments": named_segments(self.row),
             "requests": None if self.requests is None else self.requests.as_json(names),
@@ -195,7 +198,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, operators), prices=prices_of(history, budgets, now),
-        arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
+        names=[arm.name for arm in rows], arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],

@@ -240,7 +240,7 @@ def _whole(part: float) -> str:
 def _arm_name(view: CampaignView, number: int) -> str:
     if number >= ARM_COLOURS:
         return "others"
-    return next((arm.name for arm in view.arms if arm.number == number), f"arm {number + 1}")
+    return view.names[number]
 
 
 def drawing(content: str, width: int, height: int, words: str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from budgetbandits.service.ledger import to_micros
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""
 Fields = Mapping[str, str]
+NUMBER = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,10 @@ class Field:
 
 
 def number(fields: Fields, name: str, label: str) -> float:
-    """What was typed, as a number."""
-    text = fields.get(name, "").replace(",", "").strip()
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadParameter(f"{label} is {text!r:.40}; type a number") from None
+    """What was typed, as a number; commas between groups of three digits are taken, a decimal comma is not."""
+    text = fields.get(name, "").strip()
+    if not NUMBER.fullmatch(text):
+        raise BadParameter(f"{label} is {text!r:.40}; type a number such as 1500 or 1,500.25")
+    value = float(text.replace(",", ""))
     to_micros(value, label)
     return value
