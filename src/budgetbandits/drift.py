@@ -16,19 +16,20 @@ def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0
     for what, factor in (("reward", reward), ("cost", cost)):
         if not 0.0 <= factor <= 1.0:
             raise BadParameter(f"{what} is {factor:g}; use a factor from 0 to 1, so that outcomes stay in [0, 1]")
-    if arm not in problem.names:
-        raise BadParameter(f"no arm {arm!r}; the arms are {', '.join(problem.names)}")
-    arms = [
-        replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms
-    ]  # fmt: skip
+    _check_arm(problem, arm)
+    arms = [replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms]
     return replace(problem, arms=tuple(arms))
 
 
 def without(problem: Problem, arm: str) -> Problem:
     """The problem as it is before this arm comes."""
+    _check_arm(problem, arm)
+    return replace(problem, arms=tuple(each for each in problem.arms if each.name != arm))
+
+
+def _check_arm(problem: Problem, arm: str) -> None:
     if arm not in problem.names:
         raise BadParameter(f"no arm {arm!r}; the arms are {', '.join(problem.names)}")
-    return replace(problem, arms=tuple(each for each in problem.arms if each.name != arm))
 
 
 def _times(law: OutcomeLaw, reward: float, cost: float) -> OutcomeLaw:
@@ -50,22 +51,23 @@ def _marginal(law: Law, factor: float) -> Law:
     return Lattice((atoms[0] * factor).tolist(), atoms[1].tolist())
 
 
+def _most_rewarding(problem: Problem) -> str:
+    return problem.names[int(problem.reward_means.argmax())]
+
+
 def price_cut(problem: Problem, at: int) -> Traffic:
     """The arm with the highest mean reward costs half from request ``at`` on."""
-    best = problem.names[int(problem.reward_means.argmax())]
-    return Traffic.phases([(0, problem), (at, scaled(problem, best, cost=0.5))])
+    return Traffic.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), cost=0.5))])
 
 
 def quality_drop(problem: Problem, at: int) -> Traffic:
     """The arm with the highest mean reward brings half from request ``at`` on."""
-    best = problem.names[int(problem.reward_means.argmax())]
-    return Traffic.phases([(0, problem), (at, scaled(problem, best, reward=0.5))])
+    return Traffic.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), reward=0.5))])
 
 
 def new_arm(problem: Problem, at: int) -> Traffic:
     """The arm with the highest mean reward comes with request ``at``."""
-    best = problem.names[int(problem.reward_means.argmax())]
-    return Traffic.phases([(0, without(problem, best)), (at, problem)])
+    return Traffic.phases([(0, without(problem, _most_rewarding(problem))), (at, problem)])
 
 
 DRIFTS: dict[str, Callable[[Problem, int], Traffic]] = {

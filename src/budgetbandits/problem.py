@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from budgetbandits.laws import (
 from budgetbandits.problem_table import headline, problem_table
 from budgetbandits.recorded import Recorded, read_csv, read_table
 from budgetbandits.registry import Registry
+
+T = TypeVar("T")
 
 UNITS = ("reward_max", "cost_max")
 """What 1 is in the units of whoever recorded outcomes."""
@@ -223,11 +225,7 @@ class Problem:
     @classmethod
     def load(cls, path: str | Path) -> Problem:
         """Read a problem from a TOML file."""
-        text = read_text(path)
-        try:
-            return cls.from_toml(text)
-        except ProblemError as error:
-            raise ProblemError(f"{path}: {error}") from None
+        return read_file(path, cls.from_toml)
 
     @property
     def writable(self) -> bool:
@@ -267,11 +265,16 @@ def parsed(text: str) -> dict[str, Any]:
         raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
 
 
-def read_text(path: str | Path) -> str:
+def read_file(path: str | Path, parse: Callable[[str], T]) -> T:
+    """What ``parse`` makes of a TOML file; an error names the file."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+    try:
+        return parse(text)
+    except ProblemError as error:
+        raise ProblemError(f"{path}: {error}") from None
 
 
 def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ...]:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import ProblemError
-from budgetbandits.problem import UNITS, Problem, parsed, read_text, recorded_arms
+from budgetbandits.problem import UNITS, Problem, parsed, read_file, recorded_arms
 from budgetbandits.recorded import read_csv
 
 KEYS = ("from", "segment", "share", "arms", *UNITS)
@@ -242,11 +242,7 @@ class Traffic:
     @classmethod
     def load(cls, path: str | Path) -> Traffic:
         """Read traffic from a TOML file."""
-        text = read_text(path)
-        try:
-            return cls.from_toml(text)
-        except ProblemError as error:
-            raise ProblemError(f"{path}: {error}") from None
+        return read_file(path, cls.from_toml)
 
 
 def from_toml(text: str) -> Problem | Traffic:
@@ -257,11 +253,7 @@ def from_toml(text: str) -> Problem | Traffic:
 
 def load(path: str | Path) -> Problem | Traffic:
     """Read a TOML file that holds one or the other."""
-    text = read_text(path)
-    try:
-        return from_toml(text)
-    except ProblemError as error:
-        raise ProblemError(f"{path}: {error}") from None
+    return read_file(path, from_toml)
 
 
 def _heading(part: Part) -> str:

@@ -58,8 +58,15 @@ def maillard_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, be
     return np.maximum(-kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio), LOWEST)
 
 
+class EvidencePolicy(IndexPolicy):
+    """An index of the evidence against being the best, which moves with the best ratio and not with time."""
+
+    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
+    first_extra = "best ratio"
+
+
 @dataclass(frozen=True)
-class IMEDRatio(IndexPolicy):
+class IMEDRatio(EvidencePolicy):
     """The least evidence against being the best.
 
     >>> IMEDRatio(kappa=1.5).spec
@@ -68,8 +75,6 @@ class IMEDRatio(IndexPolicy):
 
     name: ClassVar[str] = "imed-ratio"
     index = staticmethod(imed_ratio)
-    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
-    first_extra = "best ratio"
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
@@ -80,7 +85,7 @@ class IMEDRatio(IndexPolicy):
 
 
 @dataclass(frozen=True)
-class IMEDFading(IndexPolicy):
+class IMEDFading(EvidencePolicy):
     """Evidence counts κ-fold while there is little of it, and as it is in the long run.
 
     >>> IMEDFading().spec, IMEDFading(fade=50).spec
@@ -89,8 +94,6 @@ class IMEDFading(IndexPolicy):
 
     name: ClassVar[str] = "imed-fading"
     index = staticmethod(imed_fading)
-    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
-    first_extra = "best ratio"
     kappa: float = 2.0
     fade: float = 100.0
 
@@ -102,13 +105,11 @@ class IMEDFading(IndexPolicy):
 
 
 @dataclass(frozen=True)
-class IMEDMoss(IndexPolicy):
+class IMEDMoss(EvidencePolicy):
     """Arms are given up the sooner the more of them there are."""
 
     name: ClassVar[str] = "imed-moss"
     index = staticmethod(imed_moss)
-    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
-    first_extra = "best ratio"
     kappa: float = 1.0
 
     def __post_init__(self) -> None:

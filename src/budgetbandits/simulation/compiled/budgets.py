@@ -1,4 +1,4 @@
-"""How a game at a budget ends, in engines whose records hold it alike."""
+"""What a pull costs and how a game at a budget ends, in engines whose records hold it alike."""
 
 from __future__ import annotations
 
@@ -17,3 +17,12 @@ def close_budget(game, reward, spent):
     float_pointer(game.out_spend_at)[game.checkpoint] = spent
     whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
     game.checkpoint += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_cost(game, cost):
+    """A cost is spent; compensated, as in the reference."""
+    owed = cost - game.drift
+    total = game.spent + owed
+    game.drift = (total - game.spent) - owed
+    game.spent = total

@@ -16,6 +16,7 @@ from budgetbandits import fluid
 from budgetbandits.policies import paced
 from budgetbandits.policies.paced import FIRST_COUNT, FIRST_MEAN, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
+from budgetbandits.simulation.compiled.budgets import add_cost
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, ROUND_LIMIT
 from budgetbandits.simulation.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
@@ -195,9 +196,5 @@ def pay(game, reward, cost):
         game.spent += cost * fits
         return FINISHED
     game.reward += reward
-    # compensated, as in the reference
-    owed = cost - game.drift
-    total = game.spent + owed
-    game.drift = (total - game.spent) - owed
-    game.spent = total
+    add_cost(game, cost)
     return GOING_ON

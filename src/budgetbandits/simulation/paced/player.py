@@ -19,12 +19,11 @@ from budgetbandits.simulation.paced.memory import Memory
 from budgetbandits.simulation.paced.plain_loop import play_paced, play_priced
 from budgetbandits.simulation.reference import (
     LARGEST_BATCH,
-    Draw,
     Game,
-    batch_size,
     counted,
     draws,
     own_seed,
+    refill,
     what_is_known,
 )
 from budgetbandits.traffic import Played, Traffic
@@ -85,7 +84,7 @@ class PacedGames:
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
         draw = [each for part in draws(self._problem, outcomes or world) for each in part]
         while (status := self._loop(memory.game, player)) >= 0:
-            self._refill(int(status), draw[int(status)])
+            refill(memory.arrays, int(status), draw[int(status)])
         rounds = memory.whole("rounds")
         if status == ROUND_LIMIT:
             raise RoundLimit(
@@ -112,10 +111,3 @@ class PacedGames:
         # a horizon of the policy's own may end the game first
         fields["horizon"] = min(self._horizon, policy.requests(state))
         return fields | numbers | {"width": policy.width(state)}
-
-    def _refill(self, place: int, draw: Draw) -> None:
-        arrays = self._memory.arrays
-        size = min(arrays["buffer"].shape[1], batch_size(int(arrays["filled"][place])))
-        arrays["buffer"][place, :size] = np.stack(draw(size), axis=1)
-        arrays["used"][place] = 0
-        arrays["filled"][place] = size

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.compiled.budgets import close_budget
+from budgetbandits.simulation.compiled.budgets import add_cost, close_budget
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
 
@@ -91,11 +91,7 @@ def pay(game, reward, cost):
         if game.checkpoint == game.budgets:
             return FINISHED
     game.reward += reward
-    # compensated, as in the reference
-    owed = cost - game.drift
-    total = game.spent + owed
-    game.drift = (total - game.spent) - owed
-    game.spent = total
+    add_cost(game, cost)
     return GOING_ON
 
 

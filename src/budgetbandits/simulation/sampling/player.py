@@ -13,7 +13,7 @@ from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import FOREVER
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
-from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_size, draws
+from budgetbandits.simulation.reference import LARGEST_BATCH, Game, draws, refill
 from budgetbandits.simulation.sampling.memory import Memory
 from budgetbandits.simulation.sampling.plain_loop import play_sampling
 from budgetbandits.simulation.sampling.rules import rule_of
@@ -49,7 +49,7 @@ class SamplingGames:
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
         draw = draws(self._problem, outcomes or world)[0]
         while (status := play_sampling(memory.game, rule.score, rule.learn, player)) >= 0:
-            self._refill(int(status), draw[int(status)])
+            refill(memory.arrays, int(status), draw[int(status)])
         if status == NOT_A_NUMBER:
             arm = memory.whole("leader")
             raise NotANumber(
@@ -63,10 +63,3 @@ class SamplingGames:
                 f"budget"
             )
         return memory.results()
-
-    def _refill(self, arm: int, draw: Draw) -> None:
-        arrays = self._memory.arrays
-        size = min(arrays["buffer"].shape[1], batch_size(int(arrays["filled"][arm])))
-        arrays["buffer"][arm, :size] = np.stack(draw(size), axis=1)
-        arrays["used"][arm] = 0
-        arrays["filled"][arm] = size
