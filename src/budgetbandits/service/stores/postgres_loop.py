@@ -19,7 +19,7 @@ import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, Event, T, Transaction, Unforeseen
+from budgetbandits.service.stores.base import About, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
@@ -28,6 +28,7 @@ from budgetbandits.service.stores.postgres_leases import as_json, lease_events, 
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
+from budgetbandits.service.stores.records import ArmRow, Decision, Event
 from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, json_text, money_of
 
 CONNECTIONS = 4
