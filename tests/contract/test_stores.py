@@ -799,6 +799,36 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
         assert verify(store, campaign) == []
 
 
+def test_clients_of_a_postgres_server_come_to_share_their_commits(tmp_path, monkeypatch):
+    """Whoever has just been answered and asks again goes together with those who have waited: a commit for all."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        engine, commits, run = Engine(store), [], Pipeline.run
+        campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
+
+        async def counted(self, calls):
+            commits.append(calls[-1][0] == "commit")
+            return await run(self, calls)
+
+        monkeypatch.setattr(Pipeline, "run", counted)
+
+        async def ask(client, count):
+            for number in range(count):
+                await store.perform(*engine.deciding(campaign, f"{client} {number}"))
+                for _ in range(3):  # rounds in which an answer is sent and the next request is read
+                    await asyncio.sleep(0)
+
+        async def play():
+            first = asyncio.create_task(ask("first", 25))
+            while not commits:  # the first is under way by itself
+                await asyncio.sleep(0)
+            await asyncio.gather(first, *(ask(f"client {number}", 25) for number in range(3)))
+
+        asyncio.run(play())
+        assert 25 <= sum(commits) <= 30  # and 50 if the first of them went by itself ever after
+
+
 def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(tmp_path, monkeypatch):
     """It reads the arms that others have changed before it writes anything, so nothing must be undone."""
     with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as other:
