@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import OWN, LeaseEvent, Store, Transaction
+from budgetbandits.service.stores.base import Store, Transaction
+from budgetbandits.service.stores.records import OWN, LeaseEvent
 from budgetbandits.service.stores.rollup_sql import Mark
 
 
@@ -195,10 +196,13 @@ class _Memory(Transaction):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
 
     def operation(self, campaign, key):
-        return self.store.operations.get((campaign, key))
+        return self.store.operations.get((campaign, key), (None, None))[0]
 
-    def add_operation(self, campaign, key, payload, at):
-        self._put(self.store.operations, (campaign, key), payload)
+    def answer(self, campaign, key):
+        return self.store.operations.get((campaign, key), (None, None))[1]
+
+    def add_operation(self, campaign, key, payload, at, answer=None):
+        self._put(self.store.operations, (campaign, key), (payload, answer))
 
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)

@@ -28,7 +28,7 @@ from budgetbandits.segments import Segments
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.requests import Amounts, Said, Wanted
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
@@ -36,7 +36,7 @@ MOST_SEGMENTS = 100
 
 
 class Pull(NamedTuple):
-    """What is learned from a decision that was told in full, as its row has it (`stores.base.Decision`)."""
+    """What is learned from a decision that was told in full, as its row has it (`stores.records.Decision`)."""
 
     id: str
     arm: int

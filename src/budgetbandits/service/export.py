@@ -21,7 +21,8 @@ from typing import IO, Any, Literal, get_args
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted
-from budgetbandits.service.stores.base import Decision, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.slices import decision_slices, event_slices
 
 Table = Literal["decisions", "events"]

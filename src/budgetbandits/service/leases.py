@@ -26,17 +26,8 @@ from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.purses import CampaignPurse, Held, LeasePurse, Purse, add_lease_event, digest
 from budgetbandits.service.requests import Wanted
-from budgetbandits.service.stores.base import (
-    About,
-    Campaign,
-    Decision,
-    Event,
-    Lease,
-    LeaseEvent,
-    Transaction,
-    Unforeseen,
-    found,
-)
+from budgetbandits.service.stores.base import About, Transaction, Unforeseen, found
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 TELLING = ("settled", "rewarded")
 OF_OTHERS = (*TELLING, "failed", "voided", "expired")

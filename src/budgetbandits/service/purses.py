@@ -19,7 +19,8 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.requests import Said
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Lease, Transaction
+from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
 
 
 @dataclass

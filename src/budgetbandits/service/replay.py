@@ -22,7 +22,8 @@ from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
 from budgetbandits.service.requests import Wanted
 from budgetbandits.service.settings import limits_of, terms_of, versions
-from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Lease, LeaseEvent, T
+from budgetbandits.service.stores.base import T
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
 
 
 @dataclass

@@ -13,7 +13,7 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
-from budgetbandits.service.stores.base import Campaign
+from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")

@@ -24,7 +24,7 @@ from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.auth import SCOPES, drop_key, make_key
 from budgetbandits.service.http.problem_json import describe
 from budgetbandits.service.new_campaign import check
-from budgetbandits.service.stores.base import ArmRow, Campaign, Key
+from budgetbandits.service.stores.records import ArmRow, Campaign, Key
 
 log = structlog.get_logger("budgetbandits")
 

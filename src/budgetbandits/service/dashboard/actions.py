@@ -13,7 +13,7 @@ from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.numbers import digits_for, money
 from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_wanted
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.times import DAY
 
 

@@ -21,8 +21,9 @@ from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Transaction
+from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event
 from budgetbandits.service.stores.rollup_sql import Counts
 from budgetbandits.times import DAY, HOUR, MINUTE
 

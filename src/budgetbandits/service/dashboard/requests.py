@@ -8,7 +8,7 @@ from typing import Any
 
 from budgetbandits.policies.paced import COUNT, PAID, REWARD
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 
 SHOWN = 12
 """Segments, those with the most requests."""

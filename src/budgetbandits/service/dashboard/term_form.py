@@ -15,7 +15,7 @@ from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.numbers import count, digits_for, money
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.times import DAY, duration
 
 WAS = "was_"

@@ -9,8 +9,8 @@ from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import Campaign, Event
 from budgetbandits.service.stores.list_sql import Rank
+from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Mark
 from budgetbandits.times import HOUR
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.base import About
 from budgetbandits.service.stores.foreseen import Foreseen
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 
 class EventsNeeded(Exception):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.base import Event, Lease, LeaseEvent, Transaction
+from budgetbandits.service.stores.records import Event, Lease, LeaseEvent
+from budgetbandits.service.stores.statements import Statements
 
 LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
 EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor, request, propensity"
@@ -19,22 +19,11 @@ LEASE_EVENTS = (
 )
 
 
-class LeaseTransaction(Transaction):
+class LeaseTransaction(Statements):
     """What `SqlTransaction` does with leases."""
 
     LOCK = ""
     """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
-
-    wrote = False
-    """Whether anything has been."""
-
-    @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
-
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        self._do(statement, values)
 
     def lease(self, id: str) -> Lease | None:
         row = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE id = ?", id).fetchone()

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from budgetbandits.service.stores.base import Decision, Event, Store, T, Transaction
+from budgetbandits.service.stores.base import Store, T, Transaction
+from budgetbandits.service.stores.records import Decision, Event
 
 SLICE = 1000
 """Rows that are read at once."""
