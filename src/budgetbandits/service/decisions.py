@@ -54,7 +54,7 @@ class Decisions(Feedback):
         *,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> Answer:

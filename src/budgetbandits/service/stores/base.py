@@ -148,6 +148,7 @@ class LeaseEvent(NamedTuple):
     cost: int | None = None
     reward: float | None = None
     request: str | None = None
+    made_at: float | None = None
 
 
 @dataclass(frozen=True)
