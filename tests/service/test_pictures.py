@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.fluid import best_mix
 from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
-from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart
+from budgetbandits.service.dashboard.charts import _plan, latest_shares, money_chart, share_chart
 from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
@@ -115,3 +115,25 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
 def test_without_a_horizon_there_is_no_price(store):
     Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []
+
+
+def test_shares_name_the_largest_arms_not_the_first(store):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
+    chosen = [8] * 9 + [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7]
+    for number, arm in enumerate(chosen):
+        made = engine.decide("ads", str(number), arms=[f"arm {arm}"])
+        engine.feedback(made.decision, cost=0.1, reward=1.0)
+    view = seen(store)
+    for what in ("decisions", "spend"):
+        shown = latest_shares(view, what)
+        assert [name for _, name, _ in shown] == ["arm 0", "arm 4", "arm 5", "arm 6", "arm 7", "arm 8", "others"]
+        assert sum(part for *_, part in shown) == pytest.approx(1.0)
+        assert shown[-2][2] == pytest.approx(9 / 21)
+        assert shown[-1][2] == pytest.approx(3 / 21)
+    drawn = share_chart(view, Times.of("UTC", view.now), "spend", 550, 220)
+    assert ">arm 8</text>" in drawn
+    assert ">arm 1</text>" not in drawn
+    assert [view.colour(arm) for arm in (0, 4, 5)] == ["arm1", "arm5", "arm6"]  # those of their places
+    assert {view.colour(arm) for arm in (6, 7, 8)} == {"arm2", "arm3", "arm4"}
+    assert view.colour(1) == "others"

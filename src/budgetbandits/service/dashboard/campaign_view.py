@@ -15,8 +15,9 @@ from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.dashboard.shares import Shares, Slot
+from budgetbandits.service.dashboard.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
+from budgetbandits.service.dashboard.svg import colour_class
 from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
@@ -127,7 +128,15 @@ class CampaignView:
 
     @cached_property
     def shares(self) -> Shares:
-        return Shares.of(self.slots, self.slot, self.begins, self.decided_until)
+        return Shares.of(self.slots, self.slot, self.begins, self.decided_until, self._colours)
+
+    @cached_property
+    def _colours(self) -> dict[int, int]:
+        return colours(self.slots, len(self.names))
+
+    def colour(self, arm: int) -> str:
+        """The class of an arm's colour on this page."""
+        return colour_class(self._colours.get(arm))
 
     @property
     def over(self) -> bool:

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
 from budgetbandits.service.dashboard.numbers import money, share
-from budgetbandits.service.dashboard.shares import What
-from budgetbandits.service.dashboard.svg import ARM_COLOURS, arm_class, ticks
+from budgetbandits.service.dashboard.shares import OTHERS, What
+from budgetbandits.service.dashboard.svg import ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
@@ -181,7 +181,7 @@ def time_axis(frame: Frame, times: Times, height: int) -> str:
 
 
 def share_chart(view: CampaignView, times: Times, what: What, width: int, height: int) -> Markup:
-    """Shares of decisions or of spend, stacked by arm over time; the seventh arm and later ones together."""
+    """Shares of decisions or of spend, stacked by arm over time; arms without a colour of their own together."""
     label = 148 if width > 400 else 8
     frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
     parts = ["".join(
@@ -195,7 +195,7 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
         above = [low + part for low, part in zip(below, shares, strict=True)]
         top = frame.line(list(zip(at, above, strict=True)))
         bottom = frame.line(list(zip(reversed(at), reversed(below), strict=True))).replace("M", "L", 1)
-        colour = arm_class(number)
+        colour = view.colour(number)
         parts.append(f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>')
         ends.append((number, shares[-1], (above[-1] + below[-1]) / 2))
         below = above
@@ -224,7 +224,7 @@ def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, fl
     for (number, part, _), y in zip(ends, heights, strict=True):
         name = _arm_name(view, number)
         short = name if len(name) <= 13 else f"{name[:12]}…"
-        x, colour = frame.right, arm_class(number)
+        x, colour = frame.right, view.colour(number)
         placed.append(
             f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
             f'<text x="{x + 25}" y="{y:.1f}">{escape(short)}</text>'
@@ -238,9 +238,7 @@ def _whole(part: float) -> str:
 
 
 def _arm_name(view: CampaignView, number: int) -> str:
-    if number >= ARM_COLOURS:
-        return "others"
-    return view.names[number]
+    return "others" if number == OTHERS else view.names[number]
 
 
 def drawing(content: str, width: int, height: int, words: str) -> Markup:

@@ -14,9 +14,9 @@ from budgetbandits.service.dashboard.beliefs import Belief
 ARM_COLOURS = 6
 
 
-def arm_class(number: int) -> str:
-    """The class that colours an arm, by its place in the order of creation."""
-    return f"arm{number + 1}" if number < ARM_COLOURS else "others"
+def colour_class(place: int | None) -> str:
+    """The class of an arm's colour, by the colour's place; of all without one, if there is none."""
+    return "others" if place is None else f"arm{place + 1}"
 
 
 def budget_bar(spent: float, held: float, budget: float, plan: float | None = None, quiet: bool = False) -> Markup:
