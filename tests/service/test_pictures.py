@@ -6,9 +6,11 @@ from itertools import pairwise
 import pytest
 
 from budgetbandits.fluid import best_mix
-from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.campaign_json import campaign_json
+from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.charts import _plan, latest_shares, money_chart, share_chart
 from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -103,7 +105,7 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert view.prices[-1][1] == pytest.approx(mix.price) == pytest.approx(0.5 / 0.95)
     assert [price for _, price in view.prices[:9]] == [0.0] * 9  # one arm, with more money than it takes
     assert all(sooner < later for (sooner, _), (later, _) in pairwise(view.prices))
-    assert view.as_json()["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
+    assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
     page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
     assert "Not said of a budget that is for so many requests" in page

@@ -293,7 +293,7 @@ def create_key_command(
     from budgetbandits.service.http.auth import make_key
 
     with _opened(store) as (_, opened):
-        key = make_key(opened, scope, time.time(), campaign)
+        key = make_key(opened, scope, time.time(), campaign, by=HERE)
     _say({"key": key}, key, as_json)
 
 
@@ -333,7 +333,7 @@ def drop_key_command(
     from budgetbandits.service.http.auth import drop_key
 
     with _opened(store) as (_, opened):
-        drop_key(opened, prefix)
+        drop_key(opened, prefix, by=HERE)
     _say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)
 
 

@@ -9,13 +9,15 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import money, share
+from budgetbandits.service.dashboard.numbers import decimals_of, money, share
 from budgetbandits.service.dashboard.shares import OTHERS, What
 from budgetbandits.service.dashboard.svg import ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
+CHARACTER = 6.6
+"""How wide a figure is in these charts, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,12 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    frame = Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
+    values = ticks(most)
+    names = [money(value, decimals_of(values)) for value in values]
+    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
+    frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
-    parts = [_money_grid(frame, view, most, budget), time_axis(frame, times, height)]
+    parts = [_money_grid(frame, values, names), time_axis(frame, times, height)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
     parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
@@ -74,10 +79,13 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
     x, y = frame.x(view.ends), frame.y(view.spent)
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    anchor, shift = ("end", -8) if x > frame.right - 70 else ("start", 8)
-    below = min(y + 18, frame.bottom - 6)
-    text = escape(money(view.spent, view.digits))
-    parts.append(f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{text}</text>')
+    text, below = money(view.spent, view.digits), min(y + 18, frame.bottom - 6)
+    wide = CHARACTER * len(text) + 8
+    fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
+    anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
+    parts.append(
+        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
     words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
@@ -147,12 +155,12 @@ def _out_label(frame: Frame, view: CampaignView, times: Times, budget: float) ->
     )
 
 
-def _money_grid(frame: Frame, view: CampaignView, most: float, budget: float) -> str:
-    digits, made = 0 if budget >= 20 else view.digits, []
-    for value in ticks(most):
-        y, text = frame.y(value), escape(money(value, digits))
-        made.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        made.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+def _money_grid(frame: Frame, values: Sequence[float], names: Sequence[str]) -> str:
+    made = []
+    for value, name in zip(values, names, strict=True):
+        y = frame.y(value)
+        made.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        made.append(f'<text x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
     return "".join(made)
 
 

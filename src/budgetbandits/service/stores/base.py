@@ -24,6 +24,7 @@ from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.names import normal
 
 if TYPE_CHECKING:
+    from budgetbandits.service.stores.key_sql import KeyRecord
     from budgetbandits.service.stores.page_sql import Pages
     from budgetbandits.service.stores.rollup_sql import Rollups
 
@@ -203,6 +204,10 @@ class Transaction(ABC):
 
     def pages(self) -> Pages:
         """What pages show of campaigns, in this transaction."""
+        raise Unforeseen
+
+    def key_record(self) -> KeyRecord:
+        """Who has made and dropped which key, in this transaction."""
         raise Unforeseen
 
     @abstractmethod

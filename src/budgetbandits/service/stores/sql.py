@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
+from budgetbandits.service.stores.key_sql import KeyRecord
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 from budgetbandits.service.stores.page_sql import Pages
 from budgetbandits.service.stores.rollup_sql import Rollups
@@ -87,6 +88,9 @@ class SqlTransaction(LeaseTransaction):
 
     def pages(self) -> Pages:
         return Pages(self)
+
+    def key_record(self) -> KeyRecord:
+        return KeyRecord(self)
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """For `rollups` and `pages`, as are the next two: run a statement that changes nothing."""
