@@ -167,7 +167,7 @@ def test_keys_made_and_dropped_are_recorded(store, admin):
     latest = [(each["kind"], each["prefix"], each["scopes"], each["by"]) for each in said["events"][:2]]
     assert latest == [("dropped", prefix, ["read"], who), ("made", prefix, ["read"], who)]
     page = admin("GET", "/keys").text
-    assert f"Dropped <code>bb_{prefix}</code>, which may read" in page
+    assert f"Dropped <code>bb_{prefix}</code>: read" in page
 
 
 def test_nobody_drops_the_key_in_use_or_makes_one_for_nothing(store, admin):

@@ -1,15 +1,18 @@
 """What the pictures of a campaign's page show: the plan by the terms of each time, and an end where there is one."""
 
+import re
 import time
 from itertools import pairwise
 
 import pytest
 
 from budgetbandits.fluid import best_mix
+from budgetbandits.service.dashboard import campaign_view as campaign_module
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.charts import _plan, latest_shares, money_chart, share_chart
 from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
 from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
@@ -139,3 +142,70 @@ def test_shares_name_the_largest_arms_not_the_first(store):
     assert [view.colour(arm) for arm in (0, 4, 5)] == ["arm1", "arm5", "arm6"]  # those of their places
     assert {view.colour(arm) for arm in (6, 7, 8)} == {"arm2", "arm3", "arm4"}
     assert view.colour(1) == "others"
+
+
+@pytest.mark.parametrize(
+    ("budget", "cap", "labels"),
+    [
+        (4e11, 1e9, ["0", "200,000,000,000", "400,000,000,000"]),
+        (30.0, 1.0, ["0", "10", "20", "30"]),
+        (0.000004, 0.000001, ["0.000000", "0.000002", "0.000004"]),
+    ],
+)
+def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", budget, {"a": cap, "b": cap})
+    engine.feedback(engine.decide("ads", "1").decision, cost=cap, reward=1.0)
+    view = seen(store)
+    for width in (720, 360):
+        drawn = money_chart(view, Times.of("UTC", view.now), width, 220)
+        texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)</text>', drawn)
+        assert [text for _, text in texts] == labels
+        assert all(float(x) - 6.4 * len(text) >= 0 for x, text in texts)
+        [(x, anchor, spent)] = re.findall(r'class="strong" x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
+        begins = float(x) - (6.4 * len(spent) if anchor == "end" else 0.0)
+        assert begins >= 0
+        assert begins + 6.4 * len(spent) <= width
+
+
+def test_the_common_axis_has_every_arms_median(store):
+    """An arm with one pull, better than any, beside two with twenty."""
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
+    for number in range(41):
+        arm, reward, cost = [("a", 0.2, 0.5), ("b", 0.25, 0.5)][number % 2] if number else ("new", 1.0, 0.01)
+        made = engine.decide("ads", str(number), arms=[arm])
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    view = seen(store)
+    pairs = [(arm.belief, arm.pulls) for arm in view.arms]
+    [new] = [arm.belief for arm in view.arms if arm.pulls == 1]
+    end = axis_end(pairs)
+    assert new.ratio.median < end < new.ratio.high
+    for what in ("reward", "price"):
+        low, high = shared_axis(what, pairs)
+        assert all(low < getattr(belief, what).median < high for belief, _ in pairs)
+    assert density_row(new, None, end, None, 260, "arm1").count("beyond") == 1
+    known = view.arms[0].belief
+    assert "beyond" not in density_row(known, None, end, None, 260, "arm1")
+
+
+def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
+    for name in ("arm 3", "arm 69"):
+        made = engine.decide("ads", name, arms=[name])
+        engine.feedback(made.decision, reward=1.0, cost=0.5)
+    engine.retire_arm("ads", "arm 3")
+
+    def page(admin=True):
+        view = seen(store)
+        return render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=admin, inline=False)
+
+    links = re.findall(r'retire-arm\?arm=arm%20(\d+)"', page())
+    assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
+    assert page().count("bring-back-arm?arm=arm%203") == 1
+    assert "retire-arm" not in page(admin=False)
+    monkeypatch.setattr(campaign_module, "MOST_LISTED", 4)
+    few = page()
+    assert "4 more arms, those with the most spend; 5 are not listed" in few
+    assert 'href="/campaigns/ads/retire-arm"' in few

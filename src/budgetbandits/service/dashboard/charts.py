@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import decimals_of, money, share
+from budgetbandits.service.dashboard.numbers import decimals_of, money, share, short
 from budgetbandits.service.dashboard.shares import OTHERS, What
 from budgetbandits.service.dashboard.svg import ticks
 from budgetbandits.service.ledger import to_units
@@ -231,11 +231,10 @@ def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, fl
     placed: list[str] = []
     for (number, part, _), y in zip(ends, heights, strict=True):
         name = _arm_name(view, number)
-        short = name if len(name) <= 13 else f"{name[:12]}…"
         x, colour = frame.right, view.colour(number)
         placed.append(
             f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
-            f'<text x="{x + 25}" y="{y:.1f}">{escape(short)}</text>'
+            f'<text x="{x + 25}" y="{y:.1f}">{escape(short(name, 12))}</text>'
             f'<text class="strong" x="{x + 146}" y="{y:.1f}" text-anchor="end">{escape(_whole(part))}</text>'
         )
     return "".join(placed)

@@ -28,6 +28,14 @@ def money(amount: float, digits: int = 2) -> str:
     return text.lstrip("-") if not text.strip("-0.,") else text.replace("-", "−")
 
 
+def short(name: str, most: int = 16) -> str:
+    """
+    >>> short("EUR"), short("thousands of tokens")
+    ('EUR', 'thousands of to…')
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
 @dataclass(frozen=True)
 class Unit:
     """What amounts of a campaign are in, and with how many decimals they are written."""
@@ -42,7 +50,7 @@ class Unit:
         >>> Unit.of(500.0, {"currency": "EUR"}, 0.0025).money(20.0)
         '20.0000 EUR'
         """
-        return cls(max(digits_for(budget), decimals(amounts)), settings.get("currency") or "")
+        return cls(max(digits_for(budget), decimals(amounts)), short(settings.get("currency") or ""))
 
     def money(self, amount: float) -> str:
         return f"{money(amount, self.digits)} {self.currency}".rstrip()

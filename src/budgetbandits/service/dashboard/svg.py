@@ -64,7 +64,10 @@ def spark_line(values: Sequence[float]) -> Markup:
             f'<rect class="{kind}" x="{place * step:.1f}" y="{24 - height:.1f}" width="{step - 1:.1f}" '
             f'height="{height:.1f}"/>'
         )
-    return Markup(f'<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24">{"".join(bars)}</svg>')
+    return Markup(
+        '<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24" preserveAspectRatio="none">'
+        f"{''.join(bars)}</svg>"
+    )
 
 
 KNOWN = 10
@@ -125,7 +128,7 @@ def _density(
         return min(max((value - begin) / (end - begin), 0.0), 1.0) * width
 
     def outline(belief: Belief) -> str:
-        where, high = belief.curve(what)
+        where, high = belief.curve(what, ends)
         seen = (where >= begin) & (where <= end)
         if not seen.any():
             return ""
