@@ -358,7 +358,7 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
     assert [replace(event, seq=0) for event in all_events(filled, "c1")][:3] == events
     known = filled.read(lambda tx: tx.lease_events("l1", 0))
     assert [(replace(event, seq=0), *rest) for event, *rest in known] == [
-        (events[0], None, None, None), (events[1], 30, 0.5, told.request), (events[2], 30, 0.5, told.request)
+        (events[0], None, None, None, None), *((event, 30, 0.5, told.request, 10.0) for event in events[1:])
     ]  # fmt: skip
     filled.write(lambda tx: tx.save_decision(replace(told, failed=True)))
     assert filled.read(lambda tx: tx.decision("d2")) == replace(told, failed=True)

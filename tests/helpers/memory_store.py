@@ -72,6 +72,9 @@ class _Memory(Transaction):
     def rollups(self):
         return NoRollups()
 
+    def pages(self):
+        return OperatorsPage(self.store)
+
     def campaign(self, id):
         return self.store.campaigns.get(id)
 
@@ -186,7 +189,7 @@ class _Memory(Transaction):
     def lease_events(self, lease, after):
         events = [event for event in self.store.events if event.lease == lease and event.turn > after]
         made = [self.store.decisions.get(event.decision) for event in events]
-        known = [() if each is None else (each.cost, each.reward, each.request) for each in made]
+        known = [() if each is None else (each.cost, each.reward, each.request, each.created_at) for each in made]
         return [LeaseEvent(event, *each) for event, each in zip(events, known, strict=True)]
 
     def beat(self, now):
@@ -226,6 +229,17 @@ class _Memory(Transaction):
     def last_own_event(self, campaign):
         own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
         return max((event.seq for event in own), default=0)
+
+
+class OperatorsPage:
+    """Of all that pages show, what operators have done."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def operators_events(self, campaign, limit):
+        own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
+        return own[::-1][:limit]
 
 
 class NoRollups:

@@ -171,7 +171,7 @@ class Feedback:
             account, hold = ledger.settle(purse.account, hold, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
-        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm))
+        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
         tx.save_decision(told)
         return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
 

@@ -32,8 +32,8 @@ NUMBERS: dict[str, tuple[Field, float]] = {
         60.0,
     ),
     "horizon": (
-        Field("horizon", "Requests expected", "In all, those answered included; for bts-paced. Empty: as many as can "
-              "be paid.", "decimal", True), 1.0,
+        Field("horizon", "Requests expected", "In all, those answered or failed included; for bts-paced. Empty: as "
+              "many as can be paid.", "decimal", True), 1.0,
     ),
     "propensity_draws": (
         Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to "

@@ -64,8 +64,9 @@ def budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, floa
     return [(row.created_at, to_units(budget)), *reversed(made)]
 
 
-def plans(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float | None]]:
-    """From the latest hundred changes backwards: what held before them is taken to have held from the beginning."""
-    terms = [each.get("pace_seconds") for each in reversed(versions(row))]
+def plans(row: Campaign, operators: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
+    """What a term was from when on, from the latest hundred changes backwards: what held before them is taken to have
+    held from the beginning."""
+    terms = [each.get(term) for each in reversed(versions(row))]
     changed = [event.at for event in operators if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]

@@ -64,4 +64,6 @@ class ForeseenLeases(Foreseen):
 
     def _known(self, event: Event) -> LeaseEvent:
         made = None if event.decision is None else self._by_id.get(event.decision)
-        return LeaseEvent(event) if made is None else LeaseEvent(event, made.cost, made.reward, made.request)
+        if made is None:
+            return LeaseEvent(event)
+        return LeaseEvent(event, made.cost, made.reward, made.request, made.created_at)

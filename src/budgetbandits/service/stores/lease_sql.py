@@ -14,7 +14,7 @@ EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor, 
 LEASE_EVENTS = (
     "SELECT "
     + ", ".join(f"event.{name}" for name in [*EVENT.split(", "), "seq"])
-    + ", decision.cost, decision.reward, decision.request FROM event "
+    + ", decision.cost, decision.reward, decision.request, decision.created_at FROM event "
     "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
 )
 
@@ -69,4 +69,4 @@ def lease_of(row: Sequence[Any]) -> Lease:
 
 
 def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
-    return LeaseEvent(Event(*row[:-3]), *row[-3:])
+    return LeaseEvent(Event(*row[:-4]), *row[-4:])

@@ -130,6 +130,7 @@ class LeaseEvent(NamedTuple):
     cost: int | None = None
     reward: float | None = None
     request: str | None = None
+    made_at: float | None = None
 
 
 @dataclass(frozen=True)
