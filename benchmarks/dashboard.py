@@ -27,9 +27,10 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import service
 
-from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.base import Store, Transaction, found

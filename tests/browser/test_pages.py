@@ -29,9 +29,25 @@ PAGES = {
     "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60&on_expire=release",
     "bring-back": "/campaigns/paused/bring-back-arm?arm=atlas-mini",
     "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
+    "overran": "/campaigns/overran", "tail": "/campaigns/routed?segment=code",
+    "events": "/campaigns/running/events", "refused": "/campaigns/paused/pause",
+    "no-such-arm": "/campaigns/running/retire-arm?arm=nobody", "make-key": "/keys/make?read=1",
 }  # fmt: skip
 
-IN_DARK = ("overview", "running", "frozen", "exhausted", "blocked", "routed", "top-up", "terms", "new", "keys")
+IN_DARK = (
+    "overran",
+    "make-key",
+    "overview",
+    "running",
+    "frozen",
+    "exhausted",
+    "blocked",
+    "routed",
+    "top-up",
+    "terms",
+    "new",
+    "keys",
+)
 """The others have the colours of these."""
 
 
@@ -78,7 +94,7 @@ def served(tmp_path_factory):
         for name, hours, count, budget in [
             ("running", 100, 300, 200.0), ("frozen", 20, 60, 60.0), ("exhausted", 30, 400, 40.0),
             ("paused", 10, 40, 50.0), ("silent", 5, 30, 50.0), ("fresh", 0, 0, 20.0), ("closed", 9, 20, 20.0),
-            ("blocked", 3, 8, 6.0), ("nearly", 30, 12, 8.0),
+            ("blocked", 3, 8, 6.0), ("nearly", 30, 12, 8.0), ("overran", 20, 60, 60.0),
         ]:  # fmt: skip
             clock.now = now - hours * 3600 - 10
             engine.create(
@@ -97,8 +113,10 @@ def served(tmp_path_factory):
             clock.now = now - 3 * 3600 if name == "silent" else now
             spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
         clock.now = now - 600
-        made = engine.decide("frozen", key="too dear")
-        engine.feedback(made.decision, cost=made.hold + 0.8, reward=1.0)
+        for name in ("frozen", "overran"):
+            made = engine.decide(name, key="too dear")
+            engine.feedback(made.decision, cost=made.hold + 0.8, reward=1.0)
+        engine.set_status("overran", "active", by="bb_tester")
         engine.decide("silent", key="open")
         with contextlib.suppress(HoldRefused):
             for number in range(20):
@@ -138,6 +156,33 @@ def test_every_page_is_sound(served, watched, width, scheme):
         if name == "not-found":
             browser.complaints = [each for each in browser.complaints if "404" not in each]
     browser.sound()
+
+
+def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    name, port = "N" * 200, free_port()
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        engine, key = Engine(store), make_key(store, ["admin"], time.time(), by="bb_tester")
+        engine.create(name, "bts-paced", 4e11, {"A" * 200: 1e9, "b": 1e9}, currency="x" * 200, by="bb_tester")
+        for number in range(4):
+            made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=["A" * 200])
+            engine.feedback(made.decision, cost=123_456_789.123456, reward=1.0)
+        make_key(store, ["read"], time.time(), name, by="bb_tester")
+        roll_up(store)
+    server, base, here = serving(tmp_path, port), f"http://127.0.0.1:{port}", f"/campaigns/{name}"
+    paths = ("/", here, f"{here}?arm={'A' * 200}", "/keys", f"{here}/events", f"{here}/top-up?amount=7",
+             f"{here}/retire-arm?arm={'A' * 200}")  # fmt: skip
+    try:
+        for width in (1280, 412):
+            browser = watched(base, width=width)
+            browser.sign_in(key)
+            for place, path in enumerate(paths):
+                browser.page.goto(base + path)
+                check(browser, axe, f"long-{place}")
+            browser.sound()
+    finally:
+        server.terminate()
+        server.wait(20)
 
 
 def test_terms_are_changed_and_an_arm_comes_back(served, watched):

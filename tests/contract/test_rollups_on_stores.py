@@ -8,8 +8,10 @@ import pytest
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import rollups
 from budgetbandits.service.audit import verify
-from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.campaign_json import campaign_json
+from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS
@@ -197,12 +199,6 @@ def test_pages_read_what_there_is(store):
     hourly = store.read(lambda tx: tx.pages().hourly([id, other], BEGIN - DAY))
     assert sum(hourly[id].values()) == engine.account("ads").spent
     assert hourly[other] == {}
-    assert store.read(lambda tx: tx.pages().decisions(id, 5)) == made[:-6:-1]
-    for kind in ("expired", "settled", "voided"):
-        found = store.read(lambda tx, kind=kind: tx.pages().decisions(id, 999, kind))
-        assert found == [each for each in reversed(made) if each.hold.state == kind] != []
-    dear = store.read(lambda tx: tx.pages().decisions(id, 999, "overrun"))
-    assert dear == [each for each in reversed(made) if each.hold.overrun] != []
     pending = [each for each in made if each.hold.state == "pending"]
     holds = store.read(lambda tx: tx.pages().holds(id, clock.now, [60.0, 1e9]))
     young = sum(each.created_at > clock.now - 60.0 for each in pending)
@@ -215,7 +211,7 @@ def test_pages_read_what_there_is(store):
     assert store.read(lambda tx: tx.pages().last_event()) == events[0].seq
     assert store.read(lambda tx: tx.pages().event(events[0].seq)) == events[0]
     assert store.read(lambda tx: tx.pages().event(10**9)) is None
-    view = store.read(lambda tx: campaign_view(tx, tx.campaign(id), Wanted())).as_json()
+    view = campaign_json(store.read(lambda tx: campaign_view(tx, tx.campaign(id), Wanted())))
     assert sum(arm["decided"] for arm in view["arms"]) == len(made)
     assert store.read(lambda tx: overview(tx, Asked("nobody is called that"), None)).lines == []
     listed = store.read(lambda tx: overview(tx, Asked(), None)).as_json()

@@ -75,6 +75,9 @@ class _Memory(Transaction):
     def pages(self):
         return OperatorsPage(self.store)
 
+    def key_record(self):
+        return NoKeyRecord()
+
     def campaign(self, id):
         return self.store.campaigns.get(id)
 
@@ -252,4 +255,14 @@ class NoRollups:
         return []
 
     def mismatch(self, campaign, span):
+        return None
+
+
+class NoKeyRecord:
+    """Nobody asks this store who made which key."""
+
+    def add(self, event):
+        pass
+
+    def made_under(self, operation):
         return None

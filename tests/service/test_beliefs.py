@@ -76,7 +76,7 @@ def test_the_density_of_a_mean_is_its_betas(a, b):
 def test_the_curves_of_a_belief_are_those_of_its_estimates():
     made = belief(Told(trials(60, 40), trials(20, 80)), 5.0, 3.0)
     for what in ("reward", "price", "ratio"):
-        where, high = made.curve(what)
+        where, high = made.curve(what, (0.0, np.inf))
         middle = getattr(made, what)
         assert where[0] < middle.low < where[high.argmax()] < middle.high < where[-1]
 
@@ -102,10 +102,24 @@ def test_comparisons_are_in_money_and_rewards():
 
 
 def test_a_density_is_drawn_where_its_values_are():
-    where, high = density(told((50, 50), (50, 50)).ratios)
+    where, high = density(told((50, 50), (50, 50)).ratios, (0.0, np.inf))
     assert where[np.argmax(high)] == pytest.approx(1.0, abs=0.1)
     assert high.max() == 1.0
-    assert len(density(np.ones(9))[0]) == 3
+    assert len(density(np.ones(9), (0.0, np.inf))[0]) == 3
+
+
+def test_the_density_of_an_arm_that_is_hardly_known_is_drawn_on_the_axis_of_the_others():
+    """Of a ratio that may well be 30, what is seen from 0 to 3 against 400,000 draws in 12 parts: none is off by more
+    than a hundredth of all, of which each has about a twelfth. The draws' own noise is below a thousandth."""
+    made = told((1, 0), (0, 1))
+    where, high = made.curve("ratio", (0.0, 3.0))
+    assert len(where) == 49
+    assert 0.0 < where[0] < where[-1] < 3.0
+    rng = np.random.default_rng(3)
+    drawn = rng.beta(2.0, 1.0, 400_000) / rng.beta(1.0, 2.0, 400_000)
+    counts, edges = np.histogram(drawn, 12, (0.3, 3.0))
+    curve = np.interp((edges[1:] + edges[:-1]) / 2, where, high)
+    assert curve / curve.sum() == pytest.approx(counts / counts.sum(), abs=0.01)
 
 
 def test_money_runs_out_in_the_interval():

@@ -1,14 +1,19 @@
 """What the pictures of a campaign's page show: the plan by the terms of each time, and an end where there is one."""
 
+import re
 import time
 from itertools import pairwise
 
 import pytest
 
 from budgetbandits.fluid import best_mix
-from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
-from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart
+from budgetbandits.service.dashboard import campaign_view as campaign_module
+from budgetbandits.service.dashboard.campaign_json import campaign_json
+from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.charts import _plan, latest_shares, money_chart, share_chart
 from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -103,7 +108,7 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert view.prices[-1][1] == pytest.approx(mix.price) == pytest.approx(0.5 / 0.95)
     assert [price for _, price in view.prices[:9]] == [0.0] * 9  # one arm, with more money than it takes
     assert all(sooner < later for (sooner, _), (later, _) in pairwise(view.prices))
-    assert view.as_json()["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
+    assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
     page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
     assert "Not said of a budget that is for so many requests" in page
@@ -152,3 +157,92 @@ def test_requests_that_failed_are_not_to_come(store):
 def test_without_a_horizon_there_is_no_price(store):
     Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []
+
+
+def test_shares_name_the_largest_arms_not_the_first(store):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
+    chosen = [8] * 9 + [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7]
+    for number, arm in enumerate(chosen):
+        made = engine.decide("ads", str(number), arms=[f"arm {arm}"])
+        engine.feedback(made.decision, cost=0.1, reward=1.0)
+    view = seen(store)
+    for what in ("decisions", "spend"):
+        shown = latest_shares(view, what)
+        assert [name for _, name, _ in shown] == ["arm 0", "arm 4", "arm 5", "arm 6", "arm 7", "arm 8", "others"]
+        assert sum(part for *_, part in shown) == pytest.approx(1.0)
+        assert shown[-2][2] == pytest.approx(9 / 21)
+        assert shown[-1][2] == pytest.approx(3 / 21)
+    drawn = share_chart(view, Times.of("UTC", view.now), "spend", 550, 220)
+    assert ">arm 8</text>" in drawn
+    assert ">arm 1</text>" not in drawn
+    assert [view.colour(arm) for arm in (0, 4, 5)] == ["arm1", "arm5", "arm6"]  # those of their places
+    assert {view.colour(arm) for arm in (6, 7, 8)} == {"arm2", "arm3", "arm4"}
+    assert view.colour(1) == "others"
+
+
+@pytest.mark.parametrize(
+    ("budget", "cap", "labels"),
+    [
+        (4e11, 1e9, ["0", "200,000,000,000", "400,000,000,000"]),
+        (30.0, 1.0, ["0", "10", "20", "30"]),
+        (0.000004, 0.000001, ["0.000000", "0.000002", "0.000004"]),
+    ],
+)
+def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", budget, {"a": cap, "b": cap})
+    engine.feedback(engine.decide("ads", "1").decision, cost=cap, reward=1.0)
+    view = seen(store)
+    for width in (720, 360):
+        drawn = money_chart(view, Times.of("UTC", view.now), width, 220)
+        texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)</text>', drawn)
+        assert [text for _, text in texts] == labels
+        assert all(float(x) - 6.4 * len(text) >= 0 for x, text in texts)
+        [(x, anchor, spent)] = re.findall(r'class="strong" x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
+        begins = float(x) - (6.4 * len(spent) if anchor == "end" else 0.0)
+        assert begins >= 0
+        assert begins + 6.4 * len(spent) <= width
+
+
+def test_the_common_axis_has_every_arms_median(store):
+    """An arm with one pull, better than any, beside two with twenty."""
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
+    for number in range(41):
+        arm, reward, cost = [("a", 0.2, 0.5), ("b", 0.25, 0.5)][number % 2] if number else ("new", 1.0, 0.01)
+        made = engine.decide("ads", str(number), arms=[arm])
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    view = seen(store)
+    pairs = [(arm.belief, arm.pulls) for arm in view.arms]
+    [new] = [arm.belief for arm in view.arms if arm.pulls == 1]
+    end = axis_end(pairs)
+    assert new.ratio.median < end < new.ratio.high
+    for what in ("reward", "price"):
+        low, high = shared_axis(what, pairs)
+        assert all(low < getattr(belief, what).median < high for belief, _ in pairs)
+    assert density_row(new, None, end, None, 260, "arm1").count("beyond") == 1
+    known = view.arms[0].belief
+    assert "beyond" not in density_row(known, None, end, None, 260, "arm1")
+
+
+def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
+    for name in ("arm 3", "arm 69"):
+        made = engine.decide("ads", name, arms=[name])
+        engine.feedback(made.decision, reward=1.0, cost=0.5)
+    engine.retire_arm("ads", "arm 3")
+
+    def page(admin=True):
+        view = seen(store)
+        return render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=admin, inline=False)
+
+    links = re.findall(r'retire-arm\?arm=arm%20(\d+)"', page())
+    assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
+    assert page().count("bring-back-arm?arm=arm%203") == 1
+    assert "retire-arm" not in page(admin=False)
+    monkeypatch.setattr(campaign_module, "MOST_LISTED", 4)
+    few = page()
+    assert "4 more arms, those with the most spend; 5 are not listed" in few
+    assert 'href="/campaigns/ads/retire-arm"' in few

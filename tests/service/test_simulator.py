@@ -245,7 +245,8 @@ class World:
         elif status != "active":
             engine.set_status(self.campaign, "active")
         elif what == 3 and len(self.caps) > 4:
-            engine.retire_arm(self.campaign, "c")
+            with contextlib.suppress(Conflict):  # retired already
+                engine.retire_arm(self.campaign, "c")
         elif what == 4:
             with contextlib.suppress(Conflict, UnknownArm):  # not retired
                 engine.bring_back_arm(self.campaign, "c")

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from budgetbandits.cli.campaign_screen import when
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
-from budgetbandits.cli.store_option import DATABASE, Address, opened_store, say
+from budgetbandits.cli.store_option import DATABASE, HERE, Address, opened_store, say
 
 key_app = typer.Typer(no_args_is_help=True, help="Make, list and drop API keys.")
 
@@ -27,7 +27,7 @@ def create_key_command(
     from budgetbandits.service.http.auth import make_key
 
     with opened_store(store) as database:
-        key = make_key(database, scope, time.time(), campaign)
+        key = make_key(database, scope, time.time(), campaign, by=HERE)
     say({"key": key}, key, as_json)
 
 
@@ -67,5 +67,5 @@ def drop_key_command(
     from budgetbandits.service.http.auth import drop_key
 
     with opened_store(store) as database:
-        drop_key(database, prefix)
+        drop_key(database, prefix, by=HERE)
     say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)

@@ -95,6 +95,7 @@ if (live && document.body.dataset.live) {
     source.addEventListener("changed", (event) => { wanted = Number(event.data); draw(); });
     source.addEventListener("quiet", () => draw());
     source.addEventListener("store", storeGone);
+    source.addEventListener("over", () => location.reload());
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {
       disconnected();

@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, StoreError, UnknownArm
-from budgetbandits.service import ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.errors import Conflict, StoreError
+from budgetbandits.service import arm_changes, ledger
 from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
@@ -160,6 +159,8 @@ class Campaigns:
         """Pause, resume (also after a freeze), or close for good."""
 
         def work(tx: Transaction, row: Campaign) -> None:
+            if row.account.status == status:
+                return  # it is so already, which is no event
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, moment(tx, self._clock), actor=by))
 
@@ -182,14 +183,7 @@ class Campaigns:
         cap = checked_cap(name, cost_cap)
 
         def work(tx: Transaction, row: Campaign) -> None:
-            learner, most = self._learners.of(tx, row), row.settings["cost_max"]
-            if name in learner.names:
-                raise Conflict(f"there is an arm {name!r} already; give this one another name")
-            if cap > most:
-                asked, allowed = ledger.in_words(row.account, cap, most)
-                raise BadParameter(f"{name!r} may cost {asked}, the campaign's most is {allowed}; lower it")
-            if "costs" in learner.state.known:
-                raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+            arm_changes.check_new_arm(row, self._learners.of(tx, row).names, name, cap)
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
                 change.added = [arm]
@@ -203,9 +197,7 @@ class Campaigns:
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
-            arm, active = _number(learner, name), learner.state.active
-            if active[arm] and active.sum() == 1:
-                raise NoArmLeft(f"{name!r} is the last arm; add another before retiring it")
+            arm = arm_changes.arm_to_retire(learner.names, learner.state.active.tolist(), name)
             with self._learners.changing(tx, row) as change:
                 change.learner.retire(arm)
                 change.arms = [arm]
@@ -219,9 +211,7 @@ class Campaigns:
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
-            arm = _number(learner, name)
-            if learner.state.active[arm]:
-                raise Conflict(f"arm {name!r:.60} is not retired; there is nothing to bring back")
+            arm = arm_changes.arm_to_bring_back(learner.names, learner.state.active.tolist(), name)
             with self._learners.changing(tx, row) as change:
                 change.learner.bring_back(arm)
                 change.arms = [arm]
@@ -251,8 +241,7 @@ class Campaigns:
             row = found(tx, campaign)
             if operation.done(tx, row.id):
                 return
-            if row.account.status == "closed":
-                raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+            arm_changes.check_not_closed(row)
             work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
@@ -285,10 +274,3 @@ def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
         "failures": rest["failures"], "rests_until": float(rest["until"]) if rest["until"] > now else None,
     }  # fmt: skip
-
-
-def _number(learner: CampaignLearner, name: str) -> int:
-    """The place of an arm of this name."""
-    if name not in learner.names:
-        raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(learner.names[:8])}")
-    return learner.names.index(name)

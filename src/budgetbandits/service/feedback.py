@@ -150,6 +150,8 @@ class Feedback:
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
         in_full = told.cost is not None and told.reward is not None
         purse.book(account, event, told if in_full else None)
+        if new_cost:
+            _note_freeze(purse, told, now)
         tx.save_decision(told)
         if in_full and purse.learner is not None:
             self._ahead.next = purse.learner.think_ahead  # when idle: a worker usually asks again after feedback
@@ -172,6 +174,8 @@ class Feedback:
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
         purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
+        if new_cost:
+            _note_freeze(purse, told, now)
         tx.save_decision(told)
         return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
 
@@ -263,6 +267,12 @@ class Feedback:
                     assert made is not None
                 return purse, made
         raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+
+
+def _note_freeze(purse: Purse, told: Decision, now: float) -> None:
+    """An event of the campaign's own, beside what operators do: the overrun that was told now has frozen it."""
+    if told.hold.overrun and purse.account.status == "frozen":
+        purse.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:

@@ -1,66 +1,83 @@
-"""What operators do from the pages. Each action is shown before it is done: what it changes, and who is recorded."""
+"""What operators do from the pages. Each action is shown before it is done: what it changes, and who is recorded.
+
+What would be refused is said there, too, by the same rules (`arm_changes`, `ledger`), and has no button.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, Conflict
+from budgetbandits.service import ledger
+from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm, check_not_closed
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
-from budgetbandits.service.dashboard.numbers import digits_for, money
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, booked, in_labels, number
+from budgetbandits.service.dashboard.numbers import Unit
 from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_wanted
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.times import DAY
 
 
 @dataclass(frozen=True)
 class Action:
-    """``does`` is what the button says and may be filled in; ``run`` does it, under a key, for somebody."""
+    """``does`` is what the button says; ``changes`` what will be different, or the error that it would be refused with;
+    ``run`` does it, under a key, for somebody."""
 
     title: str
-    does: Callable[[Fields], str]
+    does: Callable[[Campaign, Fields], str]
     changes: Callable[[Campaign, list[ArmRow], Fields], list[Change]]
     run: Callable[[Campaigns, str, Fields, str, str], None]
     fields: tuple[Field, ...] = ()
     dangerous: bool = False
+    final: bool = False
+    """Whether it cannot be undone."""
     filled: Callable[[Campaign], Fields] = lambda row: {}
     """What the fields hold at first."""
 
 
-def _amount(fields: Fields) -> str:
+def _unit(row: Campaign, *amounts: float) -> Unit:
+    return Unit.of(to_units(row.account.budget), row.settings, *amounts)
+
+
+def _does_top_up(row: Campaign, fields: Fields) -> str:
     try:
-        return f" {money(number(fields, 'amount', 'amount'))}"
+        amount = booked(fields, "amount", "amount")
     except BudgetBanditsError:
-        return ""
+        return "Top up"
+    return f"Top up {_unit(row, amount).money(amount)}"
 
 
 def _topped_up(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
-    amount, budget = number(fields, "amount", "amount"), to_units(row.account.budget)
-    if amount <= 0:
-        raise BadParameter("amount is 0; type what the budget is raised by")
-    digits, left = digits_for(budget), to_units(row.account.left)
-    changes = [
-        ("Budget", money(budget, digits), money(budget + amount, digits)),
-        ("Left", money(left, digits), money(left + amount, digits)),
-    ]
+    amount, budget, left = booked(fields, "amount", "amount"), row.account.budget, row.account.left
+    after = ledger.top_up(row.account, to_micros(amount, "amount"))
+    unit = _unit(row, amount)
+
+    def moves(what: str, before: int, then: int) -> Change:
+        return what, unit.money(to_units(before)), unit.money(to_units(then))
+
+    changes = [moves("Budget", budget, after.budget), moves("Left", left, after.left)]
     seconds = row.settings.get("pace_seconds")
     if seconds is not None:
-        a_day, then = (each * min(DAY / seconds, 1.0) for each in (budget, budget + amount))
-        changes.append(("Plan", f"{money(a_day, digits)} a day", f"{money(then, digits)} a day, at once"))
+        a_day, then = (to_units(each) * min(DAY / seconds, 1.0) for each in (budget, after.budget))
+        changes.append(("Plan", f"{unit.money(a_day)} a day", f"{unit.money(then)} a day, at once"))
     if row.account.status != "active":
         changes.append(("Status", f"stays {row.account.status}: money alone does not start it again", ""))
     return changes
 
 
 def _held(row: Campaign) -> str:
-    return money(to_units(row.account.held + row.account.leased), digits_for(to_units(row.account.budget)))
+    return _unit(row).money(to_units(row.account.held + row.account.leased))
 
 
 def _paused(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
+    if row.account.status == "paused":
+        raise Conflict(f"campaign {row.name!r} is paused already; there is nothing to do")
     return [
         ("Status", _word(row), "paused"),
         ("Decisions", "none until somebody resumes, on every server at once", ""),
@@ -69,9 +86,15 @@ def _paused(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
 
 
 def _resumed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
-    changes: list[Change] = [("Status", _word(row), "running"), ("Decisions", "are made again at once", "")]
+    if row.account.status == "active":
+        raise Conflict(f"campaign {row.name!r} runs already; there is nothing to do")
+    least, unit = to_units(min(arm.cost_cap for arm in arms if arm.active)), _unit(row)
+    left, said = to_units(row.account.left), "are made again at once"
+    if left < least:
+        said = f"none until there is money: {unit.money(left)} is left, the smallest cap is {unit.money(least)}"
+    changes: list[Change] = [("Status", _word(row), "running"), ("Decisions", said, "")]
     if row.account.overrun:
-        above = money(to_units(row.account.overrun), digits_for(to_units(row.account.budget)))
+        above = unit.money(to_units(row.account.overrun))
         changes.append(
             ("Overrun", f"{above} above caps stays booked apart; another cost above a cap freezes again", "")
         )
@@ -87,50 +110,54 @@ def _closed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
 
 
 def _added(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
-    name, cap = fields.get("name", "").strip(), number(fields, "cap", "cap")
-    most = to_units(row.settings["cost_max"])
-    if not name or cap <= 0:
-        raise BadParameter("an arm needs a name and a cap above 0; the cap is the most that one pull can cost")
-    if cap > most:
-        raise BadParameter(f"cap is {cap:g}, and no arm of this campaign may cost more than {most:g}; lower it")
-    active = sum(arm.active for arm in arms)
+    name, cap = checked_name("name", fields.get("name", "").strip()), booked(fields, "cap", "cap")
+    check_new_arm(row, [arm.name for arm in arms], name, checked_cap(name, cap))
     return [
-        ("Arms", f"{active:,}", f"{active + 1:,}"),
-        ("Each decision for it", f"holds {money(cap, 4)}, and a cost above that freezes the campaign", ""),
+        ("Arms", *_counts(arms, 1)),
+        ("Each decision for it", f"holds {_unit(row, cap).money(cap)}, and a cost above that freezes the campaign", ""),
         ("From when", "the next decision on; nothing is known of it, so it will be tried", ""),
     ]
 
 
 def _retired(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
-    active = sum(arm.active for arm in arms)
+    name = normal(fields.get("arm", ""))
+    arm_to_retire([arm.name for arm in arms], [arm.active for arm in arms], name)
     return [
-        ("Arms", f"{active:,}", f"{active - 1:,}"),
-        ("Arm", f"{fields.get('arm', '')} is not chosen any more, until somebody brings it back", ""),
+        ("Arms", *_counts(arms, -1)),
+        ("Arm", f"{name} is not chosen any more, until somebody brings it back", ""),
         ("Open holds", "of it can still be told of", ""),
     ]
 
 
 def _brought_back(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
-    active = sum(arm.active for arm in arms)
+    name = normal(fields.get("arm", ""))
+    arm_to_bring_back([arm.name for arm in arms], [arm.active for arm in arms], name)
     return [
-        ("Arms", f"{active:,}", f"{active + 1:,}"),
-        ("Arm", f"{fields.get('arm', '')} can be chosen again at once, with all that is known of it", ""),
+        ("Arms", *_counts(arms, 1)),
+        ("Arm", f"{name} can be chosen again at once, with all that is known of it", ""),
     ]
+
+
+def _counts(arms: list[ArmRow], more: int) -> tuple[str, str]:
+    active = sum(arm.active for arm in arms)
+    return f"{active:,}", f"{active + more:,}"
 
 
 def _word(row: Campaign) -> str:
     return "running" if row.account.status == "active" else row.account.status
 
 
-def _says(text: str) -> Callable[[Fields], str]:
-    return lambda fields: text
+def _says(text: str, field: str = "") -> Callable[[Campaign, Fields], str]:
+    """A button's words, with what a field holds after them."""
+    return lambda row, fields: f"{text} {fields.get(field, '')}".rstrip()
 
 
+_ARM = (Field("arm", "Arm", "Its name."),)
 ACTIONS: dict[str, Action] = {
     "top-up": Action(
-        "Top up", lambda fields: f"Top up{_amount(fields)}", _topped_up,
+        "Top up", _does_top_up, _topped_up,
         lambda campaigns, id, fields, key, by: campaigns.top_up(id, number(fields, "amount", "amount"), key, by),
-        (Field("amount", "Amount", "What the budget is raised by.", "decimal"),),
+        (Field("amount", "Amount", "What the budget is raised by.", "decimal"),), final=True,
     ),
     "pause": Action(
         "Pause", _says("Pause"), _paused,
@@ -142,22 +169,22 @@ ACTIONS: dict[str, Action] = {
     ),
     "close": Action(
         "Close", _says("Close for good"), _closed,
-        lambda campaigns, id, fields, key, by: campaigns.set_status(id, "closed", key, by), dangerous=True,
+        lambda campaigns, id, fields, key, by: campaigns.set_status(id, "closed", key, by), dangerous=True, final=True,
     ),
     "add-arm": Action(
-        "Add an arm to", _says("Add the arm"), _added,
+        "Add an arm to", _says("Add the arm", "name"), _added,
         lambda campaigns, id, fields, key, by: campaigns.add_arm(
             id, fields.get("name", "").strip(), number(fields, "cap", "cap"), key, by
         ),
         (Field("name", "Name"), Field("cap", "Cap", "The most that one pull of it can cost.", "decimal")),
     ),
     "retire-arm": Action(
-        "Retire an arm of", lambda fields: f"Retire {fields.get('arm', '')}", _retired,
-        lambda campaigns, id, fields, key, by: campaigns.retire_arm(id, fields.get("arm", ""), key, by),
+        "Retire an arm of", _says("Retire", "arm"), _retired,
+        lambda campaigns, id, fields, key, by: campaigns.retire_arm(id, fields.get("arm", ""), key, by), _ARM,
     ),
     "bring-back-arm": Action(
-        "Bring back an arm of", lambda fields: f"Bring back {fields.get('arm', '')}", _brought_back,
-        lambda campaigns, id, fields, key, by: campaigns.bring_back_arm(id, fields.get("arm", ""), key, by),
+        "Bring back an arm of", _says("Bring back", "arm"), _brought_back,
+        lambda campaigns, id, fields, key, by: campaigns.bring_back_arm(id, fields.get("arm", ""), key, by), _ARM,
     ),
     "change-terms": Action(
         "Change the terms of", _says("Change the terms"), terms_changed,
@@ -174,68 +201,33 @@ class Preview:
     does: str
     changes: list[Change]
     problem: str = ""
+    fixable: bool = False
+    """Whether something else in the fields may help."""
+    dangerous: bool = False
+    final: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "does": self.does, "problem": self.problem or None,
+            "changes": [{"what": what, "now": now, "then": then or None} for what, now, then in self.changes],
+        }  # fmt: skip
 
 
 def preview(action: Action, row: Campaign, arms: list[ArmRow], fields: Fields) -> Preview:
-    empty = any(not fields.get(field.name, "").strip() for field in action.fields if not field.optional)
-    if empty:
-        return Preview(action.does(fields), [])
+    does = action.does(row, fields)
     try:
-        return Preview(action.does(fields), action.changes(row, arms, fields))
+        check_not_closed(row)
     except BudgetBanditsError as error:
-        return Preview(action.does(fields), [], str(error))
+        return Preview(does, [], str(error))
+    if any(not fields.get(field.name, "").strip() for field in action.fields if not field.optional):
+        return Preview(does, [], dangerous=action.dangerous)
+    try:
+        changes = action.changes(row, arms, fields)
+        return Preview(does, changes, dangerous=action.dangerous, final=action.final)
+    except BudgetBanditsError as error:
+        return Preview(does, [], in_labels(str(error)), fixable=bool(action.fields))
 
 
 def new_key() -> str:
     """An idempotency key: a form that is sent twice changes nothing twice."""
     return f"page {uuid.uuid4().hex}"
-
-
-def planned(fields: Fields) -> dict[str, Any]:
-    """The form of a new campaign as what `Campaigns.create` takes."""
-    arms: dict[str, float] = {}
-    for line in fields.get("arms", "").splitlines():
-        if line.strip():
-            name, equals, cap = line.rpartition("=")
-            if not equals or not name.strip():
-                raise BadParameter(f"arms: {line.strip()!r:.60} is no arm; write NAME = CAP on a line of its own")
-            if name.strip() in arms:
-                raise BadParameter(f"arms: {name.strip()!r:.60} is there twice; give every arm a name of its own")
-            arms[name.strip()] = number({"cap": cap}, "cap", f"the cap of {name.strip()!r:.40}")
-    given: dict[str, Any] = {
-        "name": fields.get("name", "").strip(), "policy": fields.get("policy", "bts"), "arms": arms,
-        "budget": number(fields, "budget", "budget"), "on_expire": fields.get("on_expire", "charge"),
-    }  # fmt: skip
-    for name, label, unit in (
-        ("daily_cap", "daily cap", 1.0), ("pace_seconds", "days", DAY), ("hold_seconds", "minutes", 60.0),
-        ("reward_max", "largest reward", 1.0), ("horizon", "requests expected", 1.0),
-        ("propensity_draws", "draws for propensities", 1.0),
-    ):  # fmt: skip
-        if fields.get(name, "").strip():
-            given[name] = number(fields, name, label) * unit
-    if fields.get("currency", "").strip():
-        given["currency"] = fields["currency"].strip()
-    return given
-
-
-def consequences(given: Mapping[str, Any]) -> list[Change]:
-    """What a new campaign will do, in numbers."""
-    budget, caps = given["budget"], given["arms"].values()
-    digits = digits_for(budget)
-    changes: list[Change] = [
-        ("Decisions", f"{budget / max(caps):,.0f} at least, if every pull cost the largest cap", ""),
-        ("Each decision", f"holds {money(min(caps), digits)} to {money(max(caps), digits)} until its cost is told", ""),
-    ]
-    if "pace_seconds" in given:
-        a_day = money(budget * min(DAY / given["pace_seconds"], 1.0), digits)
-        changes.append(("Plan", f"{a_day} a day; decisions that are ahead of it wait", ""))
-    if "daily_cap" in given:
-        changes.append(("A day", f"{money(given['daily_cap'], digits)} at most, by UTC", ""))
-    if "horizon" in given:
-        changes.append(
-            ("A request", f"{money(budget / given['horizon'], 6)} on average, if all that are expected come", "")
-        )
-    seconds = given.get("hold_seconds", 3600.0)
-    what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
-    changes.append(("Without feedback", f"for {seconds / 60:,.3g} minutes, a hold is {what}", ""))
-    return changes

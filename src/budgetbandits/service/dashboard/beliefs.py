@@ -74,10 +74,11 @@ class Belief:
     betas: tuple[tuple[float, float, float], tuple[float, float, float]]
     """Of the means of reward and price: both parameters, and what 1 stands for."""
 
-    def curve(self, what: str) -> tuple[Array, Array]:
-        """Where, and how dense between 0 and 1, of "reward", "price" or "ratio"."""
+    def curve(self, what: str, ends: tuple[float, float]) -> tuple[Array, Array]:
+        """Where, and how dense between 0 and 1, of "reward", "price" or "ratio"; a ratio between these ends of an axis,
+        since that of an arm that is hardly known may be anything."""
         if what == "ratio":
-            return density(self.ratios)
+            return density(self.ratios, ends)
         return beta_density(*self.betas[what == "price"])
 
 
@@ -126,14 +127,15 @@ def beta_density(a: float, b: float, scale: float, points: int = 25) -> tuple[Ar
     return where * scale, np.exp(logs - logs.max())
 
 
-def density(values: Array, points: int = 49) -> tuple[Array, Array]:
-    """Where, and how dense between 0 and 1; smoothed, from the first to the last thousandth."""
-    low, high = np.quantile(values, [0.001, 0.999])
+def density(values: Array, ends: tuple[float, float], points: int = 49) -> tuple[Array, Array]:
+    """Where, and how dense between 0 and 1; smoothed, from the first to the last thousandth, between these ends."""
+    low, high = np.clip(np.quantile(values, [0.001, 0.999]), *ends)
     if not high > low:
         return np.array([low, low, low]), np.array([0.0, 1.0, 0.0])
     heights, edges = np.histogram(values, points, (low, high))
     kernel = np.exp(-0.5 * (np.arange(-6, 7) / 2.2) ** 2)
-    smooth = np.convolve(heights, kernel / kernel.sum(), "same")
+    # divided by as much of the kernel as there is: a curve that is cut off does not sink there
+    smooth = np.convolve(heights, kernel, "same") / np.convolve(np.ones(points), kernel, "same")
     return (edges[1:] + edges[:-1]) / 2, smooth / smooth.max()
 
 

@@ -1,51 +1,40 @@
-"""All that the page of a campaign shows, as plain data: the page is drawn from it, and it is the page's JSON."""
+"""All that the page of a campaign shows, as plain data: the page and its JSON are made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
-from budgetbandits.errors import BadParameter
-from budgetbandits.service.campaigns import answered_of, named_segments, summary
+from budgetbandits.errors import UnknownArm
+from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
+from budgetbandits.service.dashboard.events import changes_of_terms
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.dashboard.shares import Shares, Slot
+from budgetbandits.service.dashboard.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
-from budgetbandits.service.dashboard.term_form import differences
+from budgetbandits.service.dashboard.svg import colour_class
+from budgetbandits.service.dashboard.wanted import SECONDS, Wanted
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.names import normal
+from budgetbandits.service.requests import Wanted as Request
 from budgetbandits.service.rollups import History, by_arm
-from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.service.stores.page_sql import KINDS, Glance, Holds, Kind
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event
+from budgetbandits.service.stores.page_sql import Filter, Found, Glance, Holds
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Counts
 from budgetbandits.times import DAY, HOUR, MINUTE
 
-Range = Literal["day", "week", "all"]
-SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 DECISIONS, EVENTS = 12, 8
+MOST_LISTED = 200
+"""Arms that are listed without being compared."""
 AGES = (60.0, 300.0, 900.0)
 """Of open holds, in seconds."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What somebody wants to see."""
-
-    range: Range = "all"
-    kind: Kind = "all"
-
-    @classmethod
-    def of(cls, range: str, kind: str) -> Wanted:
-        if range not in get_args(Range) or kind not in KINDS:
-            raise BadParameter(f"range is {range!r:.20} and show {kind!r:.20}; use the links of the page")
-        return cls(range, kind)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -76,6 +65,17 @@ class Arm:
     def chance_order(self) -> tuple[bool, float, float]:
         """The likely best first, retired arms last."""
         return not self.active, -(self.chance or 0.0), -self.belief.ratio.median
+
+
+@dataclass(frozen=True)
+class OtherArm:
+    """An arm that is not compared with the others."""
+
+    name: str
+    cap: float
+    active: bool
+    pulls: int
+    spent: float
 
 
 @dataclass
@@ -113,22 +113,44 @@ class CampaignView:
     names: list[str]
     """Of all arms, by their numbers."""
     arms: list[Arm]
-    """Those that are shown."""
+    """Those that are compared, and retired ones."""
+    more_arms: list[OtherArm]
+    """Those that are listed without being compared ..."""
+    arms_left_out: int
+    """... and how many are not even that."""
     not_compared: int
     saved: dict[str, Any] | None
     refusals: dict[str, int]
     holds: Holds
     delays: list[int]
-    latest: list[Decision]
+    latest: Found
     events: list[Event]
+    """What operators have done, and when the campaign froze: the latest ..."""
+    more_events: bool
+    """... and whether there are more."""
     changes: dict[int, str]
     """What each change of terms among the events changed, by the event's number."""
     overran: Event | None
-    """The latest overrun, if the campaign is frozen."""
+    """The latest overrun, if it is what the campaign needs attention for."""
 
     @cached_property
     def shares(self) -> Shares:
-        return Shares.of(self.slots, self.slot, self.begins, self.decided_until)
+        return Shares.of(self.slots, self.slot, self.begins, self.decided_until, self._colours)
+
+    @cached_property
+    def _colours(self) -> dict[int, int]:
+        return colours(self.slots, len(self.names))
+
+    def colour(self, arm: int) -> str:
+        """The class of an arm's colour on this page."""
+        return colour_class(self._colours.get(arm))
+
+    @cached_property
+    def segments(self) -> list[str | None]:
+        """Of the latest decisions; empty if none of them names one."""
+        made = [Request.read(each.request) for each in self.latest.decisions]
+        named = [None if said is None else said.segment for said in made]
+        return named if any(named) else []
 
     @property
     def over(self) -> bool:
@@ -139,45 +161,14 @@ class CampaignView:
     def digits(self) -> int:
         return digits_for(to_units(self.row.account.budget))
 
-    def as_json(self) -> dict[str, Any]:
-        """For programs."""
-        names = self.names
-        return summary(self.row) | {
-            "answered": self.answered, "segments": named_segments(self.row),
-            "requests": None if self.requests is None else self.requests.as_json(names),
-            "at": self.now, "standing": {"word": self.standing.word, "cause": self.standing.cause},
-            "spent_with_leases": self.spent,
-            "pace": None if self.pace is None else {"plan": self.pace.plan / 1e6, "behind": self.pace.behind},
-            "runs_out": None if self.runs_out is None else asdict(self.runs_out),
-            "slot_seconds": self.slot,
-            "slots": [
-                {"begins": s.begins, "decided": {names[a]: n for a, n in s.decided.items()},
-                 "spent": {names[a]: n for a, n in s.spent.items()}} for s in self.slots
-            ],
-            "arms": [
-                {"name": a.name, "cost_cap": a.cap, "active": a.active, "decided": a.decided, "spent": a.spent,
-                 "cost": a.cost, "reward": a.reward, "pulls": a.pulls, "chance_of_best": a.chance,
-                 "failures": a.failures, "rests_until": a.rests_until,
-                 **{what: asdict(getattr(a.belief, what)) for what in ("reward", "price", "ratio") if what != "reward"},
-                 "mean_reward": asdict(a.belief.reward)} for a in self.arms
-            ],
-            "prices_on_money": [{"at": at, "price": price} for at, price in self.prices],
-            "saved": self.saved, "refusals_7_days": self.refusals,
-            "open_holds": {"younger_than": dict(zip(map(str, AGES), self.holds.counts, strict=False)),
-                           "count": self.holds.counts[-1], "first_expires_at": self.holds.expires_at},
-            "delays_24_hours": dict(zip(("10", "60", "300", "more"), self.delays, strict=True)),
-            "events": [
-                {"at": e.at, "kind": e.kind, "by": e.actor, "arm": None if e.arm is None else names[e.arm],
-                 "amount": None if e.amount is None else to_units(e.amount)} for e in self.events
-            ],
-        }  # fmt: skip
-
 
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
     glance = pages.glances([row.id])[0]
+    overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
+    glance.overran_at = None if overran is None else overran.at
     totals, rows = history.totals(), tx.arms(row.id)
     spent = sum(each.spent for each in totals.values())
     state = standing(glance, now)
@@ -188,6 +179,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     pace_seconds = row.settings.get("pace_seconds")
     horizon = 0.0 if pace_seconds is None else row.created_at + pace_seconds
     arms, not_compared = _arms(rows, totals, history, row, now)
+    more_arms = _more_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
     operators = pages.operators_events(row.id, 100)
@@ -200,13 +192,25 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, operators, "pace_seconds"),
         prices=prices_of(history, budgets, timeline.plans(row, operators, "horizon"), now),
-        names=[arm.name for arm in rows], arms=arms, not_compared=not_compared, saved=_saved(arms, totals, row, spent),
+        names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
+        arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
-        latest=pages.decisions(row.id, DECISIONS, wanted.kind), events=operators[:EVENTS],
-        changes=_changes(row, operators[:EVENTS]),
-        overran=pages.event(history.mark.overran) if state.word == "Frozen" and history.mark.overran else None,
+        latest=pages.decisions(row.id, DECISIONS, _filter(wanted, rows), wanted.before),
+        events=operators[:EVENTS], more_events=len(operators) > EVENTS,
+        changes=changes_of_terms(row, [event.seq for event in operators if event.kind == "terms changed"]),
+        overran=overran if state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
+
+
+def _filter(wanted: Wanted, rows: Sequence[ArmRow]) -> Filter:
+    """Which decisions are wanted, by the number of the arm."""
+    arm = None
+    if wanted.arm:
+        arm = next((each.number for each in rows if each.name == normal(wanted.arm)), None)
+        if arm is None:
+            raise UnknownArm(f"no arm {wanted.arm!r:.60} in this campaign; use the links of the page")
+    return Filter(wanted.show, arm, wanted.segment or None)
 
 
 def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: float) -> RunsOut | None:
@@ -220,16 +224,6 @@ def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: flo
             by_slot[each.begins] += to_units(each.spent)
     left = to_units(row.account.budget - spent)
     return runs_out(list(by_slot.values()), seconds, left, now, ends)
-
-
-def _changes(row: Campaign, latest: Sequence[Event]) -> dict[int, str]:
-    """The latest events come first, and so do the latest terms here."""
-    terms = [replace(row, settings=each) for each in reversed(versions(row))]
-    told = [event.seq for event in latest if event.kind == "terms changed"]
-    return {
-        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
-        for seq, after, before in zip(told, terms, terms[1:], strict=False)
-    }
 
 
 def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:
@@ -271,6 +265,16 @@ def _arms(
     for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
         arm.chance = chance
     return arms, len(active) - len(choosable)
+
+
+def _more_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, Counts]) -> list[OtherArm]:
+    """The others, those with the most spend first."""
+    others = [
+        OtherArm(each.name, to_units(each.cost_cap), each.active, int(each.learned["pulls"]),
+                 to_units(totals[each.number].spent) if each.number in totals else 0.0)
+        for each in rows if each.number not in shown
+    ]  # fmt: skip
+    return sorted(others, key=lambda arm: -arm.spent)
 
 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:

@@ -9,13 +9,15 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import money, share
-from budgetbandits.service.dashboard.shares import What
-from budgetbandits.service.dashboard.svg import ARM_COLOURS, arm_class, ticks
+from budgetbandits.service.dashboard.numbers import decimals_of, money, share, short
+from budgetbandits.service.dashboard.shares import OTHERS, What
+from budgetbandits.service.dashboard.svg import ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
+CHARACTER = 6.6
+"""How wide a figure is in these charts, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,12 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    frame = Frame(view.begins, max(ends, view.begins + 1), most, LEFT, width - label, TOP, height - BOTTOM)
+    values = ticks(most)
+    names = [money(value, decimals_of(values)) for value in values]
+    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
+    frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
-    parts = [_money_grid(frame, view, most, budget), time_axis(frame, times, height)]
+    parts = [_money_grid(frame, values, names), time_axis(frame, times, height)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
     parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
@@ -74,10 +79,13 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
     x, y = frame.x(view.ends), frame.y(view.spent)
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    anchor, shift = ("end", -8) if x > frame.right - 70 else ("start", 8)
-    below = min(y + 18, frame.bottom - 6)
-    text = escape(money(view.spent, view.digits))
-    parts.append(f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{text}</text>')
+    text, below = money(view.spent, view.digits), min(y + 18, frame.bottom - 6)
+    wide = CHARACTER * len(text) + 8
+    fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
+    anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
+    parts.append(
+        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
     words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
@@ -147,12 +155,12 @@ def _out_label(frame: Frame, view: CampaignView, times: Times, budget: float) ->
     )
 
 
-def _money_grid(frame: Frame, view: CampaignView, most: float, budget: float) -> str:
-    digits, made = 0 if budget >= 20 else view.digits, []
-    for value in ticks(most):
-        y, text = frame.y(value), escape(money(value, digits))
-        made.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        made.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+def _money_grid(frame: Frame, values: Sequence[float], names: Sequence[str]) -> str:
+    made = []
+    for value, name in zip(values, names, strict=True):
+        y = frame.y(value)
+        made.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        made.append(f'<text x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
     return "".join(made)
 
 
@@ -181,7 +189,7 @@ def time_axis(frame: Frame, times: Times, height: int) -> str:
 
 
 def share_chart(view: CampaignView, times: Times, what: What, width: int, height: int) -> Markup:
-    """Shares of decisions or of spend, stacked by arm over time; the seventh arm and later ones together."""
+    """Shares of decisions or of spend, stacked by arm over time; arms without a colour of their own together."""
     label = 148 if width > 400 else 8
     frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
     parts = ["".join(
@@ -195,7 +203,7 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
         above = [low + part for low, part in zip(below, shares, strict=True)]
         top = frame.line(list(zip(at, above, strict=True)))
         bottom = frame.line(list(zip(reversed(at), reversed(below), strict=True))).replace("M", "L", 1)
-        colour = arm_class(number)
+        colour = view.colour(number)
         parts.append(f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>')
         ends.append((number, shares[-1], (above[-1] + below[-1]) / 2))
         below = above
@@ -223,11 +231,10 @@ def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, fl
     placed: list[str] = []
     for (number, part, _), y in zip(ends, heights, strict=True):
         name = _arm_name(view, number)
-        short = name if len(name) <= 13 else f"{name[:12]}…"
-        x, colour = frame.right, arm_class(number)
+        x, colour = frame.right, view.colour(number)
         placed.append(
             f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
-            f'<text x="{x + 25}" y="{y:.1f}">{escape(short)}</text>'
+            f'<text x="{x + 25}" y="{y:.1f}">{escape(short(name, 12))}</text>'
             f'<text class="strong" x="{x + 146}" y="{y:.1f}" text-anchor="end">{escape(_whole(part))}</text>'
         )
     return "".join(placed)
@@ -238,9 +245,7 @@ def _whole(part: float) -> str:
 
 
 def _arm_name(view: CampaignView, number: int) -> str:
-    if number >= ARM_COLOURS:
-        return "others"
-    return view.names[number]
+    return "others" if number == OTHERS else view.names[number]
 
 
 def drawing(content: str, width: int, height: int, words: str) -> Markup:

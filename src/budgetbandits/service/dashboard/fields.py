@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.ledger import to_micros
+from budgetbandits.service.ledger import to_micros, to_units
 
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""
@@ -36,3 +36,26 @@ def number(fields: Fields, name: str, label: str) -> float:
     value = float(text.replace(",", ""))
     to_micros(value, label)
     return value
+
+
+def booked(fields: Fields, name: str, label: str) -> float:
+    """What was typed, as the books will have it: in whole micros."""
+    return to_units(to_micros(number(fields, name, label), label))
+
+
+LABELS = {
+    "daily_cap": "daily cap", "pace_seconds": "spread over", "hold_seconds": "wait for feedback",
+    "on_expire": "without feedback", "horizon": "requests expected", "propensity_draws": "draws for propensities",
+    "reward_max": "largest reward",
+}  # fmt: skip
+"""What forms call the terms."""
+_NAMES = re.compile(rf"\b({'|'.join(LABELS)})\b")
+
+
+def in_labels(message: str) -> str:
+    """A message for whoever has the form in front of them: terms by their labels.
+
+    >>> in_labels("daily_cap is 0.10, and the dearest arm may cost 1.00; raise it")
+    'daily cap is 0.10, and the dearest arm may cost 1.00; raise it'
+    """
+    return _NAMES.sub(lambda found: LABELS[found[1]], message)

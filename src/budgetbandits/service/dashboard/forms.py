@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from budgetbandits.errors import BadParameter, NotAllowed
+from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.bodies import read_body
 
 LARGEST_FORM = 200_000
@@ -33,6 +34,17 @@ def check_origin(request: Request) -> None:
     """Refuse what another site makes a browser send; browsers say where a request comes from."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise NotAllowed("another site has sent this; open the page itself", known=True)
+
+
+async def sent(request: Request, session: Session) -> dict[str, str]:
+    """The fields that were sent, if the session may change things and its own form has sent them."""
+    session.check_admin()
+    if request.method == "GET":
+        return dict(request.query_params)
+    check_origin(request)
+    form = await read_form(request)
+    session.check_form(form.get("code", ""))
+    return form
 
 
 async def read_form(request: Request) -> dict[str, str]:

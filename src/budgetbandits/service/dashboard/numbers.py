@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from budgetbandits.amounts import decimals
 
 
 def digits_for(budget: float) -> int:
@@ -21,6 +26,44 @@ def money(amount: float, digits: int = 2) -> str:
     """
     text = f"{amount:,.{digits}f}"
     return text.lstrip("-") if not text.strip("-0.,") else text.replace("-", "−")
+
+
+def short(name: str, most: int = 16) -> str:
+    """
+    >>> short("EUR"), short("thousands of tokens")
+    ('EUR', 'thousands of to…')
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What amounts of a campaign are in, and with how many decimals they are written."""
+
+    digits: int
+    currency: str = ""
+
+    @classmethod
+    def of(cls, budget: float, settings: Mapping[str, Any], *amounts: float) -> Unit:
+        """As the campaign's page writes money, with more decimals if any of these amounts needs them.
+
+        >>> Unit.of(500.0, {"currency": "EUR"}, 0.0025).money(20.0)
+        '20.0000 EUR'
+        """
+        return cls(max(digits_for(budget), decimals(amounts)), short(settings.get("currency") or ""))
+
+    def money(self, amount: float) -> str:
+        return f"{money(amount, self.digits)} {self.currency}".rstrip()
+
+
+def decimals_of(values: Sequence[float]) -> int:
+    """How many decimals it takes to tell these round values apart.
+
+    >>> decimals_of([0.0, 250.0]), decimals_of([0.0, 0.25]), decimals_of([0.0, 5e-07, 1e-06])
+    (0, 2, 7)
+    """
+    largest = max(values, default=0.0)
+    return next((n for n in range(12) if all(abs(round(v, n) - v) <= 1e-9 * largest for v in values)), 12)
 
 
 def count(number: float) -> str:

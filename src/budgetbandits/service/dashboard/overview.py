@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
+from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
-from budgetbandits.service.dashboard.status import SILENT, Pace, Standing, pace, standing
+from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.list_sql import Group, Order
@@ -35,6 +36,17 @@ class Asked:
         if group not in ("all", *get_args(Group)) or order not in get_args(Order) or not page.isdigit():
             raise BadParameter("there is no such list; use the links of the page")
         return cls(text[:200], group, order, min(max(int(page[:9]), 1), 10**6))  # type: ignore[arg-type]
+
+    def query(self, **others: Any) -> str:
+        """The query of an address for this, with these others.
+
+        >>> Asked("a b", page=3).query(group="stopped")
+        '?q=a+b&group=stopped'
+        """
+        wanted = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
+        first = {"q": "", "group": "all", "order": "alarm", "page": 1}
+        given = {name: value for name, value in wanted.items() if value != first.get(name)}
+        return f"?{urlencode(given)}" if given else "?"
 
 
 @dataclass
@@ -93,7 +105,7 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
     now, pages = tx.now(), tx.pages()
     lists = pages.lists(only)
-    listed = lists.listed(now, SILENT, asked.text, asked.group, asked.order, PAGE, (asked.page - 1) * PAGE)
+    listed = lists.listed(since(now), asked.text, asked.group, asked.order, PAGE, (asked.page - 1) * PAGE)
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count

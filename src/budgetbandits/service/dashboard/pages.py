@@ -48,7 +48,8 @@ def environment() -> jinja2.Environment:
     )
     made.filters.update(
         money=numbers.money, count=numbers.count, share=numbers.share, duration=duration, units=to_units,
-        significant=numbers.significant, plain=numbers.plain, path=lambda name: quote(name, safe=""),
+        short=numbers.short, digits=numbers.digits_for, significant=numbers.significant, plain=numbers.plain,
+        path=lambda name: quote(name, safe=""),
     )  # fmt: skip
     return made
 

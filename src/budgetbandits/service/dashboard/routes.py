@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
-from budgetbandits.service.dashboard.campaign_view import Wanted, campaign_view
+from budgetbandits.service.dashboard.campaign_json import campaign_json
+from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.events import events_view
 from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
 from budgetbandits.service.dashboard.fresh import Fresh
+from budgetbandits.service.dashboard.live import Live
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
+from budgetbandits.service.dashboard.wanted import Wanted, event_of
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
@@ -31,8 +34,6 @@ from budgetbandits.times import Times
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
 happened; longer if it takes long to draw."""
-MOST_LIVE = 500
-"""Pages of one server that are told what happens as it happens; others are as they were loaded."""
 MOST_KNOWN = 10_000
 """Campaigns whose names a server remembers."""
 
@@ -47,9 +48,8 @@ class Dashboard:
     def __init__(self, service: Service, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
         self._campaigns, self._overviews = Fresh(FRESH["campaign"]), Fresh(FRESH["overview"])
-        self._pulses = Fresh(0.9)
         self._known: dict[str, tuple[str, str]] = {}
-        self._live = 0
+        self._live = Live(service)
 
     def forget(self) -> None:
         """Draw everything anew: somebody has changed something here."""
@@ -63,6 +63,7 @@ class Dashboard:
             Route("/campaigns/{campaign}", self.page(self._campaign)),
             Route("/campaigns/{campaign}/live", self.page(self._campaign_live)),
             Route("/campaigns/{campaign}/file", self.page(self._file)),
+            Route("/campaigns/{campaign}/events", self.page(self._events)),
             Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
             Route("/sign-out", self.page(self._sign_out), methods=["POST"]),
             Route("/assets/{digest}/{name}", self._asset),
@@ -100,7 +101,7 @@ class Dashboard:
         if isinstance(error, BudgetBanditsError):
             fields = describe(error)
         if wants_json(request):
-            return Response(json.dumps(fields), fields["status"], media_type="application/problem+json")
+            return JSONResponse(fields, fields["status"], media_type="application/problem+json")
         page = render("problem.html", **self.shared(request, session), problem=fields)
         return Response(page, fields["status"], media_type="text/html")
 
@@ -108,6 +109,12 @@ class Dashboard:
         """What every template is given."""
         times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
         return {"session": session, "times": times, "live": "", "path": request.url.path, "inline": False}
+
+    def filled(
+        self, template: str, request: Request, session: Session, status: int = 200, **values: Any
+    ) -> Response:  # fmt: skip
+        """A page of this template."""
+        return Response(render(template, **self.shared(request, session), **values), status, media_type="text/html")
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.to_thread(self.service.store.read, work)
@@ -143,8 +150,7 @@ class Dashboard:
         )
         only = session.key.campaign
         if wants_json(request):
-            view = await self.read(lambda tx: overview(tx, asked, only))
-            return Response(json.dumps(view.as_json()), media_type="application/json")
+            return JSONResponse(await self.read(lambda tx: overview(tx, asked, only).as_json()))
         shared, seen_as = self.shared(request, session), (asked, request.cookies.get("zone"), session.admin)
 
         def draw() -> Part:
@@ -159,14 +165,13 @@ class Dashboard:
 
     async def _campaign(self, request: Request, session: Session) -> Response:
         id, name = await self.named(request, session)
-        wanted = Wanted.of(request.query_params.get("range", "all"), request.query_params.get("show", "all"))
+        wanted = Wanted.of(request.query_params)
         if wants_json(request):
-            view = await self.read(lambda tx: campaign_view(tx, found(tx, id), wanted))
-            return Response(json.dumps(view.as_json()), media_type="application/json")
+            return JSONResponse(await self.read(lambda tx: campaign_json(campaign_view(tx, found(tx, id), wanted))))
         part, last = await self._campaign_part(request, session, id, wanted)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
-        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(name, safe='')}/live"}
+        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(name, safe='')}/live", "wanted": wanted}
         return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
 
     async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
@@ -182,13 +187,21 @@ class Dashboard:
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
-        row = await self.campaign(request, session)
-        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), Wanted()))
-        shared = self.shared(request, None) | {"inline": True, "view": view, "admin": False, "name": row.name}
-        page = render("campaign.html", **shared, part=render("_campaign.html", **shared))
+        row, wanted = await self.campaign(request, session), Wanted.of(request.query_params)
+        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+        shared = self.shared(request, None) | {"inline": True, "view": view, "wanted": wanted, "admin": False}
+        page = render("campaign.html", **shared, name=row.name, part=render("_campaign.html", **shared))
         response = Response(page, media_type="text/html")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
         return response
+
+    async def _events(self, request: Request, session: Session) -> Response:
+        """All that operators have done, and when the campaign froze."""
+        row, before = await self.campaign(request, session), event_of(request.query_params)
+        view = await self.read(lambda tx: events_view(tx, found(tx, row.id), before))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        return self.filled("events.html", request, session, view=view)
 
     async def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -202,41 +215,19 @@ class Dashboard:
 
     async def _overview_live(self, request: Request, session: Session) -> Response:
         only = session.key.campaign
-        return self._stream(self._overviews, ("overview", only), partial(_last_event, only=only))
+        look = partial(_last_event, only=only)
+        return self._live.stream(self._overviews, ("overview", only), look, self._signed_in(session))
 
     async def _campaign_live(self, request: Request, session: Session) -> Response:
         id, _ = await self.named(request, session)
-        return self._stream(self._campaigns, ("campaign", id), lambda tx: tx.last_event(id))
+        subject = "campaign", id
+        return self._live.stream(self._campaigns, subject, lambda tx: tx.last_event(id), self._signed_in(session))
 
-    def _stream(self, drawn: Fresh, subject: tuple[Any, ...], look: Callable[[Transaction], int]) -> Response:
-        """Server-sent events: that something has happened. What, the page asks for itself, and so it is told no more
-        often than it is drawn."""
-        if self._live >= MOST_LIVE:
-            return Response(status_code=204)  # which tells a browser not to ask again
-        pulse = partial(self.service.store.read, look)
+    def _signed_in(self, session: Session) -> Callable[[], Awaitable[bool]]:
+        async def still() -> bool:
+            return await self.sessions.of(session.token) is not None
 
-        async def events() -> AsyncIterator[bytes]:
-            self._live += 1
-            try:
-                seen, quiet = -1, 0.0
-                while not self.service.reads.stopping:
-                    every = drawn.lasts(subject)
-                    try:
-                        last = await self._pulses.get(subject, None, pulse)
-                    except BudgetBanditsError:
-                        yield b"event: store\ndata: cannot be read\n\n"
-                    else:
-                        if last != seen:
-                            yield b"event: changed\ndata: %d\n\n" % last
-                        elif quiet >= 10.0:
-                            yield b"event: quiet\ndata: %d\n\n" % last
-                        quiet = 0.0 if last != seen or quiet >= 10.0 else quiet + every
-                        seen = last
-                    await asyncio.sleep(every)
-            finally:
-                self._live -= 1
-
-        return StreamingResponse(events(), media_type="text/event-stream")
+        return still
 
     # --- sign in and out -----------------------------------------------------------------------------------------
 

@@ -7,12 +7,14 @@ from typing import Literal
 
 from budgetbandits.service.dashboard.numbers import digits_for, money
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.list_sql import Group, Rank
+from budgetbandits.service.stores.list_sql import Group, Rank, Since
 from budgetbandits.service.stores.page_sql import Glance
-from budgetbandits.times import HOUR, duration
+from budgetbandits.times import DAY, HOUR, duration
 
 SILENT = HOUR
 """Seconds without feedback after which that is an alarm."""
+RECENT = DAY
+"""Seconds for which it is an alarm that all money is spent, or that something cost more than its cap."""
 
 Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
 
@@ -33,7 +35,16 @@ class Standing:
     @property
     def runs(self) -> bool:
         """Whether decisions are made, or will be when holds end."""
-        return self.group != "stopped" and self.rank != Rank.FROZEN
+        return self.group != "stopped" and self.rank not in (Rank.FROZEN, Rank.EXHAUSTED)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether its budget is drawn as one that is not being spent."""
+        return self.group == "stopped" or self.rank == Rank.EXHAUSTED
+
+
+def since(now: float) -> Since:
+    return Since(now - SILENT, now - RECENT)
 
 
 def standing(glance: Glance, now: float) -> Standing:
@@ -50,17 +61,23 @@ def standing(glance: Glance, now: float) -> Standing:
         return Standing("Paused", "bars", Rank.PAUSED, "until somebody resumes it")
     if account.status == "closed":
         return Standing("Closed", "ring", Rank.CLOSED, "for good")
+    heard = max(glance.told_at or 0.0, glance.created_at)
     if account.left < glance.least:
         least = words(glance.least)
         if account.held or account.leased:
             cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
             return Standing("Blocked by holds", "triangle", Rank.BLOCKED, cause)
         cause = f"{words(account.left)} left, the smallest cap is {least}"
-        return Standing("Exhausted", "ring", Rank.EXHAUSTED, cause)
-    heard = max(glance.told_at or 0.0, glance.created_at)
+        new = max(heard, glance.decided_at or 0.0) > now - RECENT
+        return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
     if account.held and now - heard > SILENT and (glance.decided_at or 0.0) > heard:
         cause = f"for {duration(now - heard)}, {words(account.held)} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
+    if account.overrun and (glance.overran_at or 0.0) > now - RECENT:
+        cause = (
+            f"{words(account.overrun)} booked above caps, the latest {duration(now - (glance.overran_at or 0.0))} ago"
+        )
+        return Standing("Overran", "triangle", Rank.OVERRAN, cause)
     if account.left < glance.most:
         cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
         return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)

@@ -14,9 +14,9 @@ from budgetbandits.service.dashboard.beliefs import Belief
 ARM_COLOURS = 6
 
 
-def arm_class(number: int) -> str:
-    """The class that colours an arm, by its place in the order of creation."""
-    return f"arm{number + 1}" if number < ARM_COLOURS else "others"
+def colour_class(place: int | None) -> str:
+    """The class of an arm's colour, by the colour's place; of all without one, if there is none."""
+    return "others" if place is None else f"arm{place + 1}"
 
 
 def budget_bar(spent: float, held: float, budget: float, plan: float | None = None, quiet: bool = False) -> Markup:
@@ -64,13 +64,22 @@ def spark_line(values: Sequence[float]) -> Markup:
             f'<rect class="{kind}" x="{place * step:.1f}" y="{24 - height:.1f}" width="{step - 1:.1f}" '
             f'height="{height:.1f}"/>'
         )
-    return Markup(f'<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24">{"".join(bars)}</svg>')
+    return Markup(
+        '<svg class="sparkline" aria-hidden="true" viewBox="0 0 120 24" preserveAspectRatio="none">'
+        f"{''.join(bars)}</svg>"
+    )
+
+
+KNOWN = 10
+"""Pulls from which on an arm's interval is drawn whole. Those of arms that are hardly known would leave no room for the
+others: their medians are on the axis, and an arrow says that the interval goes on."""
 
 
 def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
-    """Where the common axis of ratios ends: arms that are hardly known do not stretch it. (belief, pulls)"""
-    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= 10]
-    return 1.15 * max(known) if known else 3.0 * max([belief.ratio.median for belief, _ in beliefs] or [1.0])
+    """Where the common axis of ratios ends. (belief, pulls)"""
+    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= KNOWN]
+    medians = [belief.ratio.median for belief, _ in beliefs] or [1.0]
+    return 1.15 * max([*known, *medians]) if known else 3.0 * max(medians)
 
 
 def ticks(end: float, most: int = 4) -> list[float]:
@@ -97,13 +106,13 @@ def small_density(what: str, now: Belief, before: Belief | None, ends: tuple[flo
 
 
 def shared_axis(what: str, beliefs: Sequence[tuple[Belief, int]]) -> tuple[float, float]:
-    """Where the axis of all arms' rewards, or prices, begins and ends: arms that are hardly known do not stretch it.
-    (belief, pulls)"""
-    known = [belief for belief, pulls in beliefs if pulls >= 10] or [belief for belief, _ in beliefs]
+    """Where the axis of all arms' rewards, or prices, begins and ends. (belief, pulls)"""
+    known = [belief for belief, pulls in beliefs if pulls >= KNOWN] or [belief for belief, _ in beliefs]
     if not known:
         return 0.0, 1.0
-    low = min(getattr(each, what).low for each in known)
-    high = max(getattr(each, what).high for each in known)
+    medians = [getattr(belief, what).median for belief, _ in beliefs]
+    low = min([*(getattr(each, what).low for each in known), *medians])
+    high = max([*(getattr(each, what).high for each in known), *medians])
     room = 0.25 * (high - low) or 0.05 * high or 1.0
     return max(low - room, 0.0), high + room
 
@@ -119,7 +128,7 @@ def _density(
         return min(max((value - begin) / (end - begin), 0.0), 1.0) * width
 
     def outline(belief: Belief) -> str:
-        where, high = belief.curve(what)
+        where, high = belief.curve(what, ends)
         seen = (where >= begin) & (where <= end)
         if not seen.any():
             return ""
@@ -133,11 +142,16 @@ def _density(
     )
     dashed = "" if before is None else f'<path class="before" d="{outline(before)}"/>'
     middle = getattr(now, what)
+    arrows = "".join(
+        f'<path class="beyond" d="M{at - way * 5:.1f} {base - 4} L{at:.1f} {base} L{at - way * 5:.1f} {base + 4}"/>'
+        for at, way, there in ((0.5, -1, middle.low < begin), (width - 0.5, 1, middle.high > end))
+        if there
+    )
     return Markup(
         f'<svg class="density {escape(colour)}" aria-hidden="true" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}"><line class="grid" x1="0" x2="{width}" y1="{base}" y2="{base}"/>{dotted}'
         f'<path class="area" d="{outline(now)}"/>{dashed}'
-        f'<line class="interval" x1="{x(middle.low):.1f}" x2="{x(middle.high):.1f}" y1="{base}" y2="{base}"/>'
+        f'<line class="interval" x1="{x(middle.low):.1f}" x2="{x(middle.high):.1f}" y1="{base}" y2="{base}"/>{arrows}'
         f'<circle class="median" cx="{x(middle.median):.1f}" cy="{base}" r="{3.5 if height >= 40 else 2.5}"/></svg>'
     )
 

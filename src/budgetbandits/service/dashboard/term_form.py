@@ -6,13 +6,15 @@ to the last digit; so the form alone says what to change, also when it is sent t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
-from budgetbandits.service.dashboard.numbers import count, digits_for, money
+from budgetbandits.service.dashboard.numbers import Unit, count
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
 from budgetbandits.service.stores.records import ArmRow, Campaign
@@ -82,8 +84,12 @@ def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Cha
     made = differences(row, after)
     if "pace_seconds" in changes:
         made.append(("Spendable by now", _plan_now(row), _plan_now(after)))
+    answered = answered_of(arms)
+    if (changes.get("horizon") or math.inf) <= answered:
+        said = f"{count(answered)} already, as many as are expected then: all that is left may go to the next one"
+        made.append(("Requests answered", said, ""))
     if "on_expire" in changes and row.account.held:
-        held = money(to_units(row.account.held), digits_for(to_units(row.account.budget)))
+        held = Unit.of(to_units(row.account.budget), row.settings).money(to_units(row.account.held))
         word = "released" if changes["on_expire"] == "release" else "charged"
         made.append(("Open holds", f"{held} is held; what nobody tells of in time is {word} too", ""))
     return made
@@ -91,9 +97,10 @@ def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Cha
 
 def differences(before: Campaign, after: Campaign) -> list[Change]:
     """The terms in which two states of a campaign differ."""
-    digits = digits_for(to_units(before.account.budget))
+    caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
+    unit = Unit.of(to_units(before.account.budget), before.settings, *caps)
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "daily_cap": ("Daily cap", lambda value: money(value, digits)), "pace_seconds": ("Spread over", duration),
+        "daily_cap": ("Daily cap", unit.money), "pace_seconds": ("Spread over", duration),
         "hold_seconds": ("Wait for feedback", duration),
         "horizon": ("Requests expected", count), "propensity_draws": ("Draws for propensities", count),
         "on_expire": ("Without feedback", {"charge": "charged", "release": "released"}.__getitem__),
@@ -109,4 +116,4 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
 def _plan_now(row: Campaign) -> str:
     seconds, budget = row.settings.get("pace_seconds"), to_units(row.account.budget)
     due = budget if seconds is None else budget * min((time.time() - row.created_at) / seconds, 1.0)
-    return money(due, digits_for(budget))
+    return Unit.of(budget, row.settings).money(due)

@@ -21,7 +21,11 @@ MOST_SLOTS = 170
 
 def ends(state: Standing, mark: Mark, begins: float, now: float) -> tuple[float, float]:
     """The last decision, and the last that happened to a campaign which has come to its end; for others it is now."""
-    if state.rank in (Rank.EXHAUSTED, Rank.CLOSED) and mark.decided_at is not None and mark.decided_at > begins:
+    if (
+        state.rank in (Rank.EXHAUSTED, Rank.SPENT, Rank.CLOSED)
+        and mark.decided_at is not None
+        and mark.decided_at > begins
+    ):
         return min(mark.decided_at, now), min(max(mark.decided_at, mark.told_at or 0.0), now)
     return now, now
 

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from budgetbandits.errors import BadParameter, NotAllowed, NotFound
+from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
 from budgetbandits.service.http.guesses import Guesses, network
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.key_sql import KeyEvent
 from budgetbandits.service.stores.records import Key
 
 SCOPES = ("decide", "feedback", "read", "admin")
@@ -27,19 +28,42 @@ REMEMBERED = 5.0
 """Seconds that a server trusts a key without looking it up again; a key that is dropped works for so long at most."""
 
 
-def make_key(store: Store, scopes: Sequence[str], now: float, campaign: str | None = None) -> str:
-    """A new key; this is the only time that its secret is seen."""
-    wrong = [scope for scope in scopes if scope not in SCOPES]
-    if wrong or not scopes:
-        raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")
+def make_key(
+    store: Store, scopes: Sequence[str], now: float, campaign: str | None = None, by: str | None = None,
+    operation: str | None = None,
+) -> str:  # fmt: skip
+    """A new key; this is the only time that its secret is seen. ``by`` is who makes it.
+
+    Asked again under the same ``operation``, an idempotency key, it refuses: nobody can see the first one again.
+    """
+    check_scopes(scopes)
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
+        tx.beat(now)  # of two that are asked for at once, one waits here for the other
+        made = None if operation is None else tx.key_record().made_under(operation)
+        if made is not None:
+            raise Conflict(
+                f"this form has made the key bb_{made} already, which was shown then; if it was lost, drop it and make "
+                "another"
+            )
         only = None if campaign is None else found(tx, campaign).id
-        tx.add_key(Key(prefix, _digest(secret), tuple(scopes), now, only))
+        _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), by, operation)
 
     store.write(work, About(campaign or ""))
     return text
+
+
+def check_scopes(scopes: Sequence[str]) -> None:
+    wrong = [scope for scope in scopes if scope not in SCOPES]
+    if wrong or not scopes:
+        raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")
+
+
+def _add(tx: Transaction, key: Key, by: str | None, operation: str | None = None) -> None:
+    tx.add_key(key)
+    event = KeyEvent("made", key.prefix, key.scopes, key.campaign, key.created_at, by, operation)
+    tx.key_record().add(event)
 
 
 def make_first_key(store: Store, now: float) -> str | None:
@@ -52,7 +76,7 @@ def make_first_key(store: Store, now: float) -> str | None:
         tx.beat(now)  # a row that every server writes: whoever comes second waits here, and then sees the first's key
         if tx.keys():
             return False
-        tx.add_key(Key(prefix, _digest(secret), ("admin",), now, None))
+        _add(tx, Key(prefix, _digest(secret), ("admin",), now, None), "the server, for an empty store")
         return True
 
     return text if store.write(work) else None
@@ -74,13 +98,15 @@ def _new() -> tuple[str, str, str]:
     return prefix, secret, f"bb_{prefix}_{secret}"
 
 
-def drop_key(store: Store, prefix: str) -> None:
-    """Delete a key."""
+def drop_key(store: Store, prefix: str, by: str | None = None) -> None:
+    """Delete a key; ``by`` is who does."""
 
     def work(tx: Transaction) -> None:
-        if tx.key(prefix) is None:
+        key = tx.key(prefix)
+        if key is None:
             raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
         tx.drop_key(prefix)
+        tx.key_record().add(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
 
     store.write(work)
 

@@ -33,7 +33,7 @@ def hand_over_first_key(store: Store, file: Path | None) -> None:
             opened.flush()
             os.fsync(opened.fileno())
     except OSError as error:
-        drop_key(store, prefix_of(key))  # nobody has seen it
+        drop_key(store, prefix_of(key), by="the server, which could not write it down")
         raise BadParameter(
             f"cannot write the admin key to {file}: {error.strerror}; say where with --key-file FILE, which must not "
             "be there yet, or make a key first with 'budgetbandits key create --scope admin'"

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.routing import Mount, Router
 
 from budgetbandits.service.dashboard.action_routes import Actions
+from budgetbandits.service.dashboard.key_routes import Keys
 from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import operator_routes, worker_routes
@@ -31,7 +32,8 @@ def operators(service: Service) -> Router:
         api.include_router(routes)
     worker_routes.document(api)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    return Router([*dashboard.routes(), *Actions(dashboard).routes(), Mount("/", api)], redirect_slashes=False)
+    pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
+    return Router([*pages, Mount("/", api)], redirect_slashes=False)
 
 
 async def _handle(_: Request, error: Exception) -> Response:

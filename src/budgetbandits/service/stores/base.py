@@ -20,6 +20,7 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
 
 if TYPE_CHECKING:
+    from budgetbandits.service.stores.key_sql import KeyRecord
     from budgetbandits.service.stores.page_sql import Pages
     from budgetbandits.service.stores.rollup_sql import Rollups
 
@@ -70,6 +71,10 @@ class Transaction(ABC):
 
     def pages(self) -> Pages:
         """What pages show of campaigns, in this transaction."""
+        raise Unforeseen
+
+    def key_record(self) -> KeyRecord:
+        """Who has made and dropped which key, in this transaction."""
         raise Unforeseen
 
     @abstractmethod

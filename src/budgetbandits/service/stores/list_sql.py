@@ -22,17 +22,31 @@ class Rank(IntEnum):
     """How a campaign is; the most urgent have the lowest."""
 
     FROZEN = 0
-    BLOCKED = 1
-    SILENT = 2
-    NEARLY_EXHAUSTED = 3
-    RUNNING = 4
-    PAUSED = 5
-    EXHAUSTED = 6
-    CLOSED = 7
+    EXHAUSTED = 1
+    """Since a day ago or less."""
+    BLOCKED = 2
+    SILENT = 3
+    OVERRAN = 4
+    """It was resumed, and a day ago or less something cost more than its cap."""
+    NEARLY_EXHAUSTED = 5
+    RUNNING = 6
+    PAUSED = 7
+    SPENT = 8
+    """Exhausted for longer."""
+    CLOSED = 9
 
     @property
     def group(self) -> Group:
         return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
+
+
+@dataclass(frozen=True)
+class Since:
+    """Moments that tell alarms from what is well: ``silent`` is since when feedback must have come, ``recent`` since
+    when money that is gone, or an overrun, is news."""
+
+    silent: float
+    recent: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,8 @@ class Sums:
 
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
 _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
+_LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
+_OVERRAN = "(SELECT e.at FROM event e WHERE e.seq = m.overran)"
 _GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
 _ORDERS: dict[Order, str] = {
     "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
@@ -73,11 +89,14 @@ def _below(which: str) -> str:
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
-    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} ELSE {Rank.EXHAUSTED:d} END "
+    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN c.held > 0 AND {_HEARD} < ? AND COALESCE(m.decided_at, 0.0) > {_HEARD} THEN {Rank.SILENT:d} "
+    f"WHEN c.overrun > 0 AND {_OVERRAN} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its facts f and its mark m; the one value is since when feedback must have come."""
+"""The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` and
+``recent`` again."""
 
 
 class CampaignLists:
@@ -87,11 +106,10 @@ class CampaignLists:
         self._tx, self._only = tx, only
 
     def listed(
-        self, now: float, silent: float, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
+        self, since: Since, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
     ) -> Listed:
-        """Those of a group with this text in their names, from ``offset`` on; ``silent`` is after how many seconds
-        without feedback that is an alarm."""
-        table, values = self._table(now, silent, text, order == "name")
+        """Those of a group with this text in their names, from ``offset`` on."""
+        table, values = self._table(since, text, order == "name")
         ranks = [rank for rank in Rank if group in ("all", rank.group)]
         # ranked once for both: the counts, and the page
         rows = self._tx.ask(
@@ -115,9 +133,9 @@ class CampaignLists:
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
         return Sums(row[0], money, [currency for (currency,) in found])
 
-    def _table(self, now: float, silent: float, text: str, by_name: bool) -> tuple[str, list[Any]]:
+    def _table(self, since: Since, text: str, by_name: bool) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
-        values: list[Any] = [now - silent]
+        values: list[Any] = [since.recent, since.silent, since.recent]
         place, join = "0", ""
         if text or by_name:
             named, ids = self._tx.numbered(self._named(text))

@@ -11,7 +11,7 @@ from budgetbandits.service.stores.lease_sql import EVENT
 from budgetbandits.service.stores.list_sql import CampaignLists
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rollup_sql import HOUR
-from budgetbandits.service.stores.rows import OF_DECISION, decision_of, settings_of
+from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
 
 if TYPE_CHECKING:
     from budgetbandits.service.stores.sql import SqlTransaction
@@ -19,15 +19,40 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 """Latest decisions among which those of a kind are looked for."""
 
-Kind = Literal["all", "held", "settled", "expired", "voided", "overrun"]
+LARGEST_NUMBER = 2**62
+"""Above that of any event."""
+_OPERATORS = "campaign = ? AND decision IS NULL AND lease IS NULL"
+
+Kind = Literal["all", "held", "settled", "failed", "expired", "voided", "overrun"]
 KINDS: dict[Kind, str] = {
     "all": "1 = 1",
     "held": "decision.state = 'pending'",
     "settled": "decision.state = 'settled'",
+    "failed": "decision.failed",
     "expired": "decision.state = 'expired'",
     "voided": "decision.state = 'voided'",
     "overrun": "decision.overrun > 0",
 }
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which decisions are looked for: of a kind, of the arm of this number, of this segment."""
+
+    kind: Kind = "all"
+    arm: int | None = None
+    segment: str | None = None
+
+
+ANY = Filter()
+
+
+@dataclass(frozen=True)
+class Found:
+    """Decisions, the newest first, and the number of the event before which to go on; None if there are no more."""
+
+    decisions: list[Decision]
+    older: int | None
 
 
 @dataclass(slots=True)
@@ -43,7 +68,9 @@ class Glance:
     decided_at: float | None
     """When the latest decision was made ..."""
     told_at: float | None
-    """... and the latest cost told; both as of a few seconds ago."""
+    """... the latest cost told ..."""
+    overran_at: float | None
+    """... and the latest that was more than its cap; all as of a few seconds ago."""
     arms: int = 0
     """Those that can be chosen ..."""
     least: int = 0
@@ -78,8 +105,9 @@ class Pages:
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-            "c.settings, c.created_at, m.decided_at, m.told_at FROM campaign c "
-            f"LEFT JOIN rollup_mark m ON m.campaign = c.id WHERE c.id IN ({marks})",
+            "c.settings, c.created_at, m.decided_at, m.told_at, e.at FROM campaign c "
+            "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
+            f"WHERE c.id IN ({marks})",
             campaigns,
         )
         by_id = {row[0]: _glance(row) for row in rows}
@@ -115,26 +143,41 @@ class Pages:
             spent[id][begins] = amount
         return spent
 
-    def decisions(self, campaign: str, limit: int, kind: Kind = "all", arm: int | None = None) -> list[Decision]:
-        """The latest decisions, the newest first; those of a kind or an arm among the latest thousands."""
-        looked = limit if kind == "all" and arm is None else LOOKED_AT
-        of_arm, values = ("", ()) if arm is None else (" AND decision.arm = ?", (arm,))
+    def decisions(self, campaign: str, limit: int, which: Filter = ANY, before: int | None = None) -> Found:
+        """The latest decisions that were made before this event; those of a kind, an arm or a segment among the latest
+        thousands."""
+        looked = limit + 1 if which == ANY else LOOKED_AT
+        made = "SELECT decision, seq FROM event WHERE campaign = ? AND kind = 'decided' AND seq < ? ORDER BY seq DESC"
+        window, values = f"({made} LIMIT {looked}) AS e", [campaign, LARGEST_NUMBER if before is None else before]
+        of_arm = "" if which.arm is None else " AND decision.arm = ?"
         rows = self._tx.ask(
-            f"SELECT {OF_DECISION} FROM (SELECT decision, seq FROM event WHERE campaign = ? AND kind = 'decided' "
-            f"ORDER BY seq DESC LIMIT {looked}) e JOIN decision ON decision.id = e.decision "
-            f"WHERE {KINDS[kind]}{of_arm} ORDER BY e.seq DESC LIMIT ?",
-            (campaign, *values, limit),
+            f"SELECT e.seq, {OF_DECISION} FROM {window} JOIN decision ON decision.id = e.decision "
+            f"WHERE {KINDS[which.kind]}{of_arm} ORDER BY e.seq DESC",
+            values if which.arm is None else [*values, which.arm],
         )
-        return [decision_of(row) for row in rows]
+        found: list[tuple[int, Decision]] = []
+        for seq, *row in rows:
+            if len(found) > limit:
+                break
+            if which.segment is None or segment_of(row) == which.segment:
+                found.append((seq, decision_of(row)))
+        if len(found) > limit:
+            return Found([each for _, each in found[:limit]], found[limit - 1][0])
+        least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
+        return Found([each for _, each in found], int(least) if count == looked else None)
 
-    def operators_events(self, campaign: str, limit: int) -> list[Event]:
-        """What operators have done, the latest first."""
+    def operators_events(self, campaign: str, limit: int, before: int | None = None) -> list[Event]:
+        """What operators have done, and when the campaign froze, before this event; the latest first."""
         rows = self._tx.ask(
-            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND decision IS NULL AND lease IS NULL "
-            "ORDER BY seq DESC LIMIT ?",
-            (campaign, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE {_OPERATORS} AND seq < ? ORDER BY seq DESC LIMIT ?",
+            (campaign, LARGEST_NUMBER if before is None else before, limit),
         )
         return [Event(*row) for row in rows]
+
+    def numbers(self, campaign: str, kind: str) -> list[int]:
+        """Of all those events of one kind, the latest first."""
+        query = f"SELECT seq FROM event WHERE {_OPERATORS} AND kind = ? ORDER BY seq DESC"
+        return [seq for (seq,) in self._tx.ask(query, (campaign, kind))]
 
     def last_event(self) -> int:
         """The number of the latest event of any campaign."""

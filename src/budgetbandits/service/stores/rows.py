@@ -58,3 +58,10 @@ def decision_of(row: Sequence[Any]) -> Decision:
     return Decision(
         id, campaign, arm, hold, key, payload, made, expires, cost, reward, lease, request, propensity, bool(failed)
     )
+
+
+def segment_of(row: Sequence[Any]) -> str | None:
+    """Of a decision's row: the segment that its request named."""
+    request = row[15]
+    segment = None if request is None else json.loads(request).get("segment")
+    return None if segment is None else str(segment)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from budgetbandits.service.stores.key_sql import KeyRecord
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 from budgetbandits.service.stores.operator_sql import OperatorTransaction
 from budgetbandits.service.stores.page_sql import Pages
@@ -73,6 +74,9 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
 
     def pages(self) -> Pages:
         return Pages(self)
+
+    def key_record(self) -> KeyRecord:
+        return KeyRecord(self)
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """For `rollups` and `pages`, as are the next two: run a statement that changes nothing."""

@@ -1,0 +1,185 @@
+"""The routes of keys: all of them with the record of who made and dropped which, and the making and dropping of one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound
+from budgetbandits.service.dashboard.action_routes import answer_in_part
+from budgetbandits.service.dashboard.actions import Preview, new_key
+from budgetbandits.service.dashboard.fields import Fields
+from budgetbandits.service.dashboard.forms import sent
+from budgetbandits.service.dashboard.routes import Dashboard, wants_json
+from budgetbandits.service.dashboard.sessions import Session
+from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
+from budgetbandits.service.http.problem_json import describe
+from budgetbandits.service.stores.base import Transaction, found
+from budgetbandits.service.stores.key_sql import KeyEvent
+from budgetbandits.service.stores.records import Key
+from budgetbandits.times import Times
+
+log = structlog.get_logger("budgetbandits")
+EVENTS = 50
+"""Of the record, on a page."""
+
+
+@dataclass(frozen=True)
+class KeysView:
+    """All keys, and a page of the record; ``names`` of the campaigns that any of them is for, by id."""
+
+    keys: list[Key]
+    events: list[KeyEvent]
+    older: int | None
+    """Where the next page of the record begins; None if this is the last."""
+    names: Mapping[str, str]
+
+    def campaign(self, of: Key | KeyEvent) -> str | None:
+        """The name of the only campaign it is for."""
+        return None if of.campaign is None else self.names.get(of.campaign, of.campaign)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "keys": [
+                {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at}
+                for key in self.keys
+            ],
+            "events": [
+                {"at": e.at, "kind": e.kind, "prefix": e.prefix, "scopes": e.scopes, "campaign": self.campaign(e),
+                 "by": e.actor}
+                for e in self.events
+            ],
+            "older": self.older,
+        }  # fmt: skip
+
+
+def keys_view(tx: Transaction, before: int | None) -> KeysView:
+    keys, events = tx.keys(), tx.key_record().latest(EVENTS + 1, before)
+    older = events[EVENTS - 1].seq if len(events) > EVENTS else None
+    both: list[Key | KeyEvent] = [*keys, *events]
+    limited = {each.campaign for each in both if each.campaign is not None}
+    return KeysView(keys, events[:EVENTS], older, tx.pages().names(sorted(limited)))
+
+
+class Keys:
+    """The pages of keys of one server."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+        self._store = dashboard.service.store
+
+    def routes(self) -> list[Route]:
+        both, page = ["GET", "POST"], self._dashboard.page
+        return [
+            Route("/keys", page(self._all)),
+            Route("/keys/make", page(self._make), methods=both),
+            Route("/keys/drop", page(self._drop), methods=both),
+        ]
+
+    async def _all(self, request: Request, session: Session) -> Response:
+        query = await self._sent(request, session)
+        before = query.get("before", "")
+        if not (before.isdigit() and len(before) < 19) and before:
+            raise BadParameter("there is no such page of the record; use the links of the page")
+        view = await self._dashboard.read(lambda tx: keys_view(tx, int(before) if before else None))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        return self._dashboard.filled("keys.html", request, session, view=view)
+
+    async def _make(self, request: Request, session: Session) -> Response:
+        form = await self._sent(request, session)
+        scopes, campaign = [scope for scope in SCOPES if form.get(scope)], form.get("campaign", "").strip()
+        once = form.get("once") or new_key()
+
+        def make() -> Response:
+            text = make_key(self._store, scopes, time.time(), campaign or None, session.name, once)
+            log.info("key made", key=prefix_of(text), scopes=scopes, by=session.name)
+            return self._dashboard.filled("key_made.html", request, session, key=text)
+
+        return await self._answer(request, session, form, once, lambda tx: _to_make(tx, scopes, campaign), make)
+
+    async def _drop(self, request: Request, session: Session) -> Response:
+        form = await self._sent(request, session)
+        prefix, times = form.get("key", ""), Times.of(request.cookies.get("zone", ""), time.time())
+
+        def drop() -> Response:
+            if prefix == session.key.prefix:
+                raise Conflict(OWN)
+            drop_key(self._store, prefix, session.name)
+            log.info("key dropped", key=prefix, by=session.name)
+            return RedirectResponse("/keys", 303)
+
+        def shown(tx: Transaction) -> Preview:
+            return _to_drop(tx, prefix, session, times)
+
+        return await self._answer(request, session, form, "", shown, drop)
+
+    async def _sent(self, request: Request, session: Session) -> dict[str, str]:
+        form = await sent(request, session)
+        session.check("the keys", "")
+        return form
+
+    async def _answer(
+        self, request: Request, session: Session, form: Fields, once: str, shown: Callable[[Transaction], Preview],
+        do: Callable[[], Response],
+    ) -> Response:  # fmt: skip
+        """What would happen; or, of a form that was sent, what has."""
+        problem, status = "", 200
+        if request.method == "POST":
+            try:
+                return await asyncio.to_thread(do)
+            except BudgetBanditsError as error:
+                problem, status = str(error), describe(error)["status"]
+        preview: Preview = await self._dashboard.read(shown)
+        part = answer_in_part(request, session, preview)
+        if part is not None:
+            return part
+        return self._dashboard.filled(
+            "key_change.html", request, session, status, making=request.url.path.endswith("/make"), preview=preview,
+            form=form, problem=problem, once=once, scopes=SCOPES,
+        )  # fmt: skip
+
+
+OWN = "this is the key that you have signed in with; sign in with another one to drop it"
+
+
+def _to_make(tx: Transaction, scopes: list[str], campaign: str) -> Preview:
+    does = "Make the key"
+    if not scopes and not campaign:
+        return Preview(does, [])
+    try:
+        check_scopes(scopes)
+        only = found(tx, campaign).name if campaign else None
+    except BudgetBanditsError as error:
+        return Preview(does, [], str(error), fixable=True)
+    may = "everything, and make and drop keys" if only is None else "everything that is done to it"
+    changes = [
+        ("It may", may if "admin" in scopes else " and ".join(scopes), ""),
+        ("For", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
+        ("Shown", "once, on the next page; the store keeps a digest of it", ""),
+    ]
+    return Preview(does, changes, dangerous="admin" in scopes)
+
+
+def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
+    does, key = f"Drop bb_{prefix}", tx.key(prefix)
+    if key is None:
+        return Preview(does, [], str(NotFound(f"no key bb_{prefix:.40}; it may have been dropped already")))
+    if prefix == session.key.prefix:
+        return Preview(does, [], OWN)
+    only = "all campaigns" if key.campaign is None else tx.pages().names([key.campaign])[key.campaign]
+    changes = [
+        ("Key", f"bb_{prefix}_…, made {times.moment(key.created_at)}", ""),
+        ("It may", f"{' and '.join(key.scopes)}, for {only}", ""),
+        ("Programs", "that show it are refused within five seconds, on every server", ""),
+        ("People", "who have signed in with it are signed out", ""),
+    ]
+    return Preview(does, changes, dangerous=True, final=True)

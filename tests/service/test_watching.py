@@ -1,0 +1,170 @@
+"""Watching a campaign on its pages: alarms, all events, which decisions are shown, for how long a page is told."""
+
+import re
+import time
+
+import httpx
+import pytest
+
+from browsing import Browser
+from budgetbandits.service.dashboard import routes, sessions
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.auth import drop_key, make_key
+from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from reads_here import ReadsHere
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        store.clock = Clock(time.time())
+        store.engine = Engine(store, store.clock)
+        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+        yield store
+
+
+@pytest.fixture
+def reader(store):
+    return Browser(store.app, make_key(store, ["read"], 0.0))
+
+
+def overrun(engine, name):
+    made = engine.decide(name, "dear")
+    engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
+    engine.set_status(name, "active", by="bb_somebody")
+
+
+def standing(store, reader, name):
+    """The word and the group on the list, and the word on the campaign's own page."""
+    roll_up(store)
+    [line] = [each for each in reader("GET", "/?format=json").json()["campaigns"] if each["name"] == name]
+    there = reader("GET", f"/campaigns/{name}?format=json").json()["standing"]["word"]
+    return line["standing"]["word"], line["standing"]["group"], there
+
+
+def test_an_overrun_is_an_alarm_for_a_day_though_somebody_has_resumed(store, reader):
+    for hours, word, group in [(23, "Overran", "attention"), (25, "Running", "running")]:
+        name = f"ads {hours}"
+        store.clock.now = time.time() - hours * 3600.0
+        store.engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0})
+        overrun(store.engine, name)
+        assert standing(store, reader, name) == (word, group, word)
+    page = reader("GET", "/campaigns/ads 23").text
+    assert "Something cost more than its cap" in page
+    assert "0.50 above caps is booked apart" in page
+    assert "show=overrun#decisions" in page
+    assert "Something cost more" not in reader("GET", "/campaigns/ads 25").text
+
+
+def test_an_exhausted_campaign_is_an_alarm_for_a_day(store, reader):
+    for hours, group in [(1, "attention"), (25, "stopped")]:
+        name = f"ads {hours}"
+        store.clock.now = time.time() - hours * 3600.0
+        store.engine.create(name, "bts", 1.0, {"a": 1.0, "b": 1.0})
+        store.engine.feedback(store.engine.decide(name, "1").decision, cost=0.75, reward=1.0)
+        assert standing(store, reader, name) == ("Exhausted", group, "Exhausted")
+    store.engine.create("runs", "bts", 1.0, {"a": 1.0, "b": 1.0})
+    names = [each["name"] for each in reader("GET", "/?format=json").json()["campaigns"]]
+    assert names == ["ads 1", "runs", "ads 25"]
+    assert "so no arm can be paid" in reader("GET", "/campaigns/ads 25").text
+
+
+def test_all_events_are_shown_and_a_freeze_is_one(store, reader):
+    engine = store.engine
+    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0}, by="bb_maker")
+    overrun(engine, "ads")
+    page = reader("GET", "/campaigns/ads").text
+    assert re.search(r"Frozen by an overrun of [ab], 0\.50 above its cap", page)
+    assert "All events" not in page
+    for number in range(30):
+        engine.change_terms("ads", {"hold_seconds": 100.0 + number}, by="bb_maker")
+        engine.top_up("ads", 1.0 + number, by="bb_maker")
+    assert 'href="/campaigns/ads/events"' in reader("GET", "/campaigns/ads?range=day").text
+    first = reader("GET", "/campaigns/ads/events?format=json").json()
+    second = reader("GET", f"/campaigns/ads/events?format=json&before={first['older']}").json()
+    events = [*first["events"], *second["events"]]
+    kinds = [event["kind"] for event in events]
+    assert kinds == ["topped up", "terms changed"] * 30 + ["active", "frozen", "created"]
+    assert second["older"] is None
+    changed = [event["changed"] for event in events if event["kind"] == "terms changed"]
+    assert changed[0] == changed[1] == "wait for feedback 2 min → 2 min"  # 128 and 127 seconds
+    assert changed[-1] == "wait for feedback 1 h → 1 min"
+    page = reader("GET", f"/campaigns/ads/events?before={first['older']}").text
+    assert "Created with 20.00" in page
+    assert "wait for feedback 1 h → 1 min" in page
+    for path in ("/campaigns/ads/events?before=x", "/campaigns/nobody/events"):
+        assert reader("GET", path).status_code in (404, 422)
+    alone = Browser(store.app, make_key(store, ["read"], 0.0, store.engine.create("b", "bts", 9.0, {"a": 1, "b": 1})))
+    assert alone("GET", "/campaigns/ads/events").status_code == 403
+
+
+def test_decisions_are_shown_by_kind_arm_and_segment_and_page_by_page(store, reader):
+    engine = store.engine
+    engine.create("ads", "bts-paced", 90.0, {"a & b": 1.0, "c": 1.0}, horizon=100)
+    for number in range(40):
+        made = engine.decide(
+            "ads", str(number), segment="co&de" if number % 4 else "chat", arms=[["a & b", "c"][number % 2]]
+        )
+        failed = number == 3
+        engine.feedback(made.decision, **({"failed": True} if failed else {"cost": 0.1, "reward": 1.0}))
+
+    def seen(**query):
+        answer = reader("GET", str(httpx.URL("/campaigns/ads", params={**query, "format": "json"})))
+        return answer.json()["decisions"], answer.json()["older_decisions"]
+
+    decisions, older = seen(arm="a & b", segment="co&de")
+    assert len(decisions) == 10  # 2, 6, 10, ...
+    assert older is None
+    assert {(each["arm"], each["segment"], each["state"]) for each in decisions} == {("a & b", "co&de", "settled")}
+    [failed], _ = seen(show="failed")
+    assert (failed["failed"], failed["arm"], failed["cost"]) == (True, "c", 0.0)
+    first, older = seen()
+    second, _ = seen(before=older)
+    assert len({each["id"] for each in (*first, *second)}) == 24
+    page = reader("GET", "/campaigns/ads?show=settled&arm=c&range=day").text
+    assert "?range=day&amp;show=settled&amp;arm=c&amp;segment=chat" not in page  # chat is for the other arm
+    assert "?range=day&amp;show=settled&amp;arm=c&amp;segment=co%26de#decisions" in page
+    assert "?range=day&amp;show=settled&amp;arm=c&amp;before=" in page
+    assert "?range=week&amp;show=settled&amp;arm=c" in page  # the range is changed, the rest stays
+    assert "?range=day&amp;show=settled&amp;arm=c&amp;format=json" in page
+    assert "/campaigns/ads/file?range=day&amp;show=settled&amp;arm=c" in page
+    assert "Arm <strong>c</strong>" in page
+    assert "None." in reader("GET", "/campaigns/ads?show=overrun").text
+    assert reader("GET", "/campaigns/ads?arm=nobody").status_code == 404
+    assert "one of all, held, settled, failed" in reader("GET", "/campaigns/ads?show=never").text
+
+
+def test_the_json_beside_a_list_is_of_the_same_list(store, reader):
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    page = reader("GET", "/?q=a%26b&order=name&group=stopped").text
+    assert 'href="/?q=a%26b&amp;group=stopped&amp;order=name&amp;format=json"' in page
+    assert 'href="/?q=a%26b&amp;group=running&amp;order=name"' in page
+    assert reader("GET", "/?q=a%26b&group=stopped&order=name&format=json").json()["found"] == 0
+
+
+@pytest.mark.parametrize("ending", ["key", "time"])
+def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
+    """Else the stream goes on for as long as the page is open, and this test hangs."""
+    monkeypatch.setitem(routes.FRESH, "campaign", 0.01)
+    monkeypatch.setattr(sessions, "REMEMBERED", 0.0)
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    key = make_key(store, ["read"], 0.0)
+    browser = Browser(create_app(store.engine, store), key)
+    of, asked = sessions.Sessions.of, []
+
+    async def counted(self, token):
+        asked.append(token)
+        if len(asked) == 4:  # the page's own question was the first, the others are the stream's
+            if ending == "key":
+                drop_key(store, key.split("_")[1])
+            else:
+                self._clock = lambda: time.time() + sessions.LASTS
+        return await of(self, token)
+
+    monkeypatch.setattr(sessions.Sessions, "of", counted)
+    answer = browser("GET", "/campaigns/ads/live")
+    assert len(asked) == 4
+    assert re.fullmatch(r"event: changed\ndata: \d+\n\nevent: over\ndata: signed out\n\n", answer.text)
