@@ -23,8 +23,8 @@ from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, S
 from budgetbandits.policies.paced import Paced
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.propensity import propensity
-from budgetbandits.rests import LONGEST, Rests
 from budgetbandits.segments import Segments
+from budgetbandits.service.campaign_rests import CampaignRests
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.earlier_policies import as_it_was
 from budgetbandits.service.ledger import Account
@@ -54,19 +54,14 @@ class CampaignLearner:
     names: list[str]
     caps: NDArray[np.int64]
     draws: Draws
+    rests: CampaignRests
     tag: str = ""
     segments: Segments = field(default_factory=Segments)
-    rests: Rests = field(default_factory=lambda: Rests(0))
-    """In seconds since 1970."""
     rules: int = 0
     """As in the campaign's settings."""
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
-        if len(self.rests.row) != len(self.names):
-            self.rests = Rests(len(self.names))
-        self._usual: set[int] = set()
-        """Arms that have brought or cost something and never failed: there is nothing to say of their rests."""
         self.looks = isinstance(self._learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self._ahead: tuple[str, str, int | None] | None = None
@@ -80,10 +75,8 @@ class CampaignLearner:
 
     def of_arm(self, arm: int) -> dict[str, Any]:
         """What was learned about one arm; how it rests, if there is anything to say of that."""
-        learned, rest = self._learner.of_arm(arm), self.rests
-        if arm in self._usual or (not rest.failures[arm] and rest.idle[arm] == 0):  # which its pulls tell apart
-            return learned
-        return learned | {"rest": rest.of_arm(arm)}
+        learned = self._learner.of_arm(arm)
+        return learned if arm in self.rests.usual else learned | self.rests.of_arm(arm)
 
     def of_all(self) -> dict[str, Any]:
         """What was learned and is not any one arm's."""
@@ -101,12 +94,10 @@ class CampaignLearner:
 
     def copy(self, tag: str) -> CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
-        made = CampaignLearner(
-            copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), tag,
-            copy.deepcopy(self.segments), copy.deepcopy(self.rests), self.rules,
+        return CampaignLearner(
+            copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), self.rests.copy(), tag,
+            copy.deepcopy(self.segments), self.rules,
         )  # fmt: skip
-        made._usual = set(self._usual)
-        return made
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
         """The arms that a choice has changed since the state had these values."""
@@ -118,11 +109,13 @@ class CampaignLearner:
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
     ) -> CampaignLearner:
-        policy = as_it_was(policy, settings.get("rules", 0))
+        rules = settings.get("rules", 0)
+        policy = as_it_was(policy, rules)
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
         learner.new_horizon(settings.get("horizon", math.inf))
-        return cls(learner, list(names), np.array(caps, dtype=np.int64), Draws(), rules=settings.get("rules", 0))
+        whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names), rules)
+        return cls(learner, list(names), whole, Draws(), rests, rules=rules)
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
@@ -148,9 +141,7 @@ class CampaignLearner:
             ) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
-            new = {"row": 0, "until": 0, "idle": -1 if arm.learned["pulls"] else 0, "failures": 0}
-            self.rests.take(arm.number, arm.learned.get("rest", new))
-            self._note_rest(arm.number)
+            self.rests.take(arm.number, arm.learned)
         self._hear_failures()
         self.hear_budget(row.account.budget, row.settings)
         self.hear_horizon(row.settings)
@@ -170,8 +161,7 @@ class CampaignLearner:
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        learned = self._learner.of_arm(arm) if arm in self._usual else self.of_arm(arm)
-        return ArmRow(campaign.id, arm, self.names[arm], cap, learned, active)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, self.of_arm(arm), active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -194,11 +184,7 @@ class CampaignLearner:
     def offered(self, wanted: Wanted | None, now: float) -> Among:
         """The arms that may answer a request: active, allowed, and awake if any of those is."""
         among = self.state.active if wanted is None else wanted.among(self.state.active)
-        awake = None if now >= self.rests.latest else self.rests.awake(int(now))
-        if awake is None:
-            return among
-        both = among & awake
-        return both if both.any() else among
+        return self.rests.awake(among, now)
 
     def fitting(self, left: int, offered: Among, holds: Amounts) -> Among | None:
         """Which of the arms offered have a hold that fits what is left; None if there is none."""
@@ -276,34 +262,18 @@ class CampaignLearner:
         share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
         request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
-        if arm not in self._usual:
-            self.rests.told(arm, reward > 0.0 or cost > 0 or not self.rules, math.ceil(at))
-            self._note_rest(arm)
+        if arm not in self.rests.usual:
+            self.rests.told(arm, reward > 0.0 or cost > 0, at)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def failed(self, arm: int, at: float, made_at: float) -> None:
-        """There was no answer to a decision that was made then: its request is gone, and the arm rests.
-
-        Rests are in whole seconds: a decision of the second in which a rest began was made before it.
-        """
-        self.rests.failed(arm, math.ceil(at), math.ceil(made_at) - 1 if self.rules >= 3 else None)
-        self._note_rest(arm)
+        """There was no answer to a decision that was made then: its request is gone, and the arm rests."""
+        self.rests.failed(arm, at, made_at)
         self._hear_failures()
 
     def _hear_failures(self) -> None:
         if self.rules >= 3:
-            self._learner.new_failures(int(self.rests.failures.sum()))
-
-    def _note_rest(self, arm: int) -> None:
-        usual = self.rests.idle[arm] < 0 and not self.rests.failures[arm]
-        (self._usual.add if usual else self._usual.discard)(arm)
-
-    def set_back(self, now: float) -> list[int]:
-        """After a clock that was ahead: no arm rests longer than one that fails again and again. The arms that did."""
-        latest = math.ceil(now) + LONGEST
-        arms = self.rests.beyond(latest)
-        self.rests.wake(latest)
-        return arms
+            self._learner.new_failures(self.rests.failures)
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""

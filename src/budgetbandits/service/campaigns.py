@@ -172,7 +172,7 @@ class Campaigns:
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
-                change.arms = change.learner.set_back(now)
+                change.arms = change.learner.rests.set_back(now)
                 change.row = set_back(tx, row, now, by, arms_rest=len(change.arms) > 0)
 
         self._change(campaign, Operation(key, ("set back",)), work)

@@ -40,7 +40,7 @@ def lend(account: Account, amount: int) -> tuple[Account, Account]:
 
 def place(lease: Account, amount: int) -> tuple[Account, Hold]:
     """Set the whole amount aside; whoever asks has seen that it fits."""
-    return replace(lease, held=lease.held + amount), Hold(amount, day=NO_DAY)
+    return Account(lease.budget, lease.spent, lease.held + amount), Hold(amount, day=NO_DAY)
 
 
 def merge(account: Account, lease: Account) -> tuple[Account, Account]:

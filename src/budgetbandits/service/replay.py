@@ -114,7 +114,7 @@ class Replay:
         day = ledger.day_of(event.at)
         if self.account.day > day:  # or only pending decisions were given less time
             self.account = ledger.set_back(self.account, day, self.booked[day])
-        self.learner.set_back(event.at)
+        self.learner.rests.set_back(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 

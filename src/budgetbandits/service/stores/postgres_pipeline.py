@@ -87,7 +87,8 @@ class Pipeline:
         """The rows of each call, in one round trip; if one fails, those after it are not run."""
         try:
             for name, values in calls:
-                self._pgconn.send_query_prepared(name.encode(), [_bytes(value) for value in values])
+                texts = [None if value is None else str(value).encode() for value in values]
+                self._pgconn.send_query_prepared(name.encode(), texts)
         except BaseException:  # some were sent and some were not
             self.close()
             raise
@@ -121,12 +122,13 @@ class Pipeline:
             self._lost(error)
 
     def _readable(self) -> None:
+        answer, pgconn = self._answer, self._pgconn
         try:
-            self._pgconn.consume_input()
-            while self._answer is not None and not self._answer.done() and not self._pgconn.is_busy():
-                result = self._pgconn.get_result()  # None between the results of two statements
+            pgconn.consume_input()
+            while answer is not None and not answer.done() and not pgconn.is_busy():
+                result = pgconn.get_result()  # None between the results of two statements
                 if result is not None and result.status == ExecStatus.PIPELINE_SYNC:
-                    self._answer.set_result(self._results)
+                    answer.set_result(self._results)
                 elif result is not None:
                     self._results.append(result)
                 elif self.closed:
@@ -155,7 +157,3 @@ class Pipeline:
 def _failed(results: Sequence[Any]) -> psycopg.Error | None:
     failed = (result for result in results if result.status == ExecStatus.FATAL_ERROR)
     return next((error_from_result(result) for result in failed), None)
-
-
-def _bytes(value: Value) -> bytes | None:
-    return None if value is None else str(value).encode()
