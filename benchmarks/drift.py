@@ -19,10 +19,12 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import paced_figures
 from numpy.typing import NDArray
 from paced import problems, rate
 
 from budgetbandits import Problem, simulate
+from budgetbandits.drawing.picture import save
 from budgetbandits.drift import DRIFTS, drifting
 from budgetbandits.fluid import Mix, best_mix
 from budgetbandits.traffic import Part, Traffic
@@ -32,7 +34,7 @@ Array = NDArray[np.float64]
 ARMS, HORIZON, AT, WINDOW, TIGHT = 5, 20_000, 10_000, 250, 0.3
 POLICIES = ("bts-paced", "bts-paced:forget=0.001", "bts-paced:forget=0.004", "primal-dual-bwk")
 LEAST_GAIN = 0.02
-TITLES = {"price-cut": "a price is halved", "quality-drop": "an arm brings half", "new-arm": "an arm comes"}
+TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm brings half", "new-arm": "An arm comes"}
 RESAMPLES = 1_000
 
 
@@ -87,30 +89,6 @@ def row(name: str, drift: str, found: list[Array]) -> str:
     return f"| {drift} | {name} | {words[0]} ({words[1]} to {words[2]}) | {share} | {len(table)} |"
 
 
-def draw(curves: dict[str, dict[str, Array]], path: Path) -> None:
-    """A panel for each drift: the share of the gain in each window."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    figure, panels = plt.subplots(1, len(curves), figsize=(9.2, 3.3), sharey=True, layout="constrained")
-    looks = zip(POLICIES, ("#1b4965", "#2a9d8f", "#8ab17d", "#ca6702"), ("-", "--", "-.", ":"), strict=True)
-    styles = {policy: (colour, line) for policy, colour, line in looks}
-    for axis, (drift, lines) in zip(panels, curves.items(), strict=True):
-        for policy, shares in lines.items():
-            colour, line = styles[policy]
-            requests = WINDOW * (np.arange(len(shares)) + 0.5)
-            axis.plot(requests, shares, color=colour, ls=line, lw=1.6, label=policy)
-        axis.axhline(0.9, color="#8a817c", lw=0.8, ls=(0, (2, 2)))
-        axis.set(title=TITLES[drift], xlabel="requests after the change", ylim=(-0.6, 1.45))
-        axis.set_xticks([0, 5_000, 10_000], ["0", "5,000", "10,000"])
-    panels[0].set_ylabel("share of the gain")
-    panels[0].legend(frameon=False, fontsize=7.5, loc="lower right")
-    figure.savefig(path, dpi=160)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=60)
@@ -127,7 +105,7 @@ def main() -> None:
             curves.setdefault(drift, {})[policy] = np.array([each.mean(axis=0) for each in found]).mean(axis=0)
             print(row(f"`{policy}`", drift, found), flush=True)
     if asked.figure is not None:
-        draw(curves, asked.figure)
+        save(paced_figures.drift({TITLES[drift]: lines for drift, lines in curves.items()}, WINDOW), asked.figure)
 
 
 if __name__ == "__main__":

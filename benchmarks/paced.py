@@ -15,9 +15,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import paced_figures
 from numpy.typing import NDArray
 
 from budgetbandits import Problem, family, simulate
+from budgetbandits.drawing.picture import save
 from budgetbandits.intervals import student_quantile
 
 Array = NDArray[np.float64]
@@ -56,10 +58,17 @@ def regrets(policy: str, found: list[Problem], share: float, horizon: int, runs:
     return np.array([game.pseudo_regret.mean() for game in games])
 
 
+def spread(values: Array) -> tuple[Array, Array]:
+    """Means over problems, the last axis, and half of their intervals."""
+    count = values.shape[-1]
+    half = student_quantile(0.975, count - 1) * values.std(axis=-1, ddof=1) / np.sqrt(count)
+    return np.asarray(values.mean(axis=-1)), np.asarray(half)
+
+
 def interval(values: Array) -> str:
     """A mean over problems and half of its interval."""
-    half = student_quantile(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return f"{values.mean():.1f} ± {half:.1f}"
+    mean, half = spread(values)
+    return f"{mean:.1f} ± {half:.1f}"
 
 
 def slopes(table: Array, horizons: list[int]) -> tuple[float, float, float]:
@@ -91,40 +100,6 @@ def measure(arms: int, name: str, horizons: list[int], count: int, runs: int) ->
     return tables
 
 
-def draw(measured: dict[tuple[int, str], dict[str, Array]], horizons: list[int], path: Path) -> None:
-    """Panels for tight and loose budgets: regret against requests, a line for each policy and number of arms."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    figure, panels = plt.subplots(1, len(SHARES), figsize=(9.2, 3.9), sharey=True, layout="constrained")
-    shades = dict(zip(ARMS, (0.5, 0.65, 0.8, 1.0), strict=True))
-    lifts = dict(zip(ARMS, (-3.5, 1.5, 0.0, 0.0), strict=True))  # points, so that labels do not touch
-    for axis, name in zip(panels, SHARES, strict=True):
-        for (arms, which), tables in measured.items():
-            if which != name:
-                continue
-            for policy, colour, marker in zip(POLICIES, ("#1b4965", "#ca6702"), "os", strict=True):
-                means = tables[policy].mean(axis=1)
-                axis.plot(horizons, means, color=colour, alpha=shades[arms], marker=marker, markersize=3.5, lw=1.4)
-                axis.annotate(
-                    f"K = {arms}", (horizons[-1], means[-1]), xytext=(5, lifts[arms]), textcoords="offset points",
-                    color=colour, fontsize=7.5, va="center",
-                )  # fmt: skip
-        guide = 1.2 * np.sqrt(np.array(horizons) / horizons[0])
-        axis.plot(horizons, guide, color="#8a817c", lw=1, ls=(0, (4, 3)))
-        axis.annotate("∝ √T", (horizons[1], guide[1]), xytext=(4, -10), textcoords="offset points", color="#6b635e")
-        axis.set(xscale="log", yscale="log", xlabel="requests T", title=f"{name} budget")
-        axis.set_xlim(horizons[0] * 0.8, horizons[-1] * 3.2)
-    panels[0].set_ylabel("regret against the fluid bound")
-    for policy, colour, marker in zip(POLICIES, ("#1b4965", "#ca6702"), "os", strict=True):
-        panels[0].plot([], [], color=colour, marker=marker, markersize=3.5, label=policy)
-    panels[0].legend(frameon=False, loc="upper left")
-    figure.savefig(path, dpi=160)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=100)
@@ -140,7 +115,11 @@ def main() -> None:
         (arms, name): measure(arms, name, horizons, asked.problems, asked.runs) for name in SHARES for arms in ARMS
     }
     if asked.figure is not None:
-        draw(measured, horizons, asked.figure)
+        spreads = {
+            f"{arms} arms, {name} budget": {policy: spread(table) for policy, table in tables.items()}
+            for (arms, name), tables in measured.items()
+        }
+        save(paced_figures.growth(spreads, horizons), asked.figure)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from budgetbandits import Allocation
-from budgetbandits.errors import BadParameter, BudgetExhausted, CostOutOfRange, MissingKnowledge, NoArmLeft
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetExhausted,
+    CostOutOfRange,
+    HoldRefused,
+    MissingKnowledge,
+    NoArmLeft,
+    RewardOutOfRange,
+    UnknownArm,
+)
 from budgetbandits.rests import IDLE_PULLS, LONGEST, Rests
 
 CAPS = {"small": 0.002, "large": 1.0}
@@ -162,10 +171,107 @@ def test_a_dead_arm_is_asked_ever_more_rarely(policy):
         assert dead <= most
 
 
+def test_failures_of_asks_that_were_under_way_together_count_once():
+    spend = fresh("bts", cost_max=1.0)
+    together = [spend.ask(arms=["large"]) for _ in range(10)]
+    for ask in together:
+        spend.tell(ask, failed=True)
+    assert spend.failures["large"] == 10
+    assert [spend.ask() for _ in range(2)] == ["small"] * 2  # two asks of rest, not 1,024
+    assert spend.resting == ()
+    again = [spend.ask(arms=["large"]) for _ in range(3)]
+    copy = Allocation.from_json(spend.to_json())
+    for each in (spend, copy):
+        for ask in again:
+            each.tell(ask, failed=True)
+        assert [each.ask() for _ in range(4)] == ["small"] * 4  # the second of the row
+        assert each.resting == ()
+    late = [spend.ask(arms=["large"]) for _ in range(2)]
+    spend.tell(late[0], failed=True)
+    spend.tell(late[1], 1.0, 0.5)  # an answer ends the row
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    assert [spend.ask() for _ in range(2)] == ["small"] * 2
+    assert spend.resting == ()
+
+
+def test_rests_that_were_saved_before_failures_counted_together_are_read():
+    spend = fresh("bts", cost_max=1.0)
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    document = json.loads(spend.to_json())
+    del document["rests"]["since"]
+    assert Allocation.from_json(json.dumps(document)).resting == ("large",)
+
+
+def test_a_request_that_failed_is_one_gone():
+    """The money that is left is for the requests that are neither answered nor failed."""
+    spend, rng = fresh(cost_max=1.0, budget=20.0, horizon=100), np.random.default_rng(2)
+    for _ in range(40):
+        ask = spend.ask()
+        if rng.random() < 0.5:
+            spend.tell(ask, failed=True, cost=0.01)
+        else:
+            spend.tell(ask, *((0.3, 0.02) if ask == "small" else (0.8, 0.3)))
+    spend.forget(spend.ask())  # never acted on: no request of the plan
+    assert 10 < sum(spend.failures.values()) < 30
+    for each in (spend, Allocation.from_json(spend.to_json())):
+        assert each._learner.state.rate == pytest.approx((20.0 - spend.spent) / 60)
+    spend.new_horizon(30)  # all that is left may go to the next one
+    assert spend._learner.state.rate == pytest.approx(20.0 - spend.spent)
+
+
+def test_another_policy_counts_a_failed_request_too():
+    spend = fresh("primal-dual-bwk", cost_max=1.0, horizon=10)
+    for _ in range(10):
+        spend.tell(spend.ask(), failed=True)
+    assert spend.exhausted
+
+
+def test_an_ask_that_is_refused_opens_no_segment():
+    spend = fresh(budget=0.5)
+    spend.ask(holds={"large": 0.4}, arms=["large"])
+    before = spend.to_json()
+    for asked in (
+        {"hold": 0.45, "arms": ["large"]},
+        {"holds": {"small": 9}},
+        {"prices": {"small": 9.0, "large": 1.0}},
+        {"hold": True, "arms": ["large"]},
+    ):
+        with pytest.raises((BadParameter, BudgetExhausted, HoldRefused)):
+            spend.ask(segment="new", **asked)
+        assert spend.to_json() == before
+
+
+def test_a_propensity_says_among_which_arms():
+    spend = fresh("bts", ["a", "b", "c"], cost_max=1.0, propensity_draws=5)
+    assert spend.ask().arms is None  # all
+    spend.tell(spend.ask(arms=["c"]), failed=True)
+    ask = spend.ask(exclude=["a"])
+    assert (ask, ask.arms, ask.propensity) == ("b", ("b",), 1.0)  # c is at rest
+    restored = Allocation.from_json(spend.to_json())
+    assert [each.arms for each in restored.pending] == [None, ("b",)]
+    assert fresh("bts").ask(arms=["small"]).arms is None  # no propensity, nothing to say
+
+
+def test_prices_are_learned_however_wrong_the_estimates_are():
+    """Estimates five times too low: the money lasts for all requests, and the dear arm is taken as often as by right
+    estimates. A cost that counted as at most twice its estimate would spend it all before the end."""
+    shares = []
+    for wrong in (1.0, 0.2):
+        spend, rng, dear = fresh(cost_max=1.0, budget=40.0, horizon=400), np.random.default_rng(5), 0
+        for _ in range(400):
+            costs = {"small": 0.02 * rng.uniform(0.5, 1.5), "large": 0.5 * rng.uniform(0.5, 1.5)}
+            ask = spend.ask(prices={name: wrong * cost for name, cost in costs.items()})
+            dear += ask == "large"
+            spend.tell(ask, {"small": 0.3, "large": 0.8}[str(ask)], costs[str(ask)])
+        assert 36.0 < spend.spent <= 40.5
+        shares.append(dear)
+    assert shares[1] == pytest.approx(shares[0], rel=0.15)
+
+
 def test_rests_end():
     rests = Rests(1)
     for _ in range(20):
-        rests.failed(0, now=0)
+        rests.failed(0, now=0, asked=None)
     assert rests.until[0] == LONGEST
     for _ in range(IDLE_PULLS):
         rests.told(0, False, now=5)
@@ -207,6 +313,14 @@ def test_an_arm_of_its_own_scale_comes_later():
         ({"holds": {"small": 0.5}}, BadParameter, "above its cost_max"),
         ({"segment": ""}, BadParameter, "name it by a text"),
         ({"segment": 3}, BadParameter, "name it by a text"),
+        ({"exclude": 3}, BadParameter, "pass a list of names"),
+        ({"arms": 3}, BadParameter, "pass a list of names"),
+        ({"arms": [3]}, UnknownArm, "no arm 3"),
+        ({"exclude": np.array(["small", "large"])}, NoArmLeft, "leave no arm"),
+        ({"prices": np.array([0.001, 0.5])}, BadParameter, "map the names of arms"),
+        ({"holds": np.array([0.001, 0.5])}, BadParameter, "map the names of arms"),
+        ({"prices": {"small": 5e-324, "large": 0.5}}, BadParameter, "in the unit of the budget"),
+        ({"prices": {"small": 0.001, "large": float("nan")}, "exclude": ["large"]}, BadParameter, "positive number"),
     ],
 )
 def test_what_an_ask_refuses(asked, error, complaint):
@@ -215,6 +329,34 @@ def test_what_an_ask_refuses(asked, error, complaint):
     with pytest.raises(error, match=complaint):
         spend.ask(**asked)
     assert spend.to_json() == before
+
+
+def test_names_may_be_arrays_and_nobody_need_be_excluded():
+    spend = fresh()
+    assert spend.ask(arms=np.array(["large"]), exclude=None) == "large"
+    assert spend.ask(exclude=np.array(["large"])) == "small"
+
+
+def test_the_price_of_an_arm_at_rest_is_checked_like_any():
+    spend = fresh()
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    before = spend.to_json()
+    with pytest.raises(BadParameter, match="price of arm 'large' is nan"):
+        spend.ask(prices={"small": 0.001, "large": float("nan")})
+    with pytest.raises(MissingKnowledge, match="no entry for arm 'large'"):
+        spend.ask(prices={"small": 0.001})
+    assert spend.to_json() == before
+    assert spend.ask(prices={"small": 0.001, "large": 5.0}, exclude=["large"]) == "small"  # not asked for
+
+
+@pytest.mark.parametrize("reward", ["x", float("nan"), -1.0])
+def test_a_failure_with_a_reward_that_is_none(reward):
+    spend = fresh("bts")
+    ask = spend.ask()
+    with pytest.raises(RewardOutOfRange, match=r"pass (one|a number) in"):
+        spend.tell(ask, reward, failed=True)
+    spend.tell(ask, 0.0, failed=True)
+    assert spend.failures[str(ask)] == 1
 
 
 def test_other_policies_say_that_they_do_not_look_at_requests():

@@ -173,3 +173,19 @@ def test_an_arm_may_be_free(costs, budget, best):
     rewards = np.tile([0.2, 0.9], (4, 1))
     table = ReplayTable(("local", "big"), ("",), rewards, np.tile(costs, (4, 1)), np.zeros(4, dtype=int))
     assert fluid_reward_of(table, budget) == pytest.approx(best)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("arm,reward,cost,reward\na,1,0.5,0\n")
+    with pytest.raises(ProblemError, match="the header has 'reward' twice"):
+        read_csv(path)
+
+
+def test_the_best_mix_uses_only_what_was_recorded():
+    """No request has both arms. Half of them can have the good one, whatever the money: worked by hand."""
+    columns = {"request": range(10), "arm": ["good", "bad"] * 5, "reward": [0.9, 0.1] * 5, "cost": [0.5] * 10}
+    table = ReplayTable.of(read_table(columns))
+    assert fluid_reward_of(table, 1.0) == pytest.approx(0.5)
+    played = replay(table, parse_policy("bts-paced"), 1.0, orders=2)
+    assert played.reward.tolist() == pytest.approx([0.5, 0.5])

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from budgetbandits import Allocation, BudgetedThompson, Problem, parse_policy, simulate, simulate_many
-from budgetbandits.calls import ArmInfo, CampaignInfo
+from budgetbandits.campaign_info import ArmInfo, CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
 from budgetbandits.laws import Bernoulli, Independent

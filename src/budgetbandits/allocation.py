@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.allocation_state import AllocationState
-from budgetbandits.arrays import Array
 from budgetbandits.errors import (
     BadParameter,
     BudgetExhausted,
@@ -34,10 +33,11 @@ class Allocation(AllocationState):
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
-    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for. ``history``
-    maps an arm to what is known of it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm)
-    and ``cost_floor`` are for policies that must know them, in the user's units. With ``propensity_draws`` each ask
-    says how likely it was, from so many further choices, for `off_policy`; no choice is changed by it.
+    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for: each ask is
+    one, whether it is answered or fails. ``history`` maps an arm to what is known of it from before, as (pulls, total
+    reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for policies that must know them, in the
+    user's units. With ``propensity_draws`` each ask says how likely it was, from so many further choices, and which
+    arms there were to choose from, for `off_policy`; no choice is changed by it.
 
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
@@ -105,7 +105,7 @@ class Allocation(AllocationState):
         *,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> Ask:
@@ -119,10 +119,12 @@ class Allocation(AllocationState):
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
         """
         with self._lock:
-            among = self._among(arms, exclude)
-            request, estimates = self._request(segment, prices, among)
+            allowed = self._allowed(arms, exclude)
+            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
             amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-            among = self._money.affordable(among, amounts, self._asks.held)
+            among = self._money.affordable(self._awake(allowed), amounts, self._asks.held)
+            shares = None if estimates is None else estimates / self._units.cost_max
+            request = self._segments.request(self._learner, segment, shares)  # may open a segment: after all checks
             arm = self._learner.choose(self._rng, among, request)
             if arm is None:
                 raise BudgetExhausted(
@@ -132,15 +134,17 @@ class Allocation(AllocationState):
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
             price = None if estimates is None else float(estimates[arm])
             likely = self._propensities.of(self._learner, arm, self._asks.next_number, among, request)
-            ask = OpenAsk(arm, amount, segment=request.segment, price=price, propensity=likely)
-            return Ask(self._names[arm], self._asks.add(ask), likely)
+            could = None if likely is None or among.all() else np.flatnonzero(among).tolist()
+            ask = OpenAsk(arm, amount, segment=request.segment, price=price, propensity=likely, could=could)
+            return self._named(self._asks.add(ask), ask)
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.
 
         The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
         arm name stands for its oldest open ask. With ``failed`` there was no answer, as from a provider that is down:
-        what it cost, if anything, is booked, nothing is learned, and the arm rests for a while.
+        what it cost, if anything, is booked, nothing is learned, its request is one gone of the horizon, and the arm
+        rests for a while.
         """
         with self._lock:
             arm = self._arm(ask)
@@ -171,7 +175,7 @@ class Allocation(AllocationState):
             self._money.spent += charge
 
     def _tell_failure(self, ask: str, arm: int, reward: float | None, cost: float | None) -> None:
-        if reward:
+        if reward is not None and self._units.reward(reward, ask) > 0.0:
             raise BadParameter(
                 f"arm {str(ask)!r} has failed and brought {reward:g}; tell the reward, or that it failed"
             )
@@ -180,8 +184,9 @@ class Allocation(AllocationState):
         self._money.failed += charge + (self._asks[number].cost or 0.0)
         self._money.spent += charge
         self._asks.close(number)
-        self._rests.failed(arm, self._asks.next_number)
+        self._rests.failed(arm, self._asks.next_number, number)
         self._hear_budget()
+        self._hear_failures()
 
     def forget(self, ask: str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
@@ -238,31 +243,25 @@ class Allocation(AllocationState):
 
     # --- checks --------------------------------------------------------------------------------------------------
 
-    def _among(self, arms: Iterable[str] | None, exclude: Iterable[str]) -> Among:
-        """The arms that may answer a request: active, allowed, and awake if any of those is."""
+    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
+        """The arms that may answer a request: active, and not left out of it."""
         active = self._learner.state.active
-        awake = self._rests.awake(self._asks.next_number)
-        if arms is None and not exclude and awake is None:
+        if arms is None and exclude is None:
             return active
-        among = active.copy()
+        allowed = active.copy()
         if arms is not None:
-            among[:] = False
-            among[[self._arm(name) for name in _names(arms, "arms")]] = True
-            among &= active
-        among[[self._arm(name) for name in _names(exclude, "exclude")]] = False
-        if not among.any():
+            allowed[:] = False
+            allowed[[self._arm(name) for name in _names(arms, "arms")]] = True
+            allowed &= active
+        allowed[[self._arm(name) for name in _names(() if exclude is None else exclude, "exclude")]] = False
+        if not allowed.any():
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
-        if awake is not None and (among & awake).any():
-            among &= awake
-        return among
+        return allowed
 
-    def _request(
-        self, segment: str | None, prices: Mapping[str, float] | None, among: Among
-    ) -> tuple[Request, Array | None]:
-        """The request as the policy sees it, and what each arm is estimated to cost, in the user's units."""
-        estimates = None if prices is None else estimated(prices, among, self._names, self._units)
-        shares = None if estimates is None else estimates / self._units.cost_max
-        return self._segments.request(self._learner, segment, shares), estimates
+    def _awake(self, allowed: Among) -> Among:
+        """Those that do not rest; all of them if every one does."""
+        awake = self._rests.awake(self._asks.next_number)
+        return allowed if awake is None or not (allowed & awake).any() else allowed & awake
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
@@ -279,6 +278,6 @@ class Allocation(AllocationState):
 
 
 def _names(names: Iterable[str], what: str) -> list[str]:
-    if isinstance(names, str):
-        raise BadParameter(f"{what} is the text {names!r:.40}; pass a list of names")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise BadParameter(f"{what} is {names!r:.40}; pass a list of names")
     return list(names)

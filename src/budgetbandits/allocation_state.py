@@ -14,7 +14,7 @@ from budgetbandits.allocation_table import allocation_table
 from budgetbandits.errors import BadState, UnknownArm, UnknownPolicy
 from budgetbandits.learner import Learner
 from budgetbandits.money import Money
-from budgetbandits.open_asks import Ask, OpenAsks
+from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.beliefs import posterior
@@ -90,7 +90,7 @@ class AllocationState:
     def pending(self) -> tuple[Ask, ...]:
         """The asks that were not told, or not in full, oldest first."""
         with self._lock:
-            return tuple(Ask(self._names[ask.arm], number, ask.propensity) for number, ask in self._asks.items())
+            return tuple(self._named(number, ask) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
@@ -132,6 +132,15 @@ class AllocationState:
             spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
             title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
         return replace(table, title=title).to_html()
+
+    def _named(self, number: int, ask: OpenAsk) -> Ask:
+        """An open ask as it is handed out."""
+        could = None if ask.could is None else tuple(self._names[arm] for arm in ask.could)
+        return Ask(self._names[ask.arm], number, ask.propensity, could)
+
+    def _hear_failures(self) -> None:
+        """A policy that plans for a number of requests knows how many of them have failed."""
+        self._learner.new_failures(int(self._rests.failures.sum()))
 
     def _arm(self, name: str) -> int:
         arm = self._number.get(name) if isinstance(name, str) else None
@@ -224,6 +233,7 @@ class AllocationState:
         self._segments = Segments(document.get("segments", ()))
         rests = document.get("rests")
         self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
+        self._hear_failures()
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
         if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")

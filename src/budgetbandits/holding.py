@@ -15,23 +15,41 @@ MARGIN = 1.5
 """A hold for an estimated price is this many times the price, but not above the arm's largest cost."""
 
 
-def estimated(prices: Mapping[str, float], among: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array:
-    """The estimates by arm; of those that may not be asked, the largest cost."""
-    for name in prices:
-        if name not in names:
-            raise BadParameter(f"prices has {name!r:.40}, which is no arm; correct the name")
+LEAST_PRICE = 1e-12
+"""Of the largest cost: a price below that is a mistake, and dividing by it would tell nothing."""
+
+
+def estimated(prices: Mapping[str, float], allowed: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array:
+    """The estimates by arm; of those that may not answer, the largest cost. Arms at rest must have one, too: which
+    prices are asked for does not depend on what failed."""
+    given = _amounts("price", prices, names)
     caps = np.array([units.cap(name) for name in names])
-    for arm in np.flatnonzero(among).tolist():
+    for arm in np.flatnonzero(allowed).tolist():
         name = names[arm]
-        if name not in prices:
+        if name not in given:
             raise MissingKnowledge(f"prices has no entry for arm {name!r}; give every arm one that may be asked")
-        price = positive(f"price of arm {name!r}", prices[name])
-        if price > caps[arm]:
+        if given[name] > caps[arm]:
             raise BadParameter(
-                f"price of arm {name!r} is {price:g}, above its cost_max {caps[arm]:g}; exclude that arm"
+                f"price of arm {name!r} is {given[name]:g}, above its cost_max {caps[arm]:g}; exclude that arm"
             )
-        caps[arm] = price
+        if given[name] < LEAST_PRICE * units.cost_max:
+            raise BadParameter(
+                f"price of arm {name!r} is {given[name]:g}, next to nothing beside cost_max {units.cost_max:g}; "
+                "give it in the unit of the budget"
+            )
+        caps[arm] = given[name]
     return caps
+
+
+def _amounts(what: str, amounts: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    """Amounts by arm, each of them checked."""
+    if not isinstance(amounts, Mapping):
+        raise BadParameter(f"{what}s is {amounts!r:.40}; map the names of arms to amounts")
+    there = set(names)
+    for name in amounts:
+        if name not in there:
+            raise BadParameter(f"{what}s has {name!r:.40}, which is no arm; correct the name")
+    return {name: positive(f"{what} of arm {name!r}", amount) for name, amount in amounts.items()}
 
 
 def amounts_to_hold(
@@ -45,19 +63,18 @@ def amounts_to_hold(
     amount = units.cost_max if hold is True else 0.0 if hold is False else positive("hold", hold)
     if amount > units.cost_max:
         raise BadParameter(f"hold is {amount:g}, above cost_max {units.cost_max:g}; hold that or less")
-    if not holds and (amount == 0.0 or (units.caps is None and estimates is None)):
+    held = {} if holds is None else _amounts("hold", holds, names)
+    if not held and (amount == 0.0 or (units.caps is None and estimates is None)):
         return amount  # with many arms, what follows takes longer than choosing one
     caps = np.array([units.cap(name) for name in names])
     amounts = np.minimum(amount, caps)
     if hold is True and estimates is not None:
         amounts = np.minimum(MARGIN * estimates, caps)
-    for name, value in (holds or {}).items():
-        if name not in names:
-            raise BadParameter(f"holds has {name!r:.40}, which is no arm; correct the name")
+    for name, value in held.items():
         arm = names.index(name)
-        amounts[arm] = positive(f"hold of arm {name!r}", value)
-        if amounts[arm] > caps[arm]:
+        if value > caps[arm]:
             raise BadParameter(
                 f"hold of arm {name!r} is {value:g}, above its cost_max {caps[arm]:g}; hold that or less"
             )
+        amounts[arm] = value
     return np.asarray(amounts)

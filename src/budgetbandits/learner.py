@@ -155,6 +155,11 @@ class Learner:
         if "horizon" in self.state.known:
             self.state.known["horizon"] = horizon
 
+    def new_failures(self, failures: int) -> None:
+        """A policy that counts answers must know how many requests have brought none: they are gone all the same."""
+        if failures and "horizon" in self.state.known:
+            self.state.known["failed"] = failures
+
     # --- saving --------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

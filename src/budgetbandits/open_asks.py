@@ -15,20 +15,24 @@ class Ask(str):
     """The name of the arm to pull, which also knows which ask it was, so that each is told once.
 
     It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
-    ``propensity`` is how likely the choice was, for an allocation with ``propensity_draws``; None for others.
+    ``propensity`` is how likely the choice was, for an allocation with ``propensity_draws``; None for others. ``arms``
+    are those that it was chosen from: allowed, awake and affordable; None for all. A log for `off_policy` has both.
     """
 
-    __slots__ = ("number", "propensity")
+    __slots__ = ("arms", "number", "propensity")
     number: int
     propensity: float | None
+    arms: tuple[str, ...] | None
 
-    def __new__(cls, arm: str, number: int, propensity: float | None = None) -> Ask:
+    def __new__(
+        cls, arm: str, number: int, propensity: float | None = None, arms: tuple[str, ...] | None = None
+    ) -> Ask:
         ask = super().__new__(cls, arm)
-        ask.number, ask.propensity = number, propensity
+        ask.number, ask.propensity, ask.arms = number, propensity, arms
         return ask
 
-    def __getnewargs__(self) -> tuple[str, int, float | None]:  # type: ignore[override]  # asks travel to workers
-        return str(self), self.number, self.propensity
+    def __getnewargs__(self) -> tuple[Any, ...]:  # asks travel to workers
+        return str(self), self.number, self.propensity, self.arms
 
     def __repr__(self) -> str:
         return f"Ask({str(self)!r}, {self.number})"
@@ -46,6 +50,7 @@ class OpenAsk:
     segment the number of the request's segment
     price   what the arm was estimated to cost, if it was
     propensity  how likely the choice was, if that is known
+    could   then, the numbers of the arms it was chosen from; None for all
     """
 
     arm: int
@@ -56,6 +61,7 @@ class OpenAsk:
     segment: int = 0
     price: float | None = None
     propensity: float | None = None
+    could: list[int] | None = None
 
     def lacks(self, reward: bool, cost: bool) -> bool:
         """Whether what is to be told now was not told before."""
@@ -137,6 +143,8 @@ class OpenAsks:
             if not 0 <= int(arm) < arms:
                 raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
             ask = OpenAsk(int(arm), **(more[0] if more else {}))
+            if any(not 0 <= other < arms for other in ask.could or ()):
+                raise BadState(f"open ask {number} was chosen from arms that are not there; restore an undamaged copy")
             if not 0 <= int(number) < self.next_number or int(number) in self._open or not _possible(ask, units):
                 raise BadState(f"open ask {number} cannot have been made; restore an undamaged copy")
             self.put(int(number), ask)

@@ -79,6 +79,9 @@ def csv_columns(path: str | Path) -> dict[str, Sequence[str]]:
             rows = [row for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable CSV file") from None
+    for name in header:
+        if header.count(name) > 1:
+            raise ProblemError(f"{path}: the header has {name!r:.40} twice; give every column a name of its own")
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise ProblemError(f"{path}: line {number} has {len(row)} fields, the header {len(header)}; fix that line")

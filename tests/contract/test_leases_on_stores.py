@@ -13,7 +13,8 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.stores.base import About, Lease
+from budgetbandits.service.stores.base import About
+from budgetbandits.service.stores.records import Lease
 from stores import STORES, all_decisions, all_events
 
 ARMS = {"a": 1.0, "b": 0.5}

@@ -7,7 +7,8 @@ import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Event
+from budgetbandits.service.stores.base import About
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50), 7.5, {}, {"tag": "x"})

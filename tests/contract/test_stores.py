@@ -18,7 +18,8 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Decision, Event, Key, Lease
+from budgetbandits.service.stores.base import About
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease
 from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES, all_decisions, all_events
@@ -357,7 +358,7 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
     assert [replace(event, seq=0) for event in all_events(filled, "c1")][:3] == events
     known = filled.read(lambda tx: tx.lease_events("l1", 0))
     assert [(replace(event, seq=0), *rest) for event, *rest in known] == [
-        (events[0], None, None, None), (events[1], 30, 0.5, told.request), (events[2], 30, 0.5, told.request)
+        (events[0], None, None, None, None), *((event, 30, 0.5, told.request, 10.0) for event in events[1:])
     ]  # fmt: skip
     filled.write(lambda tx: tx.save_decision(replace(told, failed=True)))
     assert filled.read(lambda tx: tx.decision("d2")) == replace(told, failed=True)
@@ -578,6 +579,32 @@ def sliced(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.batches.SLICE", 0.0)
 
 
+def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch):
+    """For other servers and after a restart; and of the oldest, how the campaign is now."""
+    monkeypatch.setattr("budgetbandits.service.stores.operator_sql.ANSWERS", 3)
+    with opener() as store:
+        moments = iter(range(100))
+        engine = Engine(store, lambda: float(next(moments)))
+        engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0}, key="made")
+        engine.decide("ads", "one")
+        engine.top_up("ads", 5.0, key="more")
+        told = engine.campaigns.answer("ads", "more")
+        assert ('"budget":15.0' in told, '"held":1.0' in told) == (True, True)
+        engine.decide("ads", "two")
+        engine.top_up("ads", 5.0, key="more")
+        assert engine.campaigns.answer("ads", "more") == told
+    with opener() as store:
+        engine = Engine(store, lambda: 100.0)
+        engine.set_status("ads", "paused", key="stop")
+        stopped = engine.campaigns.answer("ads", "stop")
+        engine.set_status("ads", "active", key="go")
+        assert engine.campaigns.answer("ads", "stop") == stopped
+        assert engine.campaigns.answer("ads", "more") == told
+        now = engine.campaigns.answer("ads", None)
+        assert engine.campaigns.answer("ads", "made") == now  # the fourth last
+        assert '"budget":15.0' in now
+
+
 @pytest.mark.usefixtures("sliced")
 @pytest.mark.parametrize("policy", ["bts", "epsilon-first"])
 def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
@@ -608,7 +635,7 @@ def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
 
         def interrupt(key, count, after):
-            steps = engine._steps("ads", key, count, None, None)
+            steps = engine.batches._steps("ads", key, count, None, None)
             task = next(steps)
             for _ in range(after):
                 task = steps.send(store.write(*task))
@@ -638,7 +665,7 @@ def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
             engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
 
             async def batch():
-                assert len(await engine.decide_many_in_loop("ads", "one", 100)) == 100
+                assert len(await engine.batches.decide_many_in_loop("ads", "one", 100)) == 100
                 order.append("batch")
 
             async def single(number):
@@ -770,6 +797,36 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
 
         asyncio.run(play())
         assert verify(store, campaign) == []
+
+
+def test_clients_of_a_postgres_server_come_to_share_their_commits(tmp_path, monkeypatch):
+    """Whoever has just been answered and asks again goes together with those who have waited: a commit for all."""
+    with STORES["postgres"](tmp_path) as opener, opener() as store:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        engine, commits, run = Engine(store), [], Pipeline.run
+        campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
+
+        async def counted(self, calls):
+            commits.append(calls[-1][0] == "commit")
+            return await run(self, calls)
+
+        monkeypatch.setattr(Pipeline, "run", counted)
+
+        async def ask(client, count):
+            for number in range(count):
+                await store.perform(*engine.deciding(campaign, f"{client} {number}"))
+                for _ in range(3):  # rounds in which an answer is sent and the next request is read
+                    await asyncio.sleep(0)
+
+        async def play():
+            first = asyncio.create_task(ask("first", 25))
+            while not commits:  # the first is under way by itself
+                await asyncio.sleep(0)
+            await asyncio.gather(first, *(ask(f"client {number}", 25) for number in range(3)))
+
+        asyncio.run(play())
+        assert 25 <= sum(commits) <= 30  # and 50 if the first of them went by itself ever after
 
 
 def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(tmp_path, monkeypatch):

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import OWN, LeaseEvent, Store, Transaction
+from budgetbandits.service.stores.base import Store, Transaction
+from budgetbandits.service.stores.records import OWN, LeaseEvent
 from budgetbandits.service.stores.rollup_sql import Mark
 
 
@@ -70,6 +71,9 @@ class _Memory(Transaction):
 
     def rollups(self):
         return NoRollups()
+
+    def pages(self):
+        return OperatorsPage(self.store)
 
     def key_record(self):
         return NoKeyRecord()
@@ -188,7 +192,7 @@ class _Memory(Transaction):
     def lease_events(self, lease, after):
         events = [event for event in self.store.events if event.lease == lease and event.turn > after]
         made = [self.store.decisions.get(event.decision) for event in events]
-        known = [() if each is None else (each.cost, each.reward, each.request) for each in made]
+        known = [() if each is None else (each.cost, each.reward, each.request, each.created_at) for each in made]
         return [LeaseEvent(event, *each) for event, each in zip(events, known, strict=True)]
 
     def beat(self, now):
@@ -198,10 +202,13 @@ class _Memory(Transaction):
         self.store.events.append(replace(event, seq=len(self.store.events) + 1))
 
     def operation(self, campaign, key):
-        return self.store.operations.get((campaign, key))
+        return self.store.operations.get((campaign, key), (None, None))[0]
 
-    def add_operation(self, campaign, key, payload, at):
-        self._put(self.store.operations, (campaign, key), payload)
+    def answer(self, campaign, key):
+        return self.store.operations.get((campaign, key), (None, None))[1]
+
+    def add_operation(self, campaign, key, payload, at, answer=None):
+        self._put(self.store.operations, (campaign, key), (payload, answer))
 
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)
@@ -225,6 +232,17 @@ class _Memory(Transaction):
     def last_own_event(self, campaign):
         own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
         return max((event.seq for event in own), default=0)
+
+
+class OperatorsPage:
+    """Of all that pages show, what operators have done."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def operators_events(self, campaign, limit):
+        own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
+        return own[::-1][:limit]
 
 
 class NoRollups:

@@ -46,7 +46,7 @@ STORES = {"sqlite": sqlite, "postgres": postgres}
 def all_decisions(store, campaign):
     """Every decision of a campaign in order."""
     id, last = _latest(store, campaign)
-    return [made for page in decision_slices(store, id, last) for made in page]
+    return [made for page in decision_slices(store, id, last) for _, made in page]
 
 
 def all_events(store, campaign):

@@ -14,6 +14,8 @@ import polars
 import pytest
 
 from budgetbandits.errors import NotAllowed, NotFound, TooManyGuesses
+from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http import guesses
 from budgetbandits.service.http.app import create_app
@@ -111,6 +113,35 @@ def test_operators_changes_under_a_key_are_made_once(service, campaign):
     assert service("POST", f"{campaign}/pause", Idempotency_Key="x" * 201).status_code == 422
     document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
     assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
+    answer = document["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": "#/components/schemas/CampaignDetail"}
+
+
+def test_a_change_that_is_asked_for_again_gets_the_answer_it_had(service):
+    """Byte for byte, whatever has happened since; and the first answer is what a look at the campaign shows."""
+    ads = "/v1/campaigns/ads"
+    changes = [
+        ("/v1/campaigns", CAMPAIGN),
+        (f"{ads}/top-up", {"amount": 5}),
+        (f"{ads}/arms", {"name": "tv", "cost_cap": 0.75}),
+        (f"{ads}/terms", {"hold_seconds": 60.0}),
+        (f"{ads}/arms/mail/retire", None),
+        (f"{ads}/arms/mail/bring-back", None),
+        (f"{ads}/pause", None),
+        (f"{ads}/resume", None),
+        (f"{ads}/close", None),
+    ]
+    first = []
+    for number, (path, body) in enumerate(changes):
+        first.append(service("POST", path, body, Idempotency_Key=f"change {number}"))
+        assert first[-1].json() == service("GET", ads).json()
+        if number < len(changes) - 1:
+            service("POST", f"{ads}/decisions", {}, Idempotency_Key=f"decision {number}")
+    assert len({each.content for each in first}) == len(changes)
+    for number, (path, body) in enumerate(changes):
+        again = service("POST", path, body, Idempotency_Key=f"change {number}")
+        assert (again.status_code, again.content) == (first[number].status_code, first[number].content), path
+    assert first[0].status_code == first[2].status_code == 201
 
 
 def test_money_that_is_gone_and_money_that_is_held(service):
@@ -441,8 +472,8 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
     def broken(*_):
         raise ZeroDivisionError("our mistake")
 
-    monkeypatch.setattr(Engine, "describe", broken)
-    monkeypatch.setattr(Engine, "deciding", broken)
+    monkeypatch.setattr(Campaigns, "describe", broken)
+    monkeypatch.setattr(Decisions, "deciding", broken)
     for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
         answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
         assert (answer.status_code, answer.json()["title"]) == (500, "internal")

@@ -477,9 +477,9 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
     engine.feedback(failing.decision, failed=True)
     found = reader("GET", "/campaigns/routed?format=json").json()
     requests = found["requests"]
-    assert (requests["answered"], requests["horizon"]) == (12, 40)
+    assert (requests["answered"], requests["failed"], requests["horizon"]) == (12, 1, 40)
     assert requests["cost_each"] == pytest.approx(spent / 12)
-    assert requests["left_each"] == pytest.approx((20.0 - spent) / 28)
+    assert requests["left_each"] == pytest.approx((20.0 - spent) / 27)
     for line in requests["segments"]:
         told = by_segment[line["name"]]
         assert line["answered"] == len(told)
@@ -490,7 +490,7 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
     assert (resting["name"], resting["failures"]) == (failing.arm, 1)
     engine.change_terms("routed", {"horizon": 50, "propensity_draws": 20})
     page = reader("GET", "/campaigns/routed?range=week").text
-    assert "12 of 50 expected" in page
+    assert "12 answered and 1 failed of 50 expected" in page
     assert "requests expected 40 → 50; draws for propensities none → 20<" in page
     assert "1 failure</span>, rests until" in page
     assert reader("GET", "/campaigns/plain?format=json").json()["requests"] is None

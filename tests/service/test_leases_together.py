@@ -137,7 +137,7 @@ def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
         seen = []
 
         def slow(tx):
-            answer = one._decide(tx, "ads", [("slow", "digest")])
+            answer = one.decisions.make(tx, "ads", [("slow", "digest")])
             tx.last_event(campaign)  # to ask for it writes the event that has waited, so that it has its number
             # in an event loop, which needs only the lease of the other server
             asyncio.run(second.perform(*other.telling(Outcome(made.decision, 1.0, 0.25), "ads")))

@@ -83,3 +83,31 @@ def test_a_store_from_before_requests_goes_on_by_its_own_rules(tmp_path, monkeyp
         engine.create("new", "bts", budget=20.0, arms={"dear": 1.0, "cheap": 0.1})
         settings = {row.name: row.settings for row in store.read(lambda tx: tx.campaigns())}
     assert ("own_scales" in settings["ads"], "own_scales" in settings["new"]) == (False, True)
+
+
+def test_campaigns_go_on_by_the_rules_they_were_created_with(tmp_path):
+    """Failures told together, prices estimated far too low, segments and a lease, as the rules 2 had them: every choice
+    is made again by the audit, also of what is decided from now on."""
+    path = tmp_path / "money.db"
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "store_rules_2.sql").read_text(encoding="utf-8"))
+    old.close()
+    now = [1.7e9 + 100.0]
+    with SQLiteStore(path) as store:
+        engine = Engine(store, lambda: now[0])
+        for name in ("own", "leased"):
+            assert verify(store, name) == []
+            made = [engine.decide(name, f"after {number}", segment="code", arms=["small"]) for number in range(3)]
+            rests = []
+            for each in made:
+                engine.feedback(each.decision, failed=True)
+                rests.append(next(a for a in engine.describe(name)["arms"] if a["name"] == "small")["rests_until"])
+            if name == "own":  # of a lease the campaign has not heard yet
+                assert sorted(set(rests)) == rests  # by these rules each of them makes the rest longer
+            priced = {"prices": {"large": 0.1, "small": 0.01}, "holds": {"large": 1.0, "small": 0.1}}
+            for number in range(8):
+                now[0] += 5.0
+                answer = engine.decide(name, f"priced {number}", **priced)
+                engine.feedback(answer.decision, reward=0.5, cost=answer.hold / 2)
+            engine.set_status(name, "paused")  # which ends leases
+            assert verify(store, name) == []

@@ -67,6 +67,26 @@ def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, store, clock
     assert verify(store, campaign) == []
 
 
+@pytest.mark.parametrize("lease", [{}, {"lease": 20.0}])
+def test_a_request_that_failed_is_one_gone(store, clock, lease):
+    """What is left is for the requests that are neither answered nor failed, on every server."""
+    engines = [Engine(store, clock), Engine(store, clock)]
+    campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, **lease)
+    for number in range(30):
+        answer = engines[number % 2].decide(campaign, str(number))
+        told = {"failed": True} if number % 3 == 0 else {"reward": 0.5, "cost": answer.hold / 2}
+        engines[number // 2 % 2].feedback(answer.decision, **told)
+        clock.now += 5.0
+    engines[0].change_terms(campaign, {"hold_seconds": 50.0})  # which ends leases
+    for engine in engines:
+        engine.decide(campaign, f"next {engine is engines[0]}")
+        account, state = engine.account(campaign), engine._learners.kept[campaign].state
+        if not lease:
+            assert state.rate == pytest.approx((account.budget - account.spent) / 1e6 / 70, rel=1e-12)
+        assert state.known["failed"] == 10
+    assert verify(store, campaign) == []
+
+
 def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
     engines = [Engine(store, clock), Engine(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)

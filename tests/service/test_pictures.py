@@ -117,6 +117,43 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert "Failed</span>" in page
 
 
+def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=50)
+    for number in range(30):
+        arm, reward, cost = ("small", 0.25, 0.05) if number % 2 else ("large", 0.75, 1.0)
+        made = engine.decide("ads", str(number), arms=[arm])
+        clock.now += 60.0
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    before = seen(store).prices[:-1]  # the minute that is not over may change
+    assert before[-1][1] == 0.0  # more money than 50 requests can take
+    engine.change_terms("ads", {"horizon": None})
+    clock.now += 60.0
+    engine.feedback(engine.decide("ads", "unplanned").decision, reward=0.5, cost=0.05)
+    clock.now += 60.0
+    engine.change_terms("ads", {"horizon": 5000})
+    clock.now += 60.0
+    engine.feedback(engine.decide("ads", "scarce").decision, reward=0.5, cost=0.05)
+    after = seen(store).prices
+    assert after[: len(before)] == before
+    assert after[-1][1] > 1.0  # by the new plan: money for the small one alone
+
+
+def test_requests_that_failed_are_not_to_come(store):
+    engine = Engine(store, Clock(time.time() - HOUR))
+    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20)
+    for number in range(6):
+        made = engine.decide("ads", str(number), arms=["small"])
+        told = {"failed": True} if number % 2 else {"reward": 0.5, "cost": 0.1}
+        engine.feedback(made.decision, **told)
+    view = seen(store)
+    assert (view.requests.answered, view.requests.failed) == (3, 3)
+    assert view.requests.to_come == pytest.approx(9.7 / 14)
+    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert "3 answered and 3 failed of 20 expected" in page
+
+
 def test_without_a_horizon_there_is_no_price(store):
     Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []

@@ -92,6 +92,53 @@ def test_it_is_for_policies_that_draw():
         engine.create("ads", "bts", budget=10.0, arms=ARMS, propensity_draws=0.5)
 
 
+def test_an_export_says_among_which_arms_each_was_chosen(tmp_path):
+    """Arms that come, go, rest and cannot be paid, and those that a request leaves out; nothing if all could be."""
+    clock = Clock(1000.0)
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = Engine(store, clock)
+        engine.create("ads", "bts", budget=3.5, arms={"a": 1.0, "b": 0.5, "c": 2.0}, propensity_draws=10)
+
+        def decide(key, **request):
+            engine.void(engine.decide("ads", key, **request).decision)
+
+        decide("before d")
+        engine.add_arm("ads", "d", 0.25)
+        decide("all")
+        decide("some", exclude=["a", "b"])
+        engine.feedback(engine.decide("ads", "fails", arms=["a"]).decision, failed=True)
+        decide("a rests")
+        decide("a rests, b out", exclude=["b"])
+        clock.now += 10.0
+        engine.retire_arm("ads", "d")
+        decide("no d")
+        engine.bring_back_arm("ads", "d")
+        engine.decide("ads", "dear", arms=["c"])
+        decide("c cannot be paid")
+        export(store, "ads", tmp_path / "out.csv")
+        assert verify(store, "ads") == []
+    with (tmp_path / "out.csv").open() as file:
+        arms = {row["key"]: json.loads(row["arms"]) if row["arms"] else "" for row in csv.DictReader(file)}
+    assert arms == {
+        "before d": ["a", "b", "c"], "all": "", "some": ["c", "d"], "fails": ["a"], "a rests": ["b", "c", "d"],
+        "a rests, b out": ["c", "d"], "no d": ["a", "b", "c"], "dear": ["c"], "c cannot be paid": ["a", "b", "d"],
+    }  # fmt: skip
+
+
+def test_the_audit_finds_another_set_of_arms_to_choose_from():
+    store = MemoryStore()
+    engine = Engine(store, Clock(1000.0))
+    campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS | {"c": 1.0})
+    engine.feedback(engine.decide(campaign, "fails", arms=["a"]).decision, failed=True)
+    made = engine.decide(campaign, "a rests")
+    event = next(each for each in store.events if each.decision == made.decision)
+    assert event.request == store.decisions[made.decision].request == '{"out":[0]}'
+    assert verify(store, campaign) == []
+    for text in (None, '{"out":[0,2]}'):
+        event.request = store.decisions[made.decision].request = text
+        assert any("could not have been chosen" in found for found in verify(store, campaign))
+
+
 def test_an_export_has_what_was_said_of_the_request(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = Engine(store)

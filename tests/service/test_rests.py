@@ -60,6 +60,30 @@ def test_an_arm_rests_twice_as_long_after_each_failure_until_it_answers(engine, 
     assert verify(store, campaign) == []
 
 
+@pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}])
+def test_failures_of_decisions_that_were_under_way_together_count_once(store, clock, lease):
+    """Ten calls are under way when a provider goes down: the arm rests as after one failure, not for 1,024 seconds."""
+    engines = [Engine(store, clock), Engine(store, clock)]
+    campaign = engines[0].create("ads", "bts", budget=1000.0, arms=ARMS, **lease)
+
+    def together(key, rest):
+        made = [engines[0].decide(campaign, f"{key} {number}", arms=["a"]) for number in range(10)]
+        clock.now += 0.25
+        for number, each in enumerate(made):
+            engines[number % 2].feedback(each.decision, failed=True)
+            clock.now += 0.01
+        clock.now = float(int(clock.now) + rest)  # the rest began in the second that has not ended, and ends with it
+        assert {engines[0].decide(campaign, f"{key} rests {each}").arm for each in range(12)} == {"b"}
+        clock.now += 1.0
+        assert "a" in {engines[0].decide(campaign, f"{key} awake {each}").arm for each in range(60)}
+
+    together("first", 2)
+    together("second", 4)
+    engines[1].set_status(campaign, "paused")  # which ends leases
+    assert arm(engines[1], campaign, "a")["failures"] == 20
+    assert verify(store, campaign) == []
+
+
 def test_an_arm_at_rest_answers_where_every_arm_rests(engine, store):
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS)
     fail(engine, campaign, "one", "a")

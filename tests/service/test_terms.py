@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from budgetbandits.cli import service
+from budgetbandits.cli import campaigns
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.engine import Engine
@@ -22,7 +22,7 @@ def test_every_term_is_known_everywhere(term):
     assert term in NewCampaign.model_fields
     assert term in CampaignView.model_fields
     assert term in {each.name for each in fields(CampaignInfo)}
-    wide = CliRunner().invoke(service.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
+    wide = CliRunner().invoke(campaigns.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
     assert f"--{term.replace('_', '-')}" in wide.output
     assert f"`{term}`" in MANUAL.read_text()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import numpy as np
@@ -13,6 +14,8 @@ from budgetbandits.drift import drifting
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.simulation import engines, summaries
+from budgetbandits.simulation.compiled import laws
+from budgetbandits.simulation.compiled.laws import tables_of
 from budgetbandits.simulation.many import COLUMNS
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
@@ -180,3 +183,13 @@ def test_the_budget_may_be_for_so_many_requests():
         assert found["reward"].to_list() == alone.reward[:, 0].tolist()
     with pytest.raises(BadParameter, match="say how many"):
         simulate_many(problems, "bts", [9.0], runs=1)
+
+
+def test_tables_are_made_once_for_a_problem_and_go_with_it():
+    problem = Problem.bernoulli([0.4, 0.6], [0.5, 0.5])
+    place, made = id(problem), tables_of(problem)
+    assert tables_of(problem) is made
+    assert tables_of(problem, sampled=True) is not made
+    del problem
+    gc.collect()
+    assert place not in laws._made

@@ -11,14 +11,16 @@ import typer
 from budgetbandits import __version__, plugins
 from budgetbandits.cli import listing, simulating, studies
 from budgetbandits.cli.bounds import bounds_command
+from budgetbandits.cli.campaigns import campaign_app
 from budgetbandits.cli.checking import check_command
 from budgetbandits.cli.comparing import compare_command
 from budgetbandits.cli.evaluating import evaluate_command
+from budgetbandits.cli.keys import key_app
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.plots import plot_command
 from budgetbandits.cli.replaying import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.service import campaign_app, key_app, serve_command
+from budgetbandits.cli.serving import serve_command
 from budgetbandits.cli.viewing import view_command
 from budgetbandits.errors import BudgetBanditsError
 

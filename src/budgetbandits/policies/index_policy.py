@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -163,13 +164,16 @@ def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:
         raise BadParameter(f"{policy.name}: extras gives {extras!r:.40}; let it return a tuple, such as (width,)")
     index = index_of(policy)
     try:
-        inspect.signature(index).bind(*range(4), *extras)
+        _signature(index).bind(*range(4), *extras)
     except TypeError:
-        wanted = list(inspect.signature(index).parameters)[4:]
+        wanted = list(_signature(index).parameters)[4:]
         raise BadParameter(
             f"{policy.name}: extras gives {len(extras)} of the further arguments of its index, which takes "
             f"{len(wanted)} ({', '.join(wanted) or 'none'}); let extras return exactly these"
         ) from None
+
+
+_signature = lru_cache(maxsize=64)(inspect.signature)
 
 
 def not_a_number(

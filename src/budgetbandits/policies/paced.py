@@ -28,8 +28,9 @@ at least what makes one 0 and one 1, so that no posterior begins with its mass a
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
 
-Estimates. Where the price of each arm is estimated before the choice, its relation to the estimate is learned too, as
-a cost with the prior that it is between 0 and twice the estimate, and the choice compares prices of this request.
+Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
+learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
+(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time.
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
@@ -50,6 +51,7 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import Mix, at_price, best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
+from budgetbandits.policies.pooling import MULTIPLES, SHARES, Prior, pooled
 from budgetbandits.policies.sampling import trial
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
@@ -65,14 +67,11 @@ SMALLEST_VARIANCE = 1e-9
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
-FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
-"""How many outcomes those are, and what their mean is."""
-
 MOST_POOLING = 1e6
 MOST_FORGETTING = 0.5
 
-OUTCOMES_FOR_POOLING = 20.0
-"""How many outcomes in other segments weigh as much as what ``pooling`` says of how alike segments are."""
+MOST_RELATIVE = 50.0
+"""A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
 
 
 def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
@@ -84,6 +83,15 @@ def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any
     variance = np.maximum((squares + weight * square) / n - middle * middle, SMALLEST_VARIANCE * most)
     kappa = n * most / variance
     return kappa * middle, kappa * (1.0 - middle)
+
+
+def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
+    """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
+    n = count + prior.weight
+    middle = (total + prior.weight * prior.mean) / n
+    variance = (squares + prior.weight * prior.square) / n - middle * middle
+    shape = n / np.maximum(variance / (middle * middle), SMALLEST_VARIANCE)
+    return shape, middle / shape
 
 
 def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
@@ -129,8 +137,8 @@ class Paced(State):
     @property
     def rate(self) -> float:
         """Money for each request that is still to come; 0 without a horizon."""
-        to_come = float(self.known["horizon"]) - (int(self.pulls.sum()) - self.past_pulls)
-        return self.left / max(to_come, 1.0)
+        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
+        return self.left / max(float(self.known["horizon"]) - gone, 1.0)
 
     def widen(self, segments: int) -> None:
         """Make room for this many segments."""
@@ -212,9 +220,7 @@ class PacedThompson(RequestPolicy):
         answered = sums[COUNT].sum(axis=1) + 1.0
         mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
         if request.prices is not None:
-            first = float(SQUARES[1, 0, 0])
-            ratio = self.draw(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], first, rng)[request.segment]
-            here = (2.0 * request.prices[arms] * ratio).tolist()
+            here = (2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng)[request.segment]).tolist()
             return int(arms[at_price(reward[request.segment], here, mix.price)])
         return int(arms[_drawn(mix, request.segment, rng)])
 
@@ -234,9 +240,7 @@ class PacedThompson(RequestPolicy):
             means[:, 0], cost, answered / answered.sum(), state.rate, request.segment, rng.random(draws)
         )
         if request.prices is not None:
-            shapes = self.shapes(sums[PRICED], sums[RELATIVE], sums[RELATIVE_SQUARED], float(SQUARES[1, 0, 0]))
-            ratio = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))[:, request.segment]
-            here = 2.0 * request.prices[arms] * ratio
+            here = 2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng, draws)[:, request.segment]
             chosen = (means[:, 0, request.segment] - price[:, None] * here).argmax(axis=1)
         return np.asarray(arms[chosen])
 
@@ -247,31 +251,20 @@ class PacedThompson(RequestPolicy):
 
     def shapes(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Array, Array]:
         """The parameters of the Betas that the means are drawn from."""
-        return beta_parameters(count, total, squares, *self._prior(count, total, squares, first))
+        prior = pooled(count, total, squares, first, self.pooling, SHARES)
+        return beta_parameters(count, total, squares, *prior)
 
-    def _prior(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Any, Any, Any]:
-        """How many outcomes a segment starts with, their mean and their mean square: the first two, and the others'."""
-        if len(count) == 1:
-            return FIRST_COUNT, FIRST_MEAN, first / FIRST_COUNT
-        all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
-        n = all_count - count + 2.0
-        mean = (all_total - total + 1.0) / n
-        square = (all_squares - squares + first) / n
-        variance = np.maximum(square - mean * mean, 0.0)
-        one_of_each = variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
-        alike = self._likeness(count, total, all_count + 2.0, all_total + 1.0, all_squares + first)
-        return np.minimum(n, np.maximum(alike, one_of_each)), mean, square
+    def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int | None = None) -> Array:
+        """Plausible means of costs as shares of twice their estimate, from the last three sums as (row, segment, arm);
+        so many of them, if that is said, along a first axis."""
+        count, total, squares = sums
+        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
+        shape, scale = gamma_parameters(count, total, squares, prior)
+        return _means(rng.gamma(shape, scale, size=None if draws is None else (draws, *shape.shape)))
 
-    def _likeness(self, count: Array, total: Array, n: Array, all_total: Array, all_squares: Array) -> Array:
-        """For each arm, the variance within segments by that between them: the method of moments, with ``pooling`` for
-        a first guess."""
-        mean = all_total / n
-        between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
-        within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_VARIANCE)
-        by_chance = np.maximum((count > 0.0).sum(axis=0) - 1.0, 0.0)  # of between / within, if all segments were alike
-        apart = n - (count * count).sum(axis=0) / n
-        differences = OUTCOMES_FOR_POOLING / self.pooling + np.maximum(between / within - by_chance, 0.0)
-        return np.asarray((OUTCOMES_FOR_POOLING + apart) / differences)
+    def relative(self, cost: float, price: float) -> float:
+        """A cost as a share of twice its estimate."""
+        return min(cost / (2.0 * price), MOST_RELATIVE)
 
     def observe(
         self,
@@ -287,7 +280,7 @@ class PacedThompson(RequestPolicy):
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
-            relative = min(cost * scale / (2.0 * float(request.prices[arm])), 1.0)
+            relative = self.relative(cost * scale, float(request.prices[arm]))
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
         note(sums, reward, cost, rng, self.trials, self.forget)
 

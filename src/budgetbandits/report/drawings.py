@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -190,20 +190,20 @@ def worst(hardest: pl.DataFrame, fitted: Sequence[Growth], folder: Path) -> Draw
     return _plain(folder, about, partial(theory_figures.worst_regret, hardest, fitted))
 
 
-def of_paper(found: Findings, folder: Path) -> list[Drawn]:
-    """The paper's figures, drawn by as many processes as `joblib.parallel_config` has been told to use."""
+def of_paper(found: Findings, folder: Path) -> Iterable[Drawn]:
+    """The paper's figures, drawn by as many processes as `joblib.parallel_config` has been told to use, while the
+    caller does other things."""
     calibrated, ensemble, bounds = found.calibrated, found.ensemble, found.bounds
-    return list(
-        joblib.Parallel()(
-            joblib.delayed(draw)(folder, *arguments, **options)
-            for draw, arguments, options in (
-                (_scaled, (FIGURE_1, calibrated), {"log": False, "deviations": True}),  # linear as in the paper
-                (_plain, (_figure_2(ensemble), partial(paper_figures.who_wins, ensemble)), {}),
-                (_plain, (FIGURE_3, partial(theory_figures.bounds_over_regret, calibrated, bounds)), {}),
-                (_plain, (FIGURE_4, partial(theory_figures.slope_of_the_lower_bound, calibrated, bounds)), {}),
-            )
+    drawn: Iterable[Drawn] = joblib.Parallel(return_as="generator")(
+        joblib.delayed(draw)(folder, *arguments, **options)
+        for draw, arguments, options in (
+            (_scaled, (FIGURE_1, calibrated), {"log": False, "deviations": True}),  # linear as in the paper
+            (_plain, (_figure_2(ensemble), partial(paper_figures.who_wins, ensemble)), {}),
+            (_plain, (FIGURE_3, partial(theory_figures.bounds_over_regret, calibrated, bounds)), {}),
+            (_plain, (FIGURE_4, partial(theory_figures.slope_of_the_lower_bound, calibrated, bounds)), {}),
         )
     )
+    return drawn
 
 
 FIGURE_1 = Drawn(

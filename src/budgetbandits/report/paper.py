@@ -13,6 +13,7 @@ from budgetbandits.words import count, exact
 def content(found: Findings, folder: Path) -> dict[str, Any]:
     """Everything the template asks for; writes the figures and tables beside the page."""
     calibrated, ensemble = found.calibrated, found.ensemble
+    figures = drawings.of_paper(found, folder)
     tables.write_files(calibrated, folder / CALIBRATED)
     tables.write_files(ensemble, folder / ENSEMBLE)
     shown = {
@@ -25,11 +26,11 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
         "sentences": sentences.of_paper(found),
         "claims": found.claims,
-        "figures": drawings.of_paper(found, folder),
+        "figures": [],
         "winners": tables.winners(ensemble),
         "exceptions": tables.exceptions(ensemble),
         "growth": None,
         "worst": None,
         "records": [calibrated.record, ensemble.record],
     } | study.about(calibrated)
-    return shown | {"contents": study.contents(shown)}
+    return shown | {"contents": study.contents(shown), "figures": list(figures)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, UnknownArm
 from budgetbandits.service import ledger
-from budgetbandits.service.stores.base import Campaign
+from budgetbandits.service.stores.records import Campaign
 
 
 def check_not_closed(row: Campaign) -> None:

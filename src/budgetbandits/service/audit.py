@@ -21,7 +21,8 @@ from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.replay import Replay
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import ArmRow, Campaign, Store, Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.service.stores.slices import event_slices
 
 MOST_LISTED = 1000

@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from budgetbandits.service import ledger
-from budgetbandits.service.clocks import moment
+from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
-from budgetbandits.service.feedback import Task
 from budgetbandits.service.requests import Keyed, Said, keyed, said
-from budgetbandits.service.stores.base import About, Event, Transaction, found
+from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.records import Event
+from budgetbandits.service.tasks import Task
 
 SLICE = 0.02
 """Seconds after which a slice makes no further decision."""
@@ -27,8 +28,13 @@ Steps = Generator[Task[Any], Any, list[Answer]]
 """Yields what to do next, is sent what came of it, and returns the answers."""
 
 
-class Batches(Decisions):
-    """Decisions, also many at once."""
+class Batches:
+    """Many decisions at once."""
+
+    def __init__(self, store: Store, decisions: Decisions, clock: Clock | None = None) -> None:
+        self._store = store
+        self._decisions = decisions
+        self._clock = clock
 
     def decide_many(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, **request: Any
@@ -82,12 +88,12 @@ class Batches(Decisions):
             if done == count:
                 break
         # whether all are there still: another server may have been asked for the same batch, and have undone it
-        answers = yield self.deciding(campaign, key, context, request, count)
+        answers = yield self._decisions.deciding(campaign, key, context, request, count)
         return list(answers)
 
     def _slice(self, campaign: str, asked: Sequence[Keyed], request: Said | None) -> Task[list[Answer]]:
         about = About(campaign, keys=[key for key, _ in asked])
-        return Task(lambda tx: self._decide(tx, campaign, asked, request, SLICE), about)
+        return Task(lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE), about)
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[Keyed]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""

@@ -26,9 +26,10 @@ from budgetbandits.propensity import propensity
 from budgetbandits.rests import LONGEST, Rests
 from budgetbandits.segments import Segments
 from budgetbandits.service.draws import Draws
+from budgetbandits.service.earlier_policies import as_it_was
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.requests import Amounts, Said, Wanted
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
@@ -36,7 +37,7 @@ MOST_SEGMENTS = 100
 
 
 class Pull(NamedTuple):
-    """What is learned from a decision that was told in full, as its row has it (`stores.base.Decision`)."""
+    """What is learned from a decision that was told in full, as its row has it (`stores.records.Decision`)."""
 
     id: str
     arm: int
@@ -117,6 +118,7 @@ class CampaignLearner:
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
     ) -> CampaignLearner:
+        policy = as_it_was(policy, settings.get("rules", 0))
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
         learner.new_horizon(settings.get("horizon", math.inf))
@@ -149,6 +151,7 @@ class CampaignLearner:
             new = {"row": 0, "until": 0, "idle": -1 if arm.learned["pulls"] else 0, "failures": 0}
             self.rests.take(arm.number, arm.learned.get("rest", new))
             self._note_rest(arm.number)
+        self._hear_failures()
         self.hear_budget(row.account.budget, row.settings)
         self.hear_horizon(row.settings)
         self.tag = newest_tag(row)
@@ -278,10 +281,18 @@ class CampaignLearner:
             self._note_rest(arm)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
-    def failed(self, arm: int, at: float) -> None:
-        """There was no answer: the arm rests."""
-        self.rests.failed(arm, math.ceil(at))
+    def failed(self, arm: int, at: float, made_at: float) -> None:
+        """There was no answer to a decision that was made then: its request is gone, and the arm rests.
+
+        Rests are in whole seconds: a decision of the second in which a rest began was made before it.
+        """
+        self.rests.failed(arm, math.ceil(at), math.ceil(made_at) - 1 if self.rules >= 3 else None)
         self._note_rest(arm)
+        self._hear_failures()
+
+    def _hear_failures(self) -> None:
+        if self.rules >= 3:
+            self._learner.new_failures(int(self.rests.failures.sum()))
 
     def _note_rest(self, arm: int) -> None:
         usual = self.rests.idle[arm] < 0 and not self.rests.failures[arm]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic_core import to_json
+
 from budgetbandits.errors import Conflict, StoreError
 from budgetbandits.service import arm_changes, ledger
 from budgetbandits.service.clocks import Clock, moment, set_back
@@ -19,7 +21,8 @@ from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.base import About, ArmRow, Campaign, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 
 
@@ -79,7 +82,7 @@ class Campaigns:
             tx.add_campaign(replace(campaign, created_at=now))
             tx.add_arms([learner.row(campaign, arm) for arm in range(len(caps))])
             tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=by))
-            operation.note(tx, campaign.id, now)
+            operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id
 
         try:
@@ -100,13 +103,28 @@ class Campaigns:
     def describe(self, campaign: str) -> dict[str, Any]:
         """A campaign's money, in the user's unit, and its arms."""
 
-        def work(tx: Transaction) -> dict[str, Any]:
-            row = found(tx, campaign)
-            now, arms = moment(tx, self._clock), tx.arms(row.id)
-            requests = {"answered": answered_of(arms), "segments": named_segments(row)}
-            return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
+        return self._store.read(lambda tx: self._described(tx, campaign))
+
+    def answer(self, campaign: str, key: str | None) -> str:
+        """What to tell the operator who has changed a campaign under this key, as JSON: how it was then.
+
+        How it is now, if there was no key or what was said is not kept any more.
+        """
+
+        def work(tx: Transaction) -> str:
+            kept = None if key is None else tx.answer(found(tx, campaign).id, key)
+            return self._answer(tx, campaign) if kept is None else kept
 
         return self._store.read(work)
+
+    def _answer(self, tx: Transaction, campaign: str) -> str:
+        return to_json(self._described(tx, campaign)).decode()
+
+    def _described(self, tx: Transaction, campaign: str) -> dict[str, Any]:
+        row = found(tx, campaign)
+        now, arms = moment(tx, self._clock), tx.arms(row.id)
+        requests = {"answered": answered_of(arms), "segments": named_segments(row)}
+        return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self) -> list[dict[str, Any]]:
         """What `describe` says of every campaign, without the arms."""
@@ -122,7 +140,8 @@ class Campaigns:
 
         return self._store.read(work)
 
-    # What follows takes a ``key``: asked again under the same one, nothing is changed again. ``by`` is who does it.
+    # What follows takes a ``key``: asked again under the same one, nothing is changed again, and `answer` is the same.
+    # ``by`` is who does it.
 
     def top_up(self, campaign: str, amount: float, key: str | None = None, by: str | None = None) -> None:
         """Raise the budget."""
@@ -224,7 +243,7 @@ class Campaigns:
                 return
             arm_changes.check_not_closed(row)
             work(tx, self._leases.recalled(tx, row))
-            operation.note(tx, row.id, moment(tx, self._clock))
+            operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
         self._store.write(once, About(campaign))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from budgetbandits.service.stores.base import OWN, Event, Lease, Transaction
+from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.records import OWN, Event, Lease
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Decisions: a policy that chooses and a ledger that pays, changed together in one transaction or not at all.
 
-Each operation comes twice: as a method that does it and waits, and as a `Task` (`deciding`, `telling`, `voiding`) for
-whoever waits in another way. What becomes of a decision afterwards is in `feedback`.
+Each operation comes twice: as a method that does it and waits, and as a `Task` for whoever waits in another way
+(`deciding`; in `feedback`, `telling` and `voiding`). What becomes of a decision afterwards is in `feedback`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from functools import partial
 from typing import Any
 
 from budgetbandits.errors import Conflict, HoldRefused
-from budgetbandits.service.clocks import moment
-from budgetbandits.service.feedback import Feedback, Task
+from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.purses import Purse
 from budgetbandits.service.requests import Keyed, Said, keyed, said
-from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Transaction, found
+from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.tasks import Ahead, Task
 
 
 class CutShort(Exception):
@@ -43,8 +45,15 @@ class Answer:
     expires_at: float
 
 
-class Decisions(Feedback):
+class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
+
+    def __init__(self, store: Store, leases: Leases, ahead: Ahead, clock: Clock | None = None) -> None:
+        self._store = store
+        self._leases = leases
+        self._learners = leases.learners
+        self._ahead = ahead
+        self._clock = clock
 
     def decide(
         self,
@@ -54,7 +63,7 @@ class Decisions(Feedback):
         *,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> Answer:
@@ -80,13 +89,13 @@ class Decisions(Feedback):
 
         def work(tx: Transaction) -> list[Answer]:
             try:
-                return self._decide(tx, campaign, asked, request)
+                return self.make(tx, campaign, asked, request)
             except CutShort as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
         return Task(work, self._leases.about(about) if count is None else about)
 
-    def _decide(
+    def make(
         self,
         tx: Transaction,
         campaign: str,
@@ -142,7 +151,7 @@ class Decisions(Feedback):
             event.request, event.propensity = chosen.request, chosen.propensity
         purse.add_event(event)
         if purse.learner is not None:
-            self._next = partial(purse.learner.draws.prepare, chosen.id, "learn")  # when idle: for its feedback
+            self._ahead.next = partial(purse.learner.draws.prepare, chosen.id, "learn")  # when idle: for its feedback
         return decision
 
 

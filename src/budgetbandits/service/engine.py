@@ -5,13 +5,20 @@ from __future__ import annotations
 from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.clocks import Clock
+from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.stores.base import Store
+from budgetbandits.service.tasks import Ahead
 
 
-class Engine(Campaigns, Batches):
-    """The operations on campaigns and those on decisions, with the same learners and leases.
+class Engine:
+    """The parts of the service on the same store, learners and leases, and their operations by name.
+
+    campaigns  what operators do
+    decisions  what workers ask for; ``batches``: many at once
+    outcomes   what workers tell
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -26,6 +33,23 @@ class Engine(Campaigns, Batches):
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         """``clock`` is for whoever has another one than the store's, such as a test."""
-        leases = Leases(Learners(), clock)
-        Campaigns.__init__(self, store, leases, clock)
-        Batches.__init__(self, store, leases, clock)
+        self._store, self._clock = store, clock
+        self._learners = Learners()
+        self._leases = leases = Leases(self._learners, clock)
+        ahead = Ahead(store)
+        self.campaigns = campaigns = Campaigns(store, leases, clock)
+        self.decisions = decisions = Decisions(store, leases, ahead, clock)
+        self.batches = Batches(store, decisions, clock)
+        self.outcomes = outcomes = Feedback(store, leases, ahead, clock)
+
+        self.create, self.top_up, self.change_terms = campaigns.create, campaigns.top_up, campaigns.change_terms
+        self.set_status, self.set_back = campaigns.set_status, campaigns.set_back
+        self.add_arm, self.retire_arm = campaigns.add_arm, campaigns.retire_arm
+        self.bring_back_arm = campaigns.bring_back_arm
+        self.account, self.describe, self.totals = campaigns.account, campaigns.describe, campaigns.totals
+        self.names, self.overview = campaigns.names, campaigns.overview
+        self.decide, self.deciding = decisions.decide, decisions.deciding
+        self.decide_many = self.batches.decide_many
+        self.feedback, self.feedback_many = outcomes.feedback, outcomes.feedback_many
+        self.telling, self.telling_many = outcomes.telling, outcomes.telling_many
+        self.void, self.voiding, self.expire_due = outcomes.void, outcomes.voiding, outcomes.expire_due

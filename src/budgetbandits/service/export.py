@@ -2,6 +2,9 @@
 
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.
+
+A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, awake and affordable;
+nothing if that was every arm. It is what a propensity is a probability among.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from typing import IO, Any, Literal, get_args
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted
-from budgetbandits.service.stores.base import Decision, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.slices import decision_slices, event_slices
 
 Table = Literal["decisions", "events"]
@@ -40,6 +44,11 @@ COLUMNS: dict[Table, dict[str, type]] = {
         "lease": TEXT, "actor": TEXT, "request": TEXT, "propensity": NUMBER,
     },
 }  # fmt: skip
+
+COMING_AND_GOING = ("arm added", "arm retired", "arm brought back")
+
+MOST_CHANGES = 2**31 - 1
+"""All of them: a campaign has few."""
 
 ROW_GROUP = 64
 """Slices that are written to Parquet at once: it is a format of columns."""
@@ -159,14 +168,41 @@ def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
 def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
-    def begin(tx: Transaction) -> tuple[str, list[str], int]:
+    def begin(tx: Transaction) -> tuple[str, list[str], _Present, int]:
         id = found(tx, campaign).id
-        return id, [arm.name for arm in tx.arms(id)], tx.last_event(id)
+        names = [arm.name for arm in tx.arms(id)]
+        return id, names, _Present.of(tx, id, len(names)), tx.last_event(id)
 
-    id, names, last = store.read(begin)
+    id, names, present, last = store.read(begin)
     if table == "events":
         return ([_event(event, names) for event in page] for page in event_slices(store, id, 0, last))
-    return ([_decision(made, names) for made in page] for page in decision_slices(store, id, last))
+    return (
+        [_decision(made, names, present.at(number)) for number, made in page]
+        for page in decision_slices(store, id, last)
+    )  # fmt: skip
+
+
+class _Present:
+    """Which arms there were to choose from, from event to event: they come and go."""
+
+    def __init__(self, arms: set[int], changes: list[Event]) -> None:
+        self._arms = arms
+        self._changes = changes
+
+    @classmethod
+    def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
+        operators = tx.pages().operators_events(campaign, MOST_CHANGES)  # which has an index of its own
+        changes = [event for event in reversed(operators) if event.kind in COMING_AND_GOING]
+        added = {event.arm for event in changes if event.kind == "arm added"}
+        return cls(set(range(arms)) - added, changes)
+
+    def at(self, number: int) -> set[int]:
+        """At the event of this number; asked for in their order."""
+        while self._changes and self._changes[0].seq < number:
+            event = self._changes.pop(0)
+            assert event.arm is not None
+            (self._arms.discard if event.kind == "arm retired" else self._arms.add)(event.arm)
+        return self._arms
 
 
 def _event(e: Event, names: list[str]) -> Row:
@@ -174,10 +210,14 @@ def _event(e: Event, names: list[str]) -> Row:
     return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
 
 
-def _decision(d: Decision, names: list[str]) -> Row:
+def _decision(d: Decision, names: list[str], present: set[int]) -> Row:
     h, wanted = d.hold, Wanted.read(d.request) or Wanted()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
-    arms = None if wanted.arms is None else json.dumps([names[arm] for arm in wanted.arms], ensure_ascii=False)
+    could = present if wanted.arms is None else present.intersection(wanted.arms)
+    could = could.difference(wanted.out or ())
+    arms = None
+    if len(could) < len(names):
+        arms = json.dumps([names[arm] for arm in sorted(could)], ensure_ascii=False)
     request = (wanted.segment, arms, _units(wanted.price_of(d.arm)), d.propensity, int(d.failed))
     return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
 

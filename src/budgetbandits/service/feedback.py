@@ -6,10 +6,9 @@ that has failed is settled with what it cost, if anything, teaches nothing, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
@@ -18,19 +17,12 @@ from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.purses import Purse
 from budgetbandits.service.requests import LARGEST_BATCH
-from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.tasks import Ahead, Task
 
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
-
-T = TypeVar("T")
-
-
-class Task(NamedTuple, Generic[T]):
-    """What `Store.submit` and `Store.perform` are called with."""
-
-    work: Callable[[Transaction], T]
-    about: About
 
 
 @dataclass(slots=True)
@@ -69,19 +61,12 @@ class Booked:
 class Feedback:
     """What is told of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, ahead: Ahead, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
+        self._ahead = ahead
         self._clock = clock
-        self._next: Callable[[], None] | None = None
-        """Prepares what is likely to be needed next."""
-        store.on_idle = self._prepare
-
-    def _prepare(self) -> None:
-        prepare, self._next = self._next, None
-        if prepare is not None:
-            prepare()
 
     def feedback(
         self,
@@ -169,7 +154,7 @@ class Feedback:
             _note_freeze(purse, told, now)
         tx.save_decision(told)
         if in_full and purse.learner is not None:
-            self._next = purse.learner.think_ahead  # prepared when idle: a worker usually asks again after feedback
+            self._ahead.next = purse.learner.think_ahead  # when idle: a worker usually asks again after feedback
         return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
 
     def _fail(self, tx: Transaction, purse: Purse, made: Decision, cost: int | None) -> Booked:
@@ -188,7 +173,7 @@ class Feedback:
             account, hold = ledger.settle(purse.account, hold, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
-        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm))
+        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
         if new_cost:
             _note_freeze(purse, told, now)
         tx.save_decision(told)

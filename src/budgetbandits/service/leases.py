@@ -26,17 +26,8 @@ from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.purses import CampaignPurse, Held, LeasePurse, Purse, add_lease_event, digest
 from budgetbandits.service.requests import Wanted
-from budgetbandits.service.stores.base import (
-    About,
-    Campaign,
-    Decision,
-    Event,
-    Lease,
-    LeaseEvent,
-    Transaction,
-    Unforeseen,
-    found,
-)
+from budgetbandits.service.stores.base import About, Transaction, Unforeseen, found
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 TELLING = ("settled", "rewarded")
 OF_OTHERS = (*TELLING, "failed", "voided", "expired")
@@ -225,13 +216,14 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     before, events = dict(vars(learner.state)), list(events)
     last = {each.event.decision: each.event.turn for each in events if each.event.kind in TELLING}
     arms: set[int] = set()
-    for event, cost, reward, request in events:
+    for event, cost, reward, request, made_at in events:
         if event.kind == "decided" and learner.leaves_traces:
             offered = learner.offered(Wanted.read(event.request), event.at)
             learner.choose(str(event.decision), offered)
         elif event.kind == "failed":
             assert event.arm is not None
-            learner.failed(event.arm, event.at)
+            assert made_at is not None
+            learner.failed(event.arm, event.at, made_at)
             arms.add(event.arm)
         # told in two parts, a decision is learnt from when the second is there
         elif event.kind in TELLING and last[event.decision] == event.turn and cost is not None and reward is not None:

@@ -15,7 +15,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.settings import RULES, settings_of
-from budgetbandits.service.stores.base import Campaign
+from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import Terms
 
 ID = re.compile(r"[0-9a-f]{32}")

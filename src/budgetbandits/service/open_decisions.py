@@ -31,6 +31,7 @@ class Known:
     reward: float | None = None
     request: str | None = None
     propensity: float | None = None
+    created_at: float = 0.0
     failed: bool = False
 
     @property
@@ -83,7 +84,7 @@ class OpenDecisions:
         """The older half of what is in memory goes to the file."""
         oldest = list(islice(self._near, self._most // 2 + 1))
         rows = [
-            (id, *astuple(known.hold), known.cost, known.reward, known.request, known.propensity)
+            (id, *astuple(known.hold), known.cost, known.reward, known.request, known.propensity, known.created_at)
             for id, known in _taken(self._near, oldest)
         ]  # those that have failed are not open
         try:
@@ -92,10 +93,10 @@ class OpenDecisions:
                 self._far.execute("PRAGMA synchronous = OFF")
                 self._far.execute(
                     "CREATE TABLE known (id TEXT PRIMARY KEY, amount, state, charged, overrun, reported, day, "
-                    "cost, reward, request, propensity) WITHOUT ROWID"
+                    "cost, reward, request, propensity, created_at) WITHOUT ROWID"
                 )
             self._far.execute("BEGIN")
-            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise NoRoom(

@@ -1,12 +1,14 @@
 """What operators change, once: under an idempotency key a change is made one time, however often it is asked for.
 
-The key is kept in the transaction of the change, so that both are there or neither.
+The key is kept in the transaction of the change, so that both are there or neither, and with it the answer: whoever
+asks again is told the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +35,10 @@ class Operation:
             raise Conflict(f"key {self.key!r:.60} was used for another change; use a new key for a new change")
         return payload is not None
 
-    def note(self, tx: Transaction, campaign: str, at: float) -> None:
-        """It is done now."""
+    def note(self, tx: Transaction, campaign: str, at: float, answer: Callable[[], str]) -> None:
+        """It is done now, and this is what to answer."""
         if self.key is not None:
-            tx.add_operation(campaign, self.key, self._payload(), at)
+            tx.add_operation(campaign, self.key, self._payload(), at, answer())
 
     def _payload(self) -> str:
         return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()

@@ -17,9 +17,10 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.requests import Said
+from budgetbandits.service.requests import Said, written
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.base import Campaign, Decision, Event, Lease, Transaction
+from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
 
 
 @dataclass
@@ -55,8 +56,9 @@ class Purse(ABC):
         """Write the money and the event; learn from the decision that is told in full now, if any."""
 
     @abstractmethod
-    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
-        """Write the money and all these events, the last of which says that there was no answer: the arm rests."""
+    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
+        """Write the money and all these events, the last of which says that there was no answer to the decision that
+        was made then: the arm rests."""
 
 
 class CampaignPurse(Purse):
@@ -100,9 +102,10 @@ class CampaignPurse(Purse):
             propensity = None
             if "propensity_draws" in row.settings:
                 propensity = learner.propensity(id, arm, fitting, request, row.settings)
+            text = written(wanted, learner.state.active, fitting)
             change.row = row.with_money(account)
         self.row, self.learner = change.row, learner
-        return Chosen(id, arm, hold, now, None if wanted is None else wanted.text(), propensity)
+        return Chosen(id, arm, hold, now, text, propensity)
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
@@ -119,13 +122,13 @@ class CampaignPurse(Purse):
             change.arms = change.learner.learn(told, event.at, self.row.settings)
         self.row, self.learner = change.row, change.learner
 
-    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
+    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
         change = self._learners.changing(self._tx, self.row.with_money(account))
         for event in (*events, failed):
             self.add_event(event)
         with change:
             assert failed.arm is not None
-            change.learner.failed(failed.arm, failed.at)
+            change.learner.failed(failed.arm, failed.at, made_at)
             change.arms = [failed.arm]
         self.row, self.learner = change.row, change.learner
 
@@ -168,13 +171,14 @@ class LeasePurse(Purse):
             request = learner.request(wanted, settings)
             id, arm = learner.next_choice(offered, request)
             propensity = None if arm is None else learner.propensity(id, arm, offered, request, settings)
+            text = written(wanted, learner.state.active, offered)
         finally:
             learner.tag = ""
         if arm is None:
             ledger.stop(self.row.policy)
         account, hold = lease_ledger.place(self.account, int(holds[arm]))
         self.lease = with_money(self.lease, account)
-        return Chosen(id, arm, hold, now, None if wanted is None else wanted.text(), propensity)
+        return Chosen(id, arm, hold, now, text, propensity)
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)
@@ -188,14 +192,14 @@ class LeasePurse(Purse):
             self.learner.learn(told, event.at, self.row.settings)
         self.add_event(event)
 
-    def fail(self, account: Account, events: Sequence[Event], failed: Event) -> None:
+    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
         self.lease = with_money(self.lease, account)
         for event in events:
             self.add_event(event)
         if self.learner is not None:
             assert failed.arm is not None
             self.learner.tag = ""
-            self.learner.failed(failed.arm, failed.at)
+            self.learner.failed(failed.arm, failed.at, made_at)
         self.add_event(failed)
 
 

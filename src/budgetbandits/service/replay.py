@@ -20,9 +20,10 @@ from budgetbandits.service.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
-from budgetbandits.service.requests import Wanted
+from budgetbandits.service.requests import Wanted, left_out
 from budgetbandits.service.settings import limits_of, terms_of, versions
-from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Lease, LeaseEvent, T
+from budgetbandits.service.stores.base import T
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
 
 
 @dataclass
@@ -130,7 +131,8 @@ class Replay:
             account, hold = lease_ledger.place(lent.lease.account, amount)
         self._book(event, account)
         self.booked[hold.day] += hold.booked
-        self.open.put(id, Known(hold, request=event.request, propensity=event.propensity))
+        known = Known(hold, request=event.request, propensity=event.propensity, created_at=event.at)
+        self.open.put(id, known)
         self.held = None, hold
 
     def _choose_again(self, event: Event, lent: _Lent | None) -> None:
@@ -151,6 +153,10 @@ class Replay:
         assert int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}"
         propensity = learner.propensity(id, arm, fitting, request, settings)
         assert propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}"
+        out, told = left_out(wanted, learner.state.active, fitting), [] if wanted is None else wanted.out or []
+        # by earlier rules it was not written down
+        agree = out == told or (not told and learner.rules < 3)
+        assert agree, f"the arms {out} could not have been chosen, not {told}"
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
@@ -169,9 +175,9 @@ class Replay:
         assert known.cost is not None, "what failed has a cost, if only 0"
         assert known.reward is None, "what failed has no reward"
         lent = self._lent(event)
-        (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at)
+        (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at, known.created_at)
         if lent is not None:
-            lent.events.append(LeaseEvent(event))
+            lent.events.append(LeaseEvent(event, made_at=known.created_at))
 
     def _tell(self, event: Event, tell: Callable[[Known], Known]) -> None:
         known = self._change(event, tell)

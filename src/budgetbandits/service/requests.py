@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ class Said:
 def said(
     segment: str | None = None,
     arms: Iterable[str] | None = None,
-    exclude: Iterable[str] = (),
+    exclude: Iterable[str] | None = None,
     prices: Mapping[str, float] | None = None,
     holds: Mapping[str, float] | None = None,
 ) -> Said | None:
@@ -105,11 +105,12 @@ def said(
     if segment is not None:
         segment = checked_name("segment", segment)
     allowed = None if arms is None else _names("arms", arms)
-    excluded = _names("exclude", exclude)
+    excluded = () if exclude is None else _names("exclude", exclude)
     estimates = None if prices is None else _amounts("price", prices)
-    if segment is None and allowed is None and not excluded and estimates is None and not holds:
+    held = {} if holds is None else _amounts("hold", holds)
+    if segment is None and allowed is None and not excluded and estimates is None and not held:
         return None
-    return Said(segment, allowed, excluded, estimates, _amounts("hold", holds or {}))
+    return Said(segment, allowed, excluded, estimates, held)
 
 
 def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -137,13 +138,15 @@ class Wanted:
     """A request by the numbers of the arms that may answer it; None: all that are active.
 
     ``prices`` and ``holds`` are in micros, in the order of ``arms``: what each is estimated to cost, and what a
-    decision for it holds, if that is not its cap.
+    decision for it holds, if that is not its cap. ``out`` are those that might have answered and could not be chosen,
+    because they were at rest or could not be paid; it is written down with the decision.
     """
 
     segment: str | None = None
     arms: list[int] | None = None
     prices: list[int] | None = None
     holds: list[int] | None = None
+    out: list[int] | None = None
 
     def text(self) -> str:
         values = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
@@ -172,6 +175,22 @@ class Wanted:
     def price_of(self, arm: int) -> int | None:
         """What this arm was estimated to cost, if it was."""
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]
+
+
+def left_out(wanted: Wanted | None, active: Among, fitting: Among) -> list[int]:
+    """The arms that might have answered a request and are not among those that fit, by their numbers."""
+    if fitting is active:
+        return []
+    found: list[int] = np.flatnonzero((active if wanted is None else wanted.among(active)) & ~fitting).tolist()
+    return found
+
+
+def written(wanted: Wanted | None, active: Among, fitting: Among) -> str | None:
+    """What is written down of a request, with the decision among the arms that fit; None if there is nothing to say."""
+    out = left_out(wanted, active, fitting)
+    if out:
+        wanted = replace(wanted or Wanted(), out=out)
+    return None if wanted is None else wanted.text()
 
 
 Keyed = tuple[str, str]

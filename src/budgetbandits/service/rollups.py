@@ -18,7 +18,8 @@ from functools import partial
 
 from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
-from budgetbandits.service.stores.base import Campaign, Event, Store, Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
 
 SLICE = 1000

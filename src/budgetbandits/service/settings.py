@@ -13,7 +13,7 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
-from budgetbandits.service.stores.base import Campaign
+from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")
@@ -26,9 +26,15 @@ own_scales  whether an arm's costs are learned as shares of its own cap
 rules       `RULES`; campaigns from before there were these rules have no such entry
 """
 
-RULES = 2
-"""Which rules a new campaign follows. With 2, arms rest that neither bring nor cost anything, and where a level is for
-many arms, a choice among less than half of them draws these alone."""
+RULES = 3
+"""Which rules a new campaign follows; older ones go on by their own, so that every audit repeats what was decided.
+
+2  arms rest that neither bring nor cost anything, and where a level is for many arms, a choice among less than half of
+   them draws these alone
+3  failures of decisions that were under way together count once for a rest; requests that failed are gone of the
+   horizon; what could not be chosen is written down with each decision; `bts-paced` learns prices that are far above
+   their estimates
+"""
 
 
 def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from budgetbandits.service.stores.base import Campaign
+from budgetbandits.service.stores.records import Campaign
 
 TAGS = 8
 """How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among

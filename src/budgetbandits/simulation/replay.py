@@ -89,26 +89,28 @@ def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:
 
 
 def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:
-    """The mean reward of the best mix, all means known: one mix for every segment that the table has."""
-    present = np.unique(table.segment)
-    weight = [float((table.segment == s).mean()) for s in present]
-    rewards, costs = (
-        [_means(values[table.segment == s], missing) for s in present]
-        for values, missing in ((table.rewards, -np.inf), (table.costs, 1.0))
-    )
+    """The mean reward of the best mix, the means of each segment known: one mix for all requests of a segment for which
+    the same arms were recorded, because no other arm can answer them."""
+    recorded = ~np.isnan(table.costs)
+    alike, kind = np.unique(np.column_stack([table.segment, recorded]), axis=0, return_inverse=True)
+    weight = (np.bincount(kind.ravel()) / len(table)).tolist()
     # the program divides by costs: an arm that is free costs next to nothing
     least = SMALLEST_COST * (float(np.nanmax(table.costs)) or 1.0)
-    costs = [[max(cost, least) for cost in row] for row in costs]
+    rewards, costs = [], []
+    for segment, *could in alike.tolist():
+        of_segment = table.segment == segment
+        rewards.append(np.where(could, _means(table.rewards[of_segment]), -np.inf).tolist())
+        costs.append(np.maximum(_means(table.costs[of_segment]), least).tolist())
     mix = best_mix(rewards, costs, weight, budget_per_request)
     spend = mix.spend(costs, weight)
     return mix.spend(rewards, weight) * min(1.0, budget_per_request / spend)
 
 
-def _means(values: Array, missing: float) -> list[float]:
+def _means(values: Array) -> Array:
+    """Of each arm; 1 for one that was not recorded."""
     seen = ~np.isnan(values)
     totals = np.where(seen, values, 0.0).sum(axis=0)
-    means: list[float] = np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), missing).tolist()
-    return means
+    return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
 LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms")

@@ -9,7 +9,7 @@ P(Bin(k + 1, y) ≤ S) and
 
 1 − θᶜ is to 1 − z what θʳ is to y, so the cost is the same function at (1 − μc₁, 1 − z); if z ≥ 1 it is 0.
 
-The first terms are summed exactly, in logarithms since the probabilities underflow. The rest is bounded by the
+The first terms are summed exactly, in logarithms where probabilities may underflow. The rest is bounded by the
 terms of the paper's lemma with their constants worked out (docs/theory.md, "The remainder"), block of k by block of k.
 """
 
@@ -21,7 +21,6 @@ from functools import lru_cache
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.divergence import shifted_entropy
@@ -35,6 +34,9 @@ ROWS = 64
 
 BLOCK_GROWTH = 1.0 / 64.0
 """The remainder is bounded on blocks [k, k + k/64): the terms hardly change inside one."""
+
+SAFE = -700.0
+"""Products of probabilities above e⁻⁷⁰⁰ and their ratios are numbers; below it only their logarithms may be."""
 
 NEGLIGIBLE = 745.0
 """e⁻⁷⁴⁵ is the smallest positive number there is."""
@@ -87,24 +89,39 @@ def _excess_rows(mean: float, threshold: float, start: int, stop: int) -> Array:
     if mean == 1.0:  # every pull succeeds: s = k
         below = threshold ** np.arange(start + 1.0, stop + 1.0)
         return np.asarray(below / (1.0 - below))
-    trials = np.arange(start, stop)[:, None]
-    log_mean = _log_binomial(trials, stop, mean)
-    log_threshold = _log_binomial(trials + 1, stop + 1, threshold)
+    log_mean = _log_binomial(start, stop, mean)
+    log_threshold = _log_binomial(start + 1, stop + 1, threshold)
+    if min(_least(mean, stop), _least(threshold, stop + 1)) > SAFE:
+        chances = np.exp(log_threshold)
+        up_to = chances.cumsum(axis=1)[:, :-1]
+        beyond = chances[:, :0:-1].cumsum(axis=1)[:, ::-1]
+        return np.asarray((np.exp(log_mean) * beyond / up_to).sum(axis=1))
     log_up_to = np.logaddexp.accumulate(log_threshold, axis=1)[:, :-1]
     log_beyond = np.logaddexp.accumulate(log_threshold[:, :0:-1], axis=1)[:, ::-1]
     # beyond s = k there is nothing to sum, and up_to would be a product of rounding errors
     return np.asarray(np.exp(log_mean + np.where(np.isfinite(log_mean), log_beyond - log_up_to, 0.0)).sum(axis=1))
 
 
-def _log_binomial(trials: NDArray[np.int64], columns: int, chance: float) -> Array:
-    """ln P(Bin(n, p) = s), a row for each n and a column for each s below ``columns``; −∞ where s > n."""
-    successes = np.arange(columns)[None, :]
-    failures = trials - successes
-    inside = failures >= 0
-    failures = np.where(inside, failures, 0)
-    log_factorial = scipy.special.gammaln(np.arange(columns + 1) + 1.0)
+def _least(chance: float, trials: int) -> float:
+    """The smallest of ln P(Bin(n, p) = s) for n up to ``trials``, or less."""
+    return trials * min(math.log(chance), math.log1p(-chance))
+
+
+def _log_binomial(start: int, stop: int, chance: float) -> Array:
+    """ln P(Bin(n, p) = s), a row for each n from ``start`` and a column for each s, both below ``stop``; −∞ where
+    s > n."""
+    log_choose, successes, failures = _log_choose(start, stop)
+    return log_choose + successes * math.log(chance) + failures * math.log1p(-chance)
+
+
+@lru_cache(maxsize=2 * -(-EXACT_PULLS // ROWS))
+def _log_choose(start: int, stop: int) -> tuple[Array, Array, Array]:
+    """ln of n choose s, s, and n − s."""
+    trials, successes = np.arange(start, stop)[:, None], np.arange(stop)[None, :]
+    failures = np.maximum(trials - successes, 0)
+    log_factorial = scipy.special.gammaln(np.arange(stop + 1) + 1.0)
     log_choose = log_factorial[trials] - log_factorial[successes] - log_factorial[failures]
-    return np.where(inside, log_choose + successes * math.log(chance) + failures * math.log1p(-chance), -np.inf)
+    return np.where(successes <= trials, log_choose, -np.inf), successes.astype(float), failures.astype(float)
 
 
 def excess_bound(mean: float, distance: float, first: Array, last: Array) -> Array:

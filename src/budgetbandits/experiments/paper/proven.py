@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import joblib
@@ -44,15 +45,18 @@ class Bounds:
     """The growth per ln B that no policy can stay below in the long run."""
 
 
-def bounds(results: Results, count: int) -> list[Bounds]:
-    """The bounds for the first problems of each group; by as many processes as joblib is configured for."""
+def bounds(results: Results, count: int) -> Iterable[Bounds]:
+    """The bounds for the first problems of each group, worked out by as many processes as joblib is configured for
+    while the caller does other things."""
     budgets = tuple(budget for budget in results.budgets if budget >= 1.0)
     problems = [
         (group, record["name"], problem)
         for group in results.groups
         for record, problem in results.problems(group, count)
     ]
-    found: list[Bounds] = joblib.Parallel()(joblib.delayed(_bounds_of)(*each, budgets) for each in problems)
+    found: Iterable[Bounds] = joblib.Parallel(return_as="generator")(
+        joblib.delayed(_bounds_of)(*each, budgets) for each in problems
+    )
     return found
 
 

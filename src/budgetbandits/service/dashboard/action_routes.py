@@ -19,7 +19,7 @@ from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.problem_json import describe
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 
 log = structlog.get_logger("budgetbandits")
 

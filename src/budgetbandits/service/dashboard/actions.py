@@ -20,7 +20,7 @@ from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, ter
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import checked_cap
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.times import DAY
 
 

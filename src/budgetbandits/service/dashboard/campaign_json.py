@@ -11,7 +11,7 @@ from budgetbandits.service.dashboard.campaign_view import AGES, Arm, CampaignVie
 from budgetbandits.service.dashboard.events import event_json
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted as Request
-from budgetbandits.service.stores.base import Decision
+from budgetbandits.service.stores.records import Decision
 
 
 def campaign_json(view: CampaignView) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.requests import Wanted as Request
 from budgetbandits.service.rollups import History, by_arm
-from budgetbandits.service.stores.base import ArmRow, Campaign, Event, Transaction
+from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.page_sql import Filter, Found, Glance, Holds
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Counts
 from budgetbandits.times import DAY, HOUR, MINUTE
 
@@ -189,7 +190,8 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, answered_of(rows), spent),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
-        plans=timeline.plans(row, operators), prices=prices_of(history, budgets, now),
+        plans=timeline.plans(row, operators, "pace_seconds"),
+        prices=prices_of(history, budgets, timeline.plans(row, operators, "horizon"), now),
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
         arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),

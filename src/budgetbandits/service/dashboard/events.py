@@ -10,7 +10,8 @@ from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import Campaign, Event, Transaction
+from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.records import Campaign, Event
 
 PAGE = 50
 

@@ -22,8 +22,9 @@ from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
 from budgetbandits.service.http.problem_json import describe
-from budgetbandits.service.stores.base import Key, Transaction, found
+from budgetbandits.service.stores.base import Transaction, found
 from budgetbandits.service.stores.key_sql import KeyEvent
+from budgetbandits.service.stores.records import Key
 from budgetbandits.times import Times
 
 log = structlog.get_logger("budgetbandits")

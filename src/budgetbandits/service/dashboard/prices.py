@@ -2,7 +2,8 @@
 
 It is what one more unit of money would have brought at that time: the price of the program of money and requests
 (`fluid`), with the mean reward and cost of each arm as they had been told by then, all segments together, and the money
-and requests that were left. It is computed from rollups, so it costs as much as there are points.
+and requests that were left by the horizon of that time. It is computed from rollups, so it costs as much as there are
+points.
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ from collections.abc import Sequence
 from budgetbandits.fluid import best_mix
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
+from budgetbandits.service.stores.base import T
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
 
 MOST_POINTS = 170
 
 
-def prices_of(history: History, budgets: Sequence[tuple[float, float]], now: float) -> list[tuple[float, float]]:
+def prices_of(
+    history: History,
+    budgets: Sequence[tuple[float, float]],
+    horizons: Sequence[tuple[float, float | None]],
+    now: float,
+) -> list[tuple[float, float]]:
     """(time, price) at the end of each minute, hour or day in which anything happened; nothing without a horizon.
 
-    ``budgets`` are (from when on, how much), the first first.
+    ``budgets`` and ``horizons`` are (from when on, how much), the first first: a change of plan changes what comes.
     """
     row = history.row
-    horizon = row.settings.get("horizon")
-    if horizon is None:
+    if row.settings.get("horizon") is None:
         return []
     span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= MOST_POINTS), DAY)
     totals: dict[int, Counts] = {}
@@ -35,11 +41,15 @@ def prices_of(history: History, budgets: Sequence[tuple[float, float]], now: flo
         if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
             continue
         at = min(float(each.begins + span), now)
-        budget = next((value for begins, value in reversed(budgets) if begins <= at), budgets[0][1])
-        price = _price(totals, budget, horizon)
+        budget, horizon = _latest(budgets, at), _latest(horizons, at)
+        price = None if horizon is None else _price(totals, budget, horizon)
         if price is not None:
             made.append((at, price))
     return made[-MOST_POINTS:]
+
+
+def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
+    return next((value for begins, value in reversed(values) if begins <= at), values[0][1])
 
 
 def _price(totals: dict[int, Counts], budget: float, horizon: float) -> float | None:
@@ -47,8 +57,8 @@ def _price(totals: dict[int, Counts], budget: float, horizon: float) -> float | 
     known = [each for each in totals.values() if each.told and each.rewarded and each.cost]
     if not known:
         return None
-    answered = sum(min(each.told, each.rewarded) for each in totals.values())
+    gone = sum(each.told for each in totals.values())  # whose cost is told: also those that failed
     left = budget - to_units(sum(each.spent for each in totals.values()))
     reward = [each.reward / each.rewarded for each in known]
     cost = [to_units(each.cost) / each.told for each in known]
-    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - answered, 1.0)).price
+    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price

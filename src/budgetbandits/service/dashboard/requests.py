@@ -8,7 +8,7 @@ from typing import Any
 
 from budgetbandits.policies.paced import COUNT, PAID, REWARD
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 
 SHOWN = 12
 """Segments, those with the most requests."""
@@ -28,10 +28,11 @@ class SegmentLine:
 
 @dataclass(frozen=True)
 class Requests:
-    """``horizon`` is how many are expected in all, if that was said; ``each`` what one has cost so far, and ``to_come``
-    what is left for each that is still to come."""
+    """``horizon`` is how many are expected in all, if that was said, and ``failed`` how many of them had no answer;
+    ``each`` is what one that was answered has cost so far, and ``to_come`` what is left for each still to come."""
 
     answered: int
+    failed: int
     horizon: float | None
     each: float | None
     to_come: float | None
@@ -40,7 +41,8 @@ class Requests:
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "answered": self.answered, "horizon": self.horizon, "cost_each": self.each, "left_each": self.to_come,
+            "answered": self.answered, "failed": self.failed, "horizon": self.horizon, "cost_each": self.each,
+            "left_each": self.to_come,
             "segments": [
                 {"name": line.name, "answered": line.answered, "mean_reward": line.reward, "mean_cost": line.cost,
                  "most_by": names[line.arm], "most_share": line.arm_share}
@@ -56,11 +58,19 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], answered: int, spent: int
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    to_come = None
-    if horizon is not None and horizon > answered:
-        to_come = to_units(row.account.budget - spent) / (horizon - answered)
+    failed, to_come = failed_of(row, arms), None
+    gone = answered + failed
+    if horizon is not None and horizon > gone:
+        to_come = to_units(row.account.budget - spent) / (horizon - gone)
     each = to_units(spent) / answered if answered else None
-    return Requests(answered, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
+    return Requests(answered, failed, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
+
+
+def failed_of(row: Campaign, arms: Sequence[ArmRow]) -> int:
+    """How many requests have failed; by rules before 3 these are not of the horizon."""
+    if row.settings.get("rules", 0) < 3:
+        return 0
+    return sum(int(arm.learned["rest"]["failures"]) for arm in arms if "rest" in arm.learned)
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:

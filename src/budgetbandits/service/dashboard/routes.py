@@ -27,7 +27,8 @@ from budgetbandits.service.dashboard.wanted import Wanted, event_of
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
-from budgetbandits.service.stores.base import Campaign, T, Transaction, found
+from budgetbandits.service.stores.base import T, Transaction, found
+from budgetbandits.service.stores.records import Campaign
 from budgetbandits.times import Times
 
 FRESH = {"campaign": 1.0, "overview": 3.0}

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from budgetbandits.errors import NotAllowed
 from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
-from budgetbandits.service.stores.base import Key, Store, Transaction, found
+from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"
 LASTS = 12 * 3600

@@ -17,7 +17,7 @@ from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.numbers import Unit, count
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.base import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.times import DAY, duration
 
 WAS = "was_"
@@ -34,8 +34,8 @@ NUMBERS: dict[str, tuple[Field, float]] = {
         60.0,
     ),
     "horizon": (
-        Field("horizon", "Requests expected", "In all, those answered included; for bts-paced. Empty: as many as can "
-              "be paid.", "decimal", True), 1.0,
+        Field("horizon", "Requests expected", "In all, those answered or failed included; for bts-paced. Empty: as "
+              "many as can be paid.", "decimal", True), 1.0,
     ),
     "propensity_draws": (
         Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to "

@@ -9,8 +9,8 @@ from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import Campaign, Event
 from budgetbandits.service.stores.list_sql import Rank
+from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Mark
 from budgetbandits.times import HOUR
 
@@ -68,8 +68,9 @@ def budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, floa
     return [(row.created_at, to_units(budget)), *reversed(made)]
 
 
-def plans(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float | None]]:
-    """From the latest hundred changes backwards: what held before them is taken to have held from the beginning."""
-    terms = [each.get("pace_seconds") for each in reversed(versions(row))]
+def plans(row: Campaign, operators: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
+    """What a term was from when on, from the latest hundred changes backwards: what held before them is taken to have
+    held from the beginning."""
+    terms = [each.get(term) for each in reversed(versions(row))]
     changed = [event.at for event in operators if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]

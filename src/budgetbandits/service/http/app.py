@@ -74,6 +74,6 @@ def create_app(
     engine: Engine, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
     """The application; whoever serves it sees to `Engine.expire_due`."""
-    return Application(
-        Service(engine, engine, store, metrics or Metrics(engine), KeyRing(store), reads or LongReads(store))
-    )
+    parts = engine.campaigns, engine.decisions, engine.batches, engine.outcomes
+    metrics, reads = metrics or Metrics(engine.campaigns), reads or LongReads(store)
+    return Application(Service(*parts, store, metrics, KeyRing(store), reads))

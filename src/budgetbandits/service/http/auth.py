@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
 from budgetbandits.service.http.guesses import Guesses, network
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.base import About, Key, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Store, Transaction, found
 from budgetbandits.service.stores.key_sql import KeyEvent
+from budgetbandits.service.stores.records import Key
 
 SCOPES = ("decide", "feedback", "read", "admin")
 

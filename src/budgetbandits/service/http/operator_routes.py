@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import structlog
@@ -30,6 +31,7 @@ EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind
 
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
+change = partial(admin.post, response_model=CampaignDetail)
 log = structlog.get_logger("budgetbandits")
 
 
@@ -39,12 +41,12 @@ def read_metrics(service: ThisService) -> Response:
     return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@admin.post("/v1/campaigns", status_code=201)
-def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+@change("/v1/campaigns", status_code=201)
+def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
     service.campaigns.create(**given, known=known, key=key, by=by)
-    return _changed(service, "campaign created", body.name, budget=body.budget, policy=body.policy)
+    return _changed(service, "campaign created", body.name, key, 201, budget=body.budget, policy=body.policy)
 
 
 @read.get("/v1/campaigns")
@@ -57,71 +59,71 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
     return CampaignDetail(**service.campaigns.describe(campaign))
 
 
-@admin.post("/v1/campaigns/{campaign}/pause")
-def pause(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+@change("/v1/campaigns/{campaign}/pause")
+def pause(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
     return _set_status(service, campaign, "paused", key, by)
 
 
-@admin.post("/v1/campaigns/{campaign}/resume")
-def resume(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+@change("/v1/campaigns/{campaign}/resume")
+def resume(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
     """Decide again, after a pause or a freeze."""
     return _set_status(service, campaign, "active", key, by)
 
 
-@admin.post("/v1/campaigns/{campaign}/close")
-def close(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+@change("/v1/campaigns/{campaign}/close")
+def close(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
     """For good; what is open can still be told."""
     return _set_status(service, campaign, "closed", key, by)
 
 
-@admin.post("/v1/campaigns/{campaign}/set-back")
-def set_back(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> CampaignDetail:
+@change("/v1/campaigns/{campaign}/set-back")
+def set_back(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
     """Go on today, after a clock that was far ahead has made decisions of a day to come."""
     service.campaigns.set_back(campaign, key, by)
-    return _changed(service, "set back", campaign)
+    return _changed(service, "set back", campaign, key)
 
 
-@admin.post("/v1/campaigns/{campaign}/top-up")
+@change("/v1/campaigns/{campaign}/top-up")
 def top_up(
     campaign: CampaignPath, body: Amount, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> CampaignDetail:
+) -> Response:
     service.campaigns.top_up(campaign, body.amount, key, by)
-    return _changed(service, "topped up", campaign, amount=body.amount)
+    return _changed(service, "topped up", campaign, key, amount=body.amount)
 
 
-@admin.post("/v1/campaigns/{campaign}/arms", status_code=201)
+@change("/v1/campaigns/{campaign}/arms", status_code=201)
 def add_arm(
     campaign: CampaignPath, body: NewArm, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> CampaignDetail:
+) -> Response:
     service.campaigns.add_arm(campaign, body.name, body.cost_cap, key, by)
-    return _changed(service, "arm added", campaign, arm=body.name)
+    return _changed(service, "arm added", campaign, key, 201, arm=body.name)
 
 
-@admin.post("/v1/campaigns/{campaign}/arms/{arm}/retire")
+@change("/v1/campaigns/{campaign}/arms/{arm}/retire")
 def retire_arm(
     campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> CampaignDetail:
+) -> Response:
     service.campaigns.retire_arm(campaign, arm, key, by)
-    return _changed(service, "arm retired", campaign, arm=arm)
+    return _changed(service, "arm retired", campaign, key, arm=arm)
 
 
-@admin.post("/v1/campaigns/{campaign}/arms/{arm}/bring-back")
+@change("/v1/campaigns/{campaign}/arms/{arm}/bring-back")
 def bring_back_arm(
     campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> CampaignDetail:
+) -> Response:
     """Choose an arm again that was retired."""
     service.campaigns.bring_back_arm(campaign, arm, key, by)
-    return _changed(service, "arm brought back", campaign, arm=arm)
+    return _changed(service, "arm brought back", campaign, key, arm=arm)
 
 
-@admin.post("/v1/campaigns/{campaign}/terms")
+@change("/v1/campaigns/{campaign}/terms")
 def change_terms(
     campaign: CampaignPath, body: ChangedTerms, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> CampaignDetail:
+) -> Response:
     """Other terms from now on: those that are sent; null takes a limit away."""
     changes = body.model_dump(exclude_unset=True)
     service.campaigns.change_terms(campaign, changes, key, by)
-    return _changed(service, "terms changed", campaign, **changes)
+    return _changed(service, "terms changed", campaign, key, **changes)
 
 
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
@@ -150,12 +152,12 @@ async def _long_read(request: Request, service: Service, job: Job) -> Reading:
     return await service.reads.open(request, job)
 
 
-def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None, by: str) -> CampaignDetail:
+def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None, by: str) -> Response:
     service.campaigns.set_status(campaign, status, key, by)
-    return _changed(service, "status set", campaign, status=status)
+    return _changed(service, "status set", campaign, key, status=status)
 
 
-def _changed(service: Service, what: str, campaign: str, **values: Any) -> CampaignDetail:
-    """Log what was done, and answer with the campaign as it is now."""
+def _changed(service: Service, what: str, campaign: str, key: str | None, code: int = 200, **values: Any) -> Response:
+    """Log what was done, and answer with the campaign as it was then, whenever that was asked for under this key."""
     log.info(what, campaign=campaign, **values)
-    return CampaignDetail(**service.campaigns.describe(campaign))
+    return Response(service.campaigns.answer(campaign, key), code, media_type="application/json")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
@@ -17,7 +19,9 @@ class Service:
     """The parts of the service."""
 
     campaigns: Campaigns
-    decisions: Batches
+    decisions: Decisions
+    batches: Batches
+    outcomes: Feedback
     store: Store
     metrics: Metrics
     keys: KeyRing

@@ -50,7 +50,7 @@ def serve(
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = Engine(store), threading.Event()
-        metrics, reads = Metrics(engine), LongReads(store)
+        metrics, reads = Metrics(engine.campaigns), LongReads(store)
         sweepers = [
             threading.Thread(target=_every, args=(EXPIRE_EVERY, partial(_expire, engine, metrics), stop), daemon=True),
             threading.Thread(

@@ -65,7 +65,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
+    many = service.batches.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
     made = await _decided(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
@@ -74,7 +74,7 @@ async def feedback(service: Service, request: Request) -> Response:
     """What a decision brought, what it cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
-    task = service.decisions.telling(Outcome(decision, body.reward, body.cost, body.failed), campaign)
+    task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, body.failed), campaign)
     booked = await service.store.perform(*task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -90,7 +90,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
-        found += await service.store.perform(*service.decisions.telling_many(some, campaign))
+        found += await service.store.perform(*service.outcomes.telling_many(some, campaign))
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
@@ -109,7 +109,7 @@ async def void(service: Service, request: Request) -> Response:
     """The call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(*service.decisions.voiding(decision, campaign))
+    await service.store.perform(*service.outcomes.voiding(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 

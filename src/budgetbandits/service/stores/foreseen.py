@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.base import (
-    About,
-    ArmRow,
-    Campaign,
-    Decision,
-    Event,
-    Key,
-    Lease,
-    LeaseEvent,
-    Transaction,
-    Unforeseen,
-)
+from budgetbandits.service.stores.base import About, Transaction, Unforeseen
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
 
 
 class ArmsNeeded(Exception):
@@ -220,7 +210,10 @@ class Foreseen(Transaction):
     def operation(self, campaign: str, key: str) -> str | None:
         self._no()
 
-    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
+    def answer(self, campaign: str, key: str) -> str | None:
+        self._no()
+
+    def add_operation(self, campaign: str, key: str, payload: str, at: float, answer: str | None = None) -> None:
         self._no()
 
     def add_key(self, key: Key) -> None:

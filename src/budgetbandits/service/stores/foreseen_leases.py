@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.base import About, Campaign, Decision, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.base import About
 from budgetbandits.service.stores.foreseen import Foreseen
+from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 
 class EventsNeeded(Exception):
@@ -63,4 +64,6 @@ class ForeseenLeases(Foreseen):
 
     def _known(self, event: Event) -> LeaseEvent:
         made = None if event.decision is None else self._by_id.get(event.decision)
-        return LeaseEvent(event) if made is None else LeaseEvent(event, made.cost, made.reward, made.request)
+        if made is None:
+            return LeaseEvent(event)
+        return LeaseEvent(event, made.cost, made.reward, made.request, made.created_at)

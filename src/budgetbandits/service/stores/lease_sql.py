@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.base import Event, Lease, LeaseEvent, Transaction
+from budgetbandits.service.stores.records import Event, Lease, LeaseEvent
+from budgetbandits.service.stores.statements import Statements
 
 LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
 EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor, request, propensity"
 LEASE_EVENTS = (
     "SELECT "
     + ", ".join(f"event.{name}" for name in [*EVENT.split(", "), "seq"])
-    + ", decision.cost, decision.reward, decision.request FROM event "
+    + ", decision.cost, decision.reward, decision.request, decision.created_at FROM event "
     "LEFT JOIN decision ON decision.id = event.decision WHERE event.lease = {} AND event.turn > {} ORDER BY event.turn"
 )
 
 
-class LeaseTransaction(Transaction):
+class LeaseTransaction(Statements):
     """What `SqlTransaction` does with leases."""
 
     LOCK = ""
     """What makes a SELECT keep others from changing the row, where a transaction does not do so anyway."""
-
-    wrote = False
-    """Whether anything has been."""
-
-    @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
-
-    def _change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        self._do(statement, values)
 
     def lease(self, id: str) -> Lease | None:
         row = self._lock_leases(f"SELECT {LEASE} FROM lease WHERE id = ?", id).fetchone()
@@ -80,4 +69,4 @@ def lease_of(row: Sequence[Any]) -> Lease:
 
 
 def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
-    return LeaseEvent(Event(*row[:-3]), *row[-3:])
+    return LeaseEvent(Event(*row[:-4]), *row[-4:])

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.base import Decision, Event
 from budgetbandits.service.stores.lease_sql import EVENT
 from budgetbandits.service.stores.list_sql import CampaignLists
+from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rollup_sql import HOUR
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
 

@@ -19,7 +19,7 @@ import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import About, ArmRow, Decision, Event, T, Transaction, Unforeseen
+from budgetbandits.service.stores.base import About, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
@@ -28,9 +28,15 @@ from budgetbandits.service.stores.postgres_leases import as_json, lease_events, 
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
+from budgetbandits.service.stores.records import ArmRow, Decision, Event
 from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, json_text, money_of
 
 CONNECTIONS = 4
+
+ROUNDS = 6
+"""Rounds of the event loop before groups are started, unless a single client is asking. In these rounds answers are
+sent and what is on the wire is read, so that those who ask again at once go together with those who have waited: a
+group costs as much as several requests, be it large or small."""
 
 Piece = tuple[Callable[[Transaction], Any], About, asyncio.Future[Any]]
 
@@ -46,6 +52,10 @@ class LoopWriter:
         self._waiting: dict[Hashable, list[Piece]] = {}
         """By campaign; what has waited longest comes first."""
         self._busy: dict[Hashable, asyncio.Task[None]] = {}
+        self._starting = False
+        """Whether groups will be started in some rounds."""
+        self._alone = True
+        """Whether the last group was a single piece and nobody waited meanwhile."""
         self._free: list[Pipeline] = []
         self._all: list[Pipeline] = []
 
@@ -56,14 +66,24 @@ class LoopWriter:
             self._waiting[group].append((work, about, future))
         else:
             self._waiting[group] = [(work, about, future)]
-            self.loop.call_soon(self._start)  # others that are on the wire already go together with it
+            self._start_soon()
         return await future
 
     def close(self) -> None:
         for connection in self._all:
             connection.close()
 
-    def _start(self) -> None:
+    def _start_soon(self) -> None:
+        if not self._starting:
+            self._starting = True
+            self.loop.call_soon(self._start, 0 if self._alone else ROUNDS - 1)
+
+    def _start(self, rounds: int) -> None:
+        """Start what waits after so many further rounds of the loop."""
+        if rounds:
+            self.loop.call_soon(self._start, rounds - 1)
+            return
+        self._starting = False
         for group in [each for each in self._waiting if each not in self._busy]:
             if len(self._busy) == CONNECTIONS:
                 return
@@ -79,7 +99,9 @@ class LoopWriter:
             give([(future, None, error) for _, _, future in pieces[:GROUP]])
         finally:
             del self._busy[group]
-            self._start()
+            self._alone = len(pieces) == 1 and not self._waiting and not self._busy
+            if self._waiting:
+                self._start_soon()
 
     async def _group(self, pieces: Sequence[Piece], tries: int = TRIES) -> Answers:
         connection, answers = None, None

@@ -34,6 +34,7 @@ class Pipeline:
     def __init__(self, connection: psycopg.AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
+        self._transformer = Transformer(connection)  # kept: it looks up how to read each type once
         self._loop = loop
         self._results: list[Any] = []
         self._answer: asyncio.Future[list[Any]] | None = None
@@ -146,9 +147,8 @@ class Pipeline:
     def _rows(self, result: Any) -> Rows:
         if result.status != ExecStatus.TUPLES_OK or not result.ntuples:
             return []
-        transformer = Transformer(self._connection)
-        transformer.set_pgresult(result)
-        rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
+        self._transformer.set_pgresult(result)
+        rows: Rows = self._transformer.load_rows(0, result.ntuples, tuple)
         return rows
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event
 from budgetbandits.service.stores.sql import OF_DECISIONS, SqlTransaction
 
 LARGEST = 10_000

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 
 CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, created_at"
 ARM = "campaign, number, name, cost_cap, learned, active"

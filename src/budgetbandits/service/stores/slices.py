@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from budgetbandits.service.stores.base import Decision, Event, Store, T, Transaction
+from budgetbandits.service.stores.base import Store, T, Transaction
+from budgetbandits.service.stores.records import Decision, Event
 
 SLICE = 1000
 """Rows that are read at once."""
@@ -21,9 +22,14 @@ def event_slices(store: Store, campaign: str, after: int, last: int) -> Iterator
     return _slices(store, lambda tx, since: [(e.seq, e) for e in tx.events(campaign, since, SLICE)], after, last)
 
 
-def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[Decision]]:
-    """The campaign's decisions up to the event ``last``, in the order they were made; each as it is when it is read."""
-    return _slices(store, lambda tx, since: tx.decisions(campaign, since, SLICE), 0, last)
+def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[tuple[int, Decision]]]:
+    """The campaign's decisions up to the event ``last``, each with the number of the event that tells of it, in the
+    order they were made; each as it is when it is read."""
+
+    def page(tx: Transaction, since: int) -> list[tuple[int, tuple[int, Decision]]]:
+        return [(number, (number, made)) for number, made in tx.decisions(campaign, since, SLICE)]
+
+    return _slices(store, page, 0, last)
 
 
 def _slices(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from budgetbandits.service.stores.base import ArmRow, Campaign, Decision, Event, Key
 from budgetbandits.service.stores.key_sql import KeyRecord
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
+from budgetbandits.service.stores.operator_sql import OperatorTransaction
 from budgetbandits.service.stores.page_sql import Pages
+from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event
 from budgetbandits.service.stores.rollup_sql import Rollups
 from budgetbandits.service.stores.rows import (
     ARM,
@@ -26,7 +26,6 @@ from budgetbandits.service.stores.rows import (
 )
 
 _MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
-_KEY = "prefix, digest, scopes, created_at, campaign"
 
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
@@ -56,24 +55,11 @@ _LAST_OWN_EVENT = (
 )
 
 
-class SqlTransaction(LeaseTransaction):
+class SqlTransaction(LeaseTransaction, OperatorTransaction):
     """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
 
     LISTS_PENDING = False
     """Whether the list of pending decisions is a table that must be kept, not a view."""
-
-    @abstractmethod
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
-
-    def _change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.wrote = True
-        self._do_many(statement, rows)
-
-    def _change_all(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        if len(rows) == 1:  # which is often so, and quicker
-            self._change(statement, rows[0])
-        elif rows:
-            self._change_many(statement, rows)
 
     def whole(self, number: str) -> str:
         """An expression for the whole part of a number that is not negative."""
@@ -267,34 +253,6 @@ class SqlTransaction(LeaseTransaction):
               e.propensity) for e in events],
         )  # fmt: skip
 
-    def operation(self, campaign: str, key: str) -> str | None:
-        row = self._do("SELECT payload FROM operation WHERE campaign = ? AND key = ?", (campaign, key)).fetchone()
-        return None if row is None else str(row[0])
-
-    def add_operation(self, campaign: str, key: str, payload: str, at: float) -> None:
-        self._change(
-            "INSERT INTO operation (campaign, key, payload, at) VALUES (?, ?, ?, ?)", (campaign, key, payload, at)
-        )
-
-    def add_key(self, key: Key) -> None:
-        self._change(
-            f"INSERT INTO api_key ({_KEY}) VALUES (?, ?, ?, ?, ?)",
-            (key.prefix, key.digest, " ".join(key.scopes), key.created_at, key.campaign),
-        )
-
-    def key(self, prefix: str) -> Key | None:
-        row = self._do(f"SELECT {_KEY} FROM api_key WHERE prefix = ?", (prefix,)).fetchone()
-        return None if row is None else _key(row)
-
-    def keys(self) -> list[Key]:
-        return [_key(row) for row in self._do(f"SELECT {_KEY} FROM api_key ORDER BY created_at, prefix")]
-
-    def drop_key(self, prefix: str) -> None:
-        self._change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
-
-    def beat(self, now: float) -> None:
-        self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
-
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
         of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         rows = self._do(
@@ -310,8 +268,3 @@ class SqlTransaction(LeaseTransaction):
     def last_own_event(self, campaign: str) -> int:
         row = self._do(_LAST_OWN_EVENT, (campaign,)).fetchone()
         return 0 if row is None else int(row[0])
-
-
-def _key(row: Sequence[Any]) -> Key:
-    prefix, digest, scopes, created_at, campaign = row
-    return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)

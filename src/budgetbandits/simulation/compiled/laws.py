@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from fractions import Fraction
 from typing import Any
 
@@ -54,6 +55,19 @@ class Tables:
         return {name: getattr(self, name) for name in LAWS}
 
 
+_made: dict[int, Tables] = {}
+
+
+def tables_of(problem: Problem, sampled: bool = False) -> Tables:
+    """The tables of a problem, made once for all who play it, and kept for as long as the problem is there."""
+    if sampled:
+        return Tables(problem, sampled)
+    if id(problem) not in _made:
+        _made[id(problem)] = Tables(problem)
+        weakref.finalize(problem, _made.pop, id(problem), None)
+    return _made[id(problem)]
+
+
 def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
     # a law from outside the package is sampled: nothing proves that its atoms fit its draws
     law = arm.law
@@ -70,7 +84,7 @@ def _possible(law: Law) -> tuple[Array, Array] | None:
     if atoms is None:
         return None
     values, chances = atoms
-    return values[chances > 0.0], chances[chances > 0.0]
+    return atoms if chances.all() else (values[chances > 0.0], chances[chances > 0.0])
 
 
 def lattice(supports: list[Array]) -> int:

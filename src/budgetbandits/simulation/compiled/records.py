@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=16)
+def places(kind: np.dtype[Any]) -> dict[str, tuple[int, bool]]:
+    """Of each field: at which word it stands, and whether it is a whole number."""
+    assert kind.names is not None
+    assert kind.itemsize == 8 * len(kind.names)
+    return {name: (place, kind[name].kind == "i") for place, name in enumerate(kind.names)}
 
 
 class Record:
@@ -17,19 +26,22 @@ class Record:
     def __init__(self, kind: np.dtype[Any]) -> None:
         self.game = np.zeros(1, dtype=kind)
         self.arrays: dict[str, NDArray[Any]] = {}
-        self._words = self.game.view(np.int64)  # copied as a whole: NumPy copies records field by field, slowly
+        # NumPy reads, writes and copies records field by field, slowly
+        self._words, self._reals = self.game.view(np.int64), self.game.view(np.float64)
+        self._places = places(kind)
 
     def set(self, **fields: float) -> None:
         for name, value in fields.items():
-            self.game[name] = value
+            place, whole = self._places[name]
+            (self._words if whole else self._reals)[place] = value
 
     def whole(self, name: str) -> int:
-        return int(self.game[name][0])
+        return int(self._words[self._places[name][0]])
 
     def point_to(self, **arrays: NDArray[Any]) -> None:
         for name, array in arrays.items():
             self.arrays[name] = array
-            self.game[f"{name}_at"] = array.ctypes.data
+            self._words[self._places[f"{name}_at"][0]] = array.__array_interface__["data"][0]
 
     def fields(self) -> NDArray[np.int64]:
         """All fields as they are now, to `restart` with."""

@@ -24,7 +24,7 @@ from budgetbandits.policies.kube import SLACK
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
-from budgetbandits.simulation.compiled.laws import Tables, padded
+from budgetbandits.simulation.compiled.laws import padded, tables_of
 from budgetbandits.simulation.compiled.records import Record
 from budgetbandits.simulation.compiled.status import ROUND_LIMIT
 from budgetbandits.simulation.epsilon_first.kernel import play
@@ -45,7 +45,7 @@ class EpsilonFirstGames:
         self._budgets = [float(budget) for budget in budgets]
         self._policy = policy
         self._problem = problem
-        self._tables = Tables(problem, sampled=common)
+        self._tables = tables_of(problem, sampled=common)
         self._rewards = padded(self._tables.reward_value, self._tables.reward_chance, self._tables.reward_atoms)
         self._costs = padded(self._tables.cost_value, self._tables.cost_chance, self._tables.cost_atoms)
         self._record = self._new_record()
@@ -169,11 +169,11 @@ class _Game:
         dearest = float(self._tables.cost_top.sum())
         while self._spent < self._exploration:
             turns = int((self._exploration - self._spent) / dearest - 1e-9)
-            if turns >= 1 and not self._tables.buffered:
-                self._add(everyone, np.full(len(everyone), turns), *self._games.sums(
-                    self._rng, everyone, np.full(len(everyone), turns)))  # fmt: skip
+            if turns >= 1:
+                turns = min(turns, LONGEST_STRETCH) if self._tables.buffered else turns
+                self._add(everyone, np.full(len(everyone), turns), *self._of_each(everyone, turns))
                 continue
-            rewards, costs = self._one_of_each(everyone)
+            rewards, costs = self._of_each(everyone, 1)
             before = self._spent + np.concatenate([[0.0], np.cumsum(costs)[:-1]])
             happened = int(np.searchsorted(before, self._exploration, side="left"))
             self._add(everyone[:happened], np.ones(happened, dtype=np.int64), rewards[:happened], costs[:happened])
@@ -261,7 +261,7 @@ class _Game:
                 self._add(ties, shares, *self._games.sums(self._rng, ties, shares))
             elif len(ties) == 1:
                 dearest_allowed = float(self._prices[ties[0]])
-                self._stretch(int(ties[0]), dearest_allowed)
+                self._stretch(int(ties[0]), dearest_allowed, max(STRETCH, min(count, LONGEST_STRETCH)))
             else:
                 self._pull(int(ties[self._rng.integers(len(ties))]))
 
@@ -288,7 +288,7 @@ class _Game:
         if int(self._pulls.sum()) + coming > self._max_rounds:
             raise too_many_rounds(self._games._policy.spec, self._max_rounds)
 
-    def _stretch(self, arm: int, price: float, size: int = STRETCH) -> None:
+    def _stretch(self, arm: int, price: float, size: int) -> None:
         """Pull an arm until the game ends, less than its price is left, or the stretch is through."""
         rewards, costs = self._next_outcomes(arm, size)
         after = self._spent + np.cumsum(costs)
@@ -319,8 +319,9 @@ class _Game:
             return self._games.stretch(self._rng, arm, count)
         return self._outcomes.window(arm, int(self._pulls[arm]), count)
 
-    def _one_of_each(self, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _of_each(self, arms: NDArray[np.int64], pulls: int) -> tuple[Array, Array]:
+        """What so many pulls of each arm bring together, in units."""
         if not self._tables.buffered:
-            return self._games.sums(self._rng, arms, np.ones(len(arms), dtype=np.int64))
-        outcomes = [self._next_outcomes(int(arm), 1) for arm in arms]
-        return np.array([r[0] for r, _ in outcomes]), np.array([c[0] for _, c in outcomes])
+            return self._games.sums(self._rng, arms, np.full(len(arms), pulls))
+        outcomes = [self._next_outcomes(int(arm), pulls) for arm in arms]
+        return np.array([r.sum() for r, _ in outcomes]), np.array([c.sum() for _, c in outcomes])

@@ -22,7 +22,7 @@ from budgetbandits.policies.tally import Moments
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import FOREVER
-from budgetbandits.simulation.compiled.laws import Tables
+from budgetbandits.simulation.compiled.laws import tables_of
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
 from budgetbandits.simulation.index.library import rule_of
@@ -54,6 +54,9 @@ LONGEST_TAPE = 1 << 16
 
 LEAST_TAPE = 512
 """Where there is room for fewer outcomes of an arm there are no sweeps."""
+
+FIRST_SAMPLED = 1024
+"""Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
 FEW_ARMS = 32
 """Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
@@ -101,6 +104,10 @@ def tape_length(arms: int, buffered: bool) -> int:
     return 1 << (each.bit_length() - 1)
 
 
+def _unasked(arm: int, count: int) -> tuple[Array, Array]:
+    raise AssertionError(f"arm {arm} has a finite law, of which compiled code draws")
+
+
 class Games:
     """Runs of one policy on one problem."""
 
@@ -125,8 +132,9 @@ class Games:
         lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
-        self._tables = tables = Tables(problem, sampled=common)
+        self._tables = tables = tables_of(problem, sampled=common)
         self._memory = Memory(len(problem), len(budgets), tape_length(len(problem), tables.buffered))
+        self._sampled = np.flatnonzero(tables.cost_atoms == 0)[:FIRST_SAMPLED].tolist()
         self._memory.point_to(**tables.arrays)
         self._memory.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
         self._first = self._memory.fields()
@@ -154,10 +162,10 @@ class Games:
         """One game to the largest of some of the rising budgets, and how it stood at the end of each."""
         memory = self._memory
         self._begin(budgets, seed.generate_state(4, np.uint64), max_rounds)
-        draw = outcomes.reader() if outcomes else None
+        draw = outcomes.reader() if outcomes else self._sampler(seed)
+        for arm in self._sampled:  # they are pulled in this order anyway; to be called for each takes longer
+            self._refill(arm, draw)
         while (status := self._play(memory.game, self._index)) >= 0:
-            if draw is None:
-                draw = self._sampler(np.random.default_rng(seed.spawn(1)[0]))
             self._refill(int(status), draw)
         if status == NOT_A_NUMBER:
             raise self._not_a_number(memory.whole("leader"), budgets[-1])
@@ -216,7 +224,10 @@ class Games:
         pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
-    def _sampler(self, world: np.random.Generator) -> Sampler:
+    def _sampler(self, seed: np.random.SeedSequence) -> Sampler:
+        if not self._sampled:
+            return _unasked
+        world = np.random.default_rng(seed.spawn(1)[0])
         return lambda arm, count: self._tables.arms[arm].sample(world, count)
 
     def _refill(self, arm: int, draw: Sampler) -> None:

@@ -14,7 +14,8 @@ from numba.extending import register_jitable
 
 from budgetbandits import fluid
 from budgetbandits.policies import paced
-from budgetbandits.policies.paced import FIRST_COUNT, FIRST_MEAN, SMALLEST_COST
+from budgetbandits.policies.paced import SMALLEST_COST
+from budgetbandits.policies.pooling import FIRST_COUNT, FIRST_MEAN
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.compiled.budgets import add_cost
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer

@@ -9,7 +9,8 @@ import numpy as np
 
 from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced import FIRST_COUNT, SQUARES, PacedThompson
+from budgetbandits.policies.paced import SQUARES, PacedThompson
+from budgetbandits.policies.pooling import FIRST_COUNT
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.status import ROUND_LIMIT
@@ -33,7 +34,7 @@ LARGEST_BUFFER = 1 << 22
 
 METHODS = {
     PacedThompson: methods(
-        PacedThompson, "needs", "anytime", "take", "start", "choose", "draw", "shapes", "_prior", "observe", "goes_on"
+        PacedThompson, "needs", "anytime", "take", "start", "choose", "draw", "shapes", "observe", "goes_on"
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,

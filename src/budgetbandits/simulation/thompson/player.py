@@ -19,7 +19,7 @@ from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thom
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import new_stream
-from budgetbandits.simulation.compiled.laws import Tables, padded
+from budgetbandits.simulation.compiled.laws import Tables, padded, tables_of
 from budgetbandits.simulation.compiled.status import FINISHED
 from budgetbandits.simulation.reference import Game
 from budgetbandits.simulation.thompson.alarms import NEVER
@@ -248,7 +248,7 @@ class ThompsonGames:
         self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
     ) -> None:
         self._policy = policy
-        self._laws = engine_laws(Tables(problem, sampled=common))
+        self._laws = engine_laws(tables_of(problem, sampled=common))
         # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
         first = policy.statistics(policy.start(len(problem), {}))[[0, 2, 1, 3]].T
         self._first = None if (first == 1.0).all() else first.astype(np.int64)

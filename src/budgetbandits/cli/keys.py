@@ -1,0 +1,71 @@
+"""API keys of the decision service from a terminal: ``key``. They are made in the store itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.campaign_screen import when
+from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.store_option import DATABASE, HERE, Address, opened_store, say
+
+key_app = typer.Typer(no_args_is_help=True, help="Make, list and drop API keys.")
+
+
+@key_app.command("create")
+def create_key_command(
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be given again.")],
+    campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and show it this once."""
+    from budgetbandits.service.http.auth import make_key
+
+    with opened_store(store) as database:
+        key = make_key(database, scope, time.time(), campaign, by=HERE)
+    say({"key": key}, key, as_json)
+
+
+@key_app.command("list")
+def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """All keys, by their public part."""
+    with opened_store(store) as database:
+        keys = database.read(lambda tx: tx.keys())
+        names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    if as_json:
+        print_json(
+            [
+                {
+                    "prefix": key.prefix, "scopes": key.scopes, "created_at": key.created_at,
+                    "campaign": None if key.campaign is None else names[key.campaign],
+                }
+                for key in keys
+            ]
+        )  # fmt: skip
+        return
+    table = plain_table()
+    for title in ("key", "may", "campaign", "made"):
+        table.add_column(title, overflow="fold")
+    for key in keys:
+        only = "all" if key.campaign is None else names[key.campaign]
+        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), when(key.created_at))
+    Console().print(table)
+
+
+@key_app.command("drop")
+def drop_key_command(
+    prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a key; servers notice within five seconds."""
+    from budgetbandits.service.http.auth import drop_key
+
+    with opened_store(store) as database:
+        drop_key(database, prefix, by=HERE)
+    say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)

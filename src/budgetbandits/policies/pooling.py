@@ -1,0 +1,87 @@
+"""What a segment knows before it has outcomes of its own: what the others know, as so many of their outcomes.
+
+How many is the variance of an arm's outcomes within segments divided by that of its means between them. The second is
+estimated by the method of moments: with nₛ outcomes of mean mₛ in segment s, n in all and mean m,
+
+    Σ nₛ (mₛ − m)²  is on average  (segments − 1) · within  +  (n − Σ nₛ²/n) · between.
+
+It begins with a guess that weighs as much as `OUTCOMES_FOR_GUESS` outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+
+FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
+"""The outcomes that everything begins with: how many they are, and their mean."""
+
+OUTCOMES_FOR_GUESS = 20.0
+
+SMALLEST_WITHIN = 1e-9
+
+
+class Prior(NamedTuple):
+    """How many outcomes a segment starts with, their mean and their mean square; numbers, or arrays."""
+
+    weight: float | Array
+    mean: float | Array
+    square: float | Array
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What there is to say of a kind of outcome, from its mean and its variance within segments.
+
+    guess  the variance of an outcome that leaves nothing to be learned within a segment: the means of segments are
+           taken to vary by so much, divided by ``pooling``
+    least  the fewest outcomes that a segment may start with
+    """
+
+    guess: Callable[[Array, Array], Array]
+    least: Callable[[Array, Array], Array]
+
+
+SHARES = Kind(
+    guess=lambda mean, within: within,
+    least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
+)
+"""Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
+
+MULTIPLES = Kind(guess=lambda mean, within: within, least=lambda mean, variance: variance / (mean * mean))
+"""Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
+
+
+def pooled(count: Array, total: Array, squares: Array, first: float | Array, pooling: float, kind: Kind) -> Prior:
+    """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
+    and the squares of the first two."""
+    if count.shape[-2] == 1:
+        return Prior(FIRST_COUNT, FIRST_MEAN, first / FIRST_COUNT)
+    all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
+    n = all_count - count + FIRST_COUNT
+    mean = (all_total - total + FIRST_COUNT * FIRST_MEAN) / n
+    square = (all_squares - squares + first) / n
+    variance = np.maximum(square - mean * mean, 0.0)
+    alike = _likeness(
+        count, total, all_count + FIRST_COUNT, all_total + FIRST_COUNT * FIRST_MEAN, all_squares + first, pooling, kind
+    )
+    return Prior(np.minimum(n, np.maximum(alike, kind.least(mean, variance))), mean, square)
+
+
+def _likeness(
+    count: Array, total: Array, n: Array, all_total: Array, all_squares: Array, pooling: float, kind: Kind
+) -> Array:
+    """For each arm, the variance within segments by that between them."""
+    mean = all_total / n
+    between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
+    within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)
+    by_chance = np.maximum((count > 0.0).sum(axis=-2, keepdims=True) - 1.0, 0.0)
+    apart = n - (count * count).sum(axis=-2, keepdims=True) / n
+    guess = OUTCOMES_FOR_GUESS / pooling * (kind.guess(mean, within) / within)
+    differences = guess + np.maximum(between / within - by_chance, 0.0)
+    return np.asarray((OUTCOMES_FOR_GUESS + apart) / differences)
