@@ -34,7 +34,8 @@ paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdi
 
 leaderboard: .venv/lab  ## every policy on every setting, docs/leaderboard.md and the data of recommend (about 20 minutes)
 	@$(BIN)/budgetbandits leaderboard --out out/leaderboard
-	@$(BIN)/python benchmarks/leaderboard_page.py out/leaderboard
+	@$(BIN)/budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 --setting two-resources-10 --setting two-resources-20 --out out/paced
+	@$(BIN)/python benchmarks/leaderboard_page.py out/leaderboard out/paced
 
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo

@@ -1,7 +1,8 @@
-"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from a leaderboard's folder.
+"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from two leaderboards.
 
 budgetbandits leaderboard --out out/leaderboard
-python benchmarks/leaderboard_page.py out/leaderboard
+budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 … --out out/paced
+python benchmarks/leaderboard_page.py out/leaderboard out/paced
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.experiments.experiment_file import SUITE, shipped_text
-from budgetbandits.experiments.leaderboard import SUMMARY, read_summary
+from budgetbandits.experiments.leaderboard import PACED_SUMMARY, SUMMARY, read_summary
 from budgetbandits.policies.names import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 from budgetbandits.words import estimate, exact, interval, number, open_interval
 
 ROOT = Path(__file__).parent.parent
-PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments" / SUMMARY
+PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments"
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -44,13 +45,16 @@ budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yo
 budgetbandits leaderboard --suite mine.toml                     # a suite of yours
 budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
 budgetbandits recommend PROBLEM.toml --budget 2000
+budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that must last
 ```
 
 The command writes one page, `leaderboard.html`, with every policy of every setting, what each must
 know, what is proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` hold
 the same as data, and each setting's folder is a study ([experiments.md](experiments.md)).
 `recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
-data that ship with the package, which are those of this page, and says what was measured there.
+data that ship with the package, which are those of this page, and says what was measured there. With
+`--horizon` it looks at problems whose budget must last for so many requests, which are not on this page
+(`examples/paced-suite.toml`: 500 problems each of 3, 10 and 20 arms).
 """
 
 RULES = """\
@@ -70,23 +74,26 @@ RULES = """\
 
 ## What is left out
 
-- Drifting laws: no engine plays them. Problems with two resources, and the table of language models:
-  not in the suite yet.
+- Budgets that must last for so many requests, arms that change, and recorded answers of language
+  models: the goal is another one there, so they are a suite of their own
+  (`budgetbandits leaderboard --suite examples/paced-suite.toml`), whose settings with money and requests
+  are what `recommend --horizon` looks in.
 - Slow policies play where they can: each setting names those that it leaves out. `start` has every one.
 - One game of each policy on each problem: what differs between games of one problem is part of the
   scatter over problems.
 """
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, paced: Path) -> None:
     summary = read_summary(folder) | {"command": "budgetbandits leaderboard"}  # wherever the folder was
     (ROOT / "docs" / "figures").mkdir(exist_ok=True)
     for name in ("profile", "quantiles"):
         shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"leaderboard-{name}.png")
     PAGE.write_text("\n".join([INTRO, *found(summary), RULES, *time_taken(summary)]), encoding="utf-8")
-    SHIPPED.write_text(
-        json.dumps(_rounded(summary), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
-    )
+    lasting = read_summary(paced) | {"command": "budgetbandits leaderboard --suite examples/paced-suite.toml"}
+    for data, name in ((summary, SUMMARY), (lasting, PACED_SUMMARY)):
+        text = json.dumps(_rounded(data), ensure_ascii=False, separators=(",", ":"))
+        (SHIPPED / name).write_text(text + "\n", encoding="utf-8")
 
 
 def found(summary: dict[str, Any]) -> list[str]:
@@ -199,4 +206,4 @@ def _rounded(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -83,7 +83,7 @@ def test_what_is_refused(change, why):
 
 
 def test_the_suite_of_the_examples_can_be_built():
-    suite = Suite.from_toml(SUITE.read_text().replace("count = 100", "count = 2"), SUITE.parent)
+    suite = Suite.from_toml(SUITE.read_text().replace("count = 500", "count = 2"), SUITE.parent)
     by_name = {setting.name: setting.experiment for setting in suite.settings}
     models = by_name["language-models"]
     cell, traffic = models.cells()[0], models.problems[0].problem

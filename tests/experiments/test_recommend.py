@@ -78,12 +78,55 @@ def test_the_nearest_setting(case, name):
 
 
 def test_what_is_far_from_every_setting_is_said():
-    said = " ".join(recommend(SUMMARY, Case(1_000, 1e7, "lattice", horizon=100_000_000))["warnings"])
+    said = " ".join(recommend(SUMMARY, Case(1_000, 1e7, "lattice"))["warnings"])
     assert "simulate a problem like yours" in said
     assert "has 100 arms, not 1000" in said
     assert "no setting near by has lattice laws" in said
-    assert "no setting of the leaderboard has a horizon" in said
-    assert "bandit without prices" in " ".join(recommend(SUMMARY, Case(10, 100.0, horizon=50))["warnings"])
+
+
+PACED = {
+    "settings": [
+        setting("short", 10, 100.0, "bernoulli", [row("bts-paced", 1.0, True, best=True), row("bts", 9.0, True)])
+        | {"horizon": 1_000},
+        setting("long", 10, 1_000.0, "bernoulli", [row("primal-dual-bwk", 1.0, True, best=True)]) | {"horizon": 10_000},
+        setting("endless", 10, 100.0, "bernoulli", ROWS) | {"horizon": None},
+    ],
+    "policies": SUMMARY["policies"]
+    | {name: {"needs": ["budget", "horizon"], "proven": "nothing"} for name in ("bts-paced", "primal-dual-bwk")},
+}
+
+
+def test_a_budget_that_must_last_is_looked_up_among_those_that_must():
+    found = recommend(PACED, Case(10, 120.0, "bernoulli", horizon=1_200))
+    assert found["policy"] == "bts-paced"  # whoever has a horizon knows it
+    assert [each["name"] for each in found["settings"]] == ["short", "long"]
+    assert found["settings"][0]["requests"] == 1_000
+    assert found["warnings"] == ["the settings most like yours do not agree on the best policy"]
+    assert recommend(PACED, Case(10, 2_000.0, "bernoulli", horizon=20_000))["policy"] == "primal-dual-bwk"
+    assert recommend(PACED, Case(10, 120.0, "bernoulli"))["settings"][0]["name"] == "endless"
+
+
+def test_what_is_far_from_every_setting_with_a_horizon_is_said():
+    said = " ".join(recommend(PACED, Case(10, 500_000.0, "bernoulli", horizon=1_000_000))["warnings"])
+    assert "a budget of 0.1 for each request, not 0.5" in said
+    assert "has 10,000 requests, not 1,000,000" in said
+    assert "bandit without prices" in " ".join(recommend(PACED, Case(10, 100.0, horizon=50))["warnings"])
+
+
+def test_a_leaderboard_without_such_settings_is_refused():
+    with pytest.raises(BadParameter, match="no setting of this leaderboard has a horizon"):
+        recommend(SUMMARY, Case(10, 100.0, horizon=1_000))
+    paced = PACED | {"settings": PACED["settings"][:2]}
+    with pytest.raises(BadParameter, match="every setting of this leaderboard has a horizon"):
+        recommend(paced, Case(10, 100.0))
+
+
+def test_the_data_that_ship_for_budgets_that_must_last():
+    summary = shipped_summary(paced=True)
+    assert all(setting["horizon"] for setting in summary["settings"])
+    found = recommend(summary, Case(10, 1_000.0, "bernoulli", horizon=5_000))
+    assert found["settings"][0]["name"] == "two-resources-10"
+    assert found["policy"].startswith("bts-paced")
 
 
 def test_the_data_that_ship_are_of_the_suite_that_ships():

@@ -88,7 +88,7 @@ def recommend_command(
     ] = None,
     arms: Annotated[int | None, typer.Option(help="How many arms, instead of a problem file.")] = None,
     budget: Annotated[float | None, typer.Option(help="In units of the largest cost that a pull can have.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="The largest number of pulls, if there is one.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="How many requests the budget is for, if it must last.")] = None,
     laws: Annotated[str | None, typer.Option(help="bernoulli, lattice, beta or unknown.")] = None,
     knows: Annotated[
         list[str] | None, typer.Option(help="What else you know: costs or cost_floor. May be repeated.")
@@ -113,7 +113,8 @@ def recommend_command(
         arms, laws = len(loaded), laws or laws_of(loaded)
     assert arms is not None
     case = Case(arms, budget, laws or "unknown", horizon, FREE | frozenset(knows or ()))
-    found = recommend(read_summary(leaderboard) if leaderboard else shipped_summary(), case)
+    data = read_summary(leaderboard) if leaderboard else shipped_summary(paced=horizon is not None)
+    found = recommend(data, case)
     if as_json:
         print_json(found)
     else:
@@ -129,7 +130,7 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
     say(f"Use {found['policy']}.")
     say(
         f"It has the lowest mean regret in {nearest['title']!r}, the setting most like yours: "
-        f"{count(nearest['arms'], 'arm')}, a budget of {short(nearest['money'])}, {_size(nearest)}."
+        f"{count(nearest['arms'], 'arm')}, a budget of {short(nearest['money'])}{_lasting(nearest)}, {_size(nearest)}."
     )
     if found["alternatives"]:
         say(f"Not told apart from it (95 %, Holm): {listed(found['alternatives'][:6])}"
@@ -153,6 +154,10 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
     say(f"The next most similar settings: {others}." if others else "The leaderboard has no other setting.")
     for warning in found["warnings"]:
         say(f"Mind: {warning}.")
+
+
+def _lasting(setting: dict[str, Any]) -> str:
+    return f" for {setting['requests']:,} requests" if setting["requests"] else ""
 
 
 def _size(setting: dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ from budgetbandits.theory import any_law_constant, lower_constant
 from budgetbandits.traffic import Played
 
 SUMMARY = "leaderboard.json"
+PACED_SUMMARY = "paced.json"
 ROUNDS = 1_000
 """Asks and tells of which the time of a decision is the mean."""
 REFERENCE = "reference"
@@ -177,9 +178,9 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def shipped_summary() -> dict[str, Any]:
-    """The summary of the suite that ships."""
-    path = resources.files("budgetbandits.experiments") / "shipped" / SUMMARY
+def shipped_summary(paced: bool = False) -> dict[str, Any]:
+    """The summary of the suite that ships, or of one whose budgets must last for so many requests."""
+    path = resources.files("budgetbandits.experiments") / "shipped" / (PACED_SUMMARY if paced else SUMMARY)
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 

@@ -72,7 +72,7 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
     """
     near = nearest(summary, case)
     setting, at = near[0]
-    rows = [row for row in at["standings"] if set(summary["policies"][row["policy"]]["needs"]) <= case.knows]
+    rows = [row for row in at["standings"] if _can(summary, row, case)]
     if not rows:
         raise BadParameter("no policy of the leaderboard can do with what is known; name more under --knows")
     best = rows[0]
@@ -88,7 +88,8 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
         "settings": [
             {
                 "name": each["name"], "title": each["title"], "arms": each["arms"], "laws": each["laws"],
-                "money": where["money"], "problems": each["problems"], "runs": each["runs"],
+                "money": where["money"], "requests": each.get("horizon"), "problems": each["problems"],
+                "runs": each["runs"],
                 "best": _best(summary, where, case),
             }
             for each, where in near
@@ -99,18 +100,29 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
 
 
 def nearest(summary: dict[str, Any], case: Case) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The settings most like the case, each at its most similar budget; the nearest first."""
+    """The settings most like the case, each at its most similar budget; the nearest first. Where the budget must last
+    for so many requests, in others and the other way round, another policy is the best."""
     found: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
     for setting in summary["settings"]:
-        at = min(setting["budgets"], key=lambda each: abs(math.log(each["money"] / case.budget)))
-        found.append((_distance(case, setting, at), len(found), setting, at))
+        if (setting.get("horizon") is None) == (case.horizon is None):
+            at = min(setting["budgets"], key=lambda each: _distance(case, setting, each))
+            found.append((_distance(case, setting, at), len(found), setting, at))
+    if not found:
+        raise BadParameter(
+            "no setting of this leaderboard has a horizon; leave out --leaderboard, or run the suite "
+            "examples/paced-suite.toml" if case.horizon else "every setting of this leaderboard has a horizon; give one"
+        )  # fmt: skip
     return [(setting, at) for _, _, setting, at in sorted(found, key=lambda row: row[:2])[:LIKE]]
 
 
 def _distance(case: Case, setting: dict[str, Any], at: dict[str, Any]) -> float:
-    """In the logarithms of arms and of money for each arm."""
+    """In the logarithms of arms, of money for each arm, or for each request, and of requests for each arm."""
     arms = abs(math.log(setting["arms"] / case.arms))
-    money = abs(math.log(at["money"] / setting["arms"] * case.arms / case.budget))
+    if case.horizon is None:
+        money = abs(math.log(at["money"] / setting["arms"] * case.arms / case.budget))
+    else:
+        money = abs(math.log(at["money"] / setting["horizon"] * case.horizon / case.budget))
+        arms += abs(math.log(setting["horizon"] / setting["arms"] * case.arms / case.horizon))
     laws = 0.0 if setting["laws"] == case.laws else OTHER_LAWS
     one_problem = 0.5 if setting["problems"] == 1 else 0.0  # says less of others than five hundred do
     return arms + money + laws + one_problem
@@ -124,18 +136,26 @@ def _apart(row: dict[str, Any], best: dict[str, Any], setting: dict[str, Any]) -
     return bool(row["low"] > best["high"])
 
 
+def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
+    """Whether what a policy must know is known."""
+    known = case.knows if case.horizon is None else case.knows | {"horizon"}
+    return set(summary["policies"][row["policy"]]["needs"]) <= known
+
+
 def _best(summary: dict[str, Any], at: dict[str, Any], case: Case) -> str:
-    return str(next(
-        row["policy"] for row in at["standings"] if set(summary["policies"][row["policy"]]["needs"]) <= case.knows
-    ))  # fmt: skip
+    return str(next(row["policy"] for row in at["standings"] if _can(summary, row, case)))
 
 
 def _warnings(case: Case, near: Sequence[tuple[dict[str, Any], dict[str, Any]]], summary: dict[str, Any]) -> list[str]:
     setting, at = near[0]
     found = []
-    if not 1 / 3 <= at["money"] / case.budget <= 3.0:
+    played, asked = at["money"], case.budget
+    if case.horizon is not None:
+        played, asked = played / setting["horizon"], asked / case.horizon
+    if not 1 / 3 <= played / asked <= 3.0:
+        each = " for each request" if case.horizon is not None else ""
         found.append(
-            f"the nearest setting was played with a budget of {at['money']:,.3g}, not {case.budget:,.3g}: "
+            f"the nearest setting was played with a budget of {played:,.3g}{each}, not {asked:,.3g}: "
             f"simulate a problem like yours before you rely on this"
         )
     if not 1 / 3 <= setting["arms"] / case.arms <= 3.0:
@@ -145,14 +165,11 @@ def _warnings(case: Case, near: Sequence[tuple[dict[str, Any], dict[str, Any]]],
     if len({_best(summary, where, case) for _, where in near}) > 1:
         found.append("the settings most like yours do not agree on the best policy")
     if case.horizon is not None:
+        if not 1 / 10 <= setting["horizon"] / case.horizon <= 10.0:
+            found.append(f"the nearest setting has {setting['horizon']:,} requests, not {case.horizon:,}")
         if case.horizon <= case.budget:
             found.append(
-                "the horizon ends the game before the money can: every pull then costs 1 of the horizon, so this is a "
-                "bandit without prices; --budget HORIZON --laws bernoulli finds the setting 'unit-costs'"
-            )
-        else:
-            found.append(
-                "no setting of the leaderboard has a horizon: if time may run out before money, a policy that plans "
-                "with both is needed, such as primal-dual-bwk:horizon=T, and none of these was measured so"
+                "the horizon ends the game before the money can: this is a bandit without prices; "
+                "--budget HORIZON without --horizon finds settings for it, such as 'unit-costs'"
             )
     return found
