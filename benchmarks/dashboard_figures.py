@@ -15,7 +15,7 @@ from PIL import Image
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 GROUND, GAP = "#dde3df", 24
 SHEETS = {
-    "dashboard-overview": (["overview-1280-light"], 1010),
+    "dashboard-overview": (["overview-1280-light"], 1190),
     "dashboard-phones": (["running-412-light", "frozen-412-dark", "blocked-412-light"], 900),
     "dashboard-states": (["disconnected-412-light", "store-error-412-dark", "empty-412-light"], 640),
 }

@@ -333,3 +333,22 @@ def test_a_page_says_that_it_waits(served, watched):
     browser.until(lambda: page.locator("a.name").count() == 1)
     page.wait_for_selector("#live-state >> text=Live")
     browser.sound()
+
+
+def test_who_has_a_page_open_is_signed_out_when_the_key_is_dropped(served, watched):
+    base, key = served
+    admin, guest = watched(base), watched(base)
+    admin.sign_in(key)
+    admin.page.goto(base + "/keys/make")
+    admin.page.get_by_label("read").check()
+    admin.page.wait_for_selector("text=all campaigns, those to come too")
+    admin.page.get_by_role("button", name="Make the key").click()
+    text = admin.page.locator("code.key-text").inner_text()
+    guest.sign_in(text)
+    guest.page.wait_for_selector("#live-state >> text=Live")
+    admin.page.goto(f"{base}/keys/drop?key={text.split('_')[1]}")
+    admin.page.get_by_role("button", name="Drop bb_").click()
+    admin.page.wait_for_selector(f"text=Dropped bb_{text.split('_')[1]}")
+    guest.page.wait_for_selector("h1:has-text('Sign in')", timeout=20_000)
+    admin.sound()
+    guest.sound()

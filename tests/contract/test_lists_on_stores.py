@@ -74,7 +74,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
     ids = filled(store, 120, random.Random(7))
     monkeypatch.setattr(module, "PAGE", 17)
     states = set()
-    for text in ("", "STRASSE", "Ärg", "alpha 2 0", "nobody"):
+    for text in ("", "STRASSE", "Ärg", "alpha 2 0", " 0", " ", "nobody"):  # few, most, all, none
         for order in ("alarm", "name", "left", "newest"):
             for group in ("all", "attention", "running", "stopped"):
 

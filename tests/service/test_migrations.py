@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.stores import schema
@@ -59,6 +60,8 @@ def test_a_database_from_before_the_rollups_goes_on(tmp_path):
         assert verify(store, "ads") == []
         Engine(store).decide("ads", key="after")
         assert verify(store, "ads") == []
+        # what the list is filtered by was not there either
+        assert store.read(lambda tx: overview(tx, Asked("ADS"), None)).found == 1
 
 
 def test_a_store_from_before_requests_goes_on_by_its_own_rules(tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ let drawing = false;
 let again = false;
 let wanted = 0; // the number of the latest event that the page has been told of
 
-// Put the newest numbers in place; what has the focus, and what is being typed, stays.
+// Put the newest numbers in place; what has the focus, what is being typed and what was opened stays.
 async function draw() {
   if (drawing) { again = true; return; }
   drawing = true;
@@ -64,7 +64,9 @@ async function draw() {
     const inside = focus && live.contains(focus);
     const href = inside ? focus.getAttribute("href") : null;
     const typed = inside && focus.id ? { id: focus.id, value: focus.value, at: focus.selectionStart } : null;
+    const open = [...live.querySelectorAll("details[open][id]")].map((each) => each.id);
     live.innerHTML = text;
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     if (typed) {
       const field = document.getElementById(typed.id);
       if (field) { field.value = typed.value; field.focus(); field.setSelectionRange(typed.at, typed.at); }

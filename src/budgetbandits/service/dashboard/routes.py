@@ -110,9 +110,7 @@ class Dashboard:
         times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
         return {"session": session, "times": times, "live": "", "path": request.url.path, "inline": False}
 
-    def filled(
-        self, template: str, request: Request, session: Session, status: int = 200, **values: Any
-    ) -> Response:  # fmt: skip
+    def filled(self, template: str, request: Request, session: Session, status: int = 200, **values: Any) -> Response:
         """A page of this template."""
         return Response(render(template, **self.shared(request, session), **values), status, media_type="text/html")
 

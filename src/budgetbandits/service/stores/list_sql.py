@@ -6,7 +6,6 @@ Only the campaigns of one page are read. What they are ordered by first, how urg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -74,7 +73,7 @@ _OVERRAN = "(SELECT e.at FROM event e WHERE e.seq = m.overran)"
 _GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
 _ORDERS: dict[Order, str] = {
     "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
-    "name": f"{_GROUP}, place",
+    "name": f"{_GROUP}, folded, id",
     "left": f"{_GROUP}, CAST(unspent AS DOUBLE PRECISION) / budget, name",
     "newest": f"{_GROUP}, created_at DESC, name",
 }
@@ -109,7 +108,7 @@ class CampaignLists:
         self, since: Since, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
     ) -> Listed:
         """Those of a group with this text in their names, from ``offset`` on."""
-        table, values = self._table(since, text, order == "name")
+        table, values = self._table(since, text)
         ranks = [rank for rank in Rank if group in ("all", rank.group)]
         # ranked once for both: the counts, and the page
         rows = self._tx.ask(
@@ -133,28 +132,19 @@ class CampaignLists:
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
         return Sums(row[0], money, [currency for (currency,) in found])
 
-    def _table(self, since: Since, text: str, by_name: bool) -> tuple[str, list[Any]]:
+    def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
         values: list[Any] = [since.recent, since.silent, since.recent]
-        place, join = "0", ""
-        if text or by_name:
-            named, ids = self._tx.numbered(self._named(text))
-            place, join = "n.place", f" JOIN {named} ON n.id = c.id"
-            values.append(ids)
-        which = ""
+        which = []
+        if text:
+            which.append(self._tx.contains("f.folded"))
+            values.append(text.casefold())
         if self._only is not None:
-            which = " WHERE c.id = ?"
+            which.append("c.id = ?")
             values.append(self._only)
         table = (
-            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, {place} AS place, "
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, f.folded, "
             f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
-            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{join}{which}"
+            f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values
-
-    def _named(self, text: str) -> Sequence[str]:
-        """The ids of campaigns with this text in their names, by name. Upper and lower case are the same, in every
-        alphabet, which databases do not agree about."""
-        fold = text.casefold()
-        rows = [(name.casefold(), id) for id, name in self._tx.ask("SELECT id, name FROM campaign_name")]
-        return [id for name, id in sorted(rows) if fold in name]

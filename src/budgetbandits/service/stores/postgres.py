@@ -49,7 +49,7 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.schema import UNFOLDED, check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
@@ -210,9 +210,8 @@ class _Transaction(SqlTransaction):
     def whole(self, number: str) -> str:
         return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
 
-    def numbered(self, ids: Sequence[str]) -> tuple[str, Any]:
-        # as one text: psycopg would adapt each of thousands by itself
-        return "unnest(string_to_array(?, ',')) WITH ORDINALITY AS n (id, place)", ",".join(ids)
+    def contains(self, text: str) -> str:
+        return f"strpos({text}, ?) > 0"
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
@@ -253,3 +252,6 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))
+    if done < steps[-1][0]:
+        for id, name in connection.execute(UNFOLDED).fetchall():
+            connection.execute("UPDATE campaign_name SET folded = %s WHERE id = %s", (name.casefold(), id))

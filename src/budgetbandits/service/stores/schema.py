@@ -18,6 +18,7 @@ WORDS = {
         "COUNTED_KEY": "INTEGER PRIMARY KEY",
         "OFTEN_CHANGED": "",
         "CHANGED_ONCE": "",
+        "BYTEWISE_TEXT": "TEXT",
         "SETTING(cost_max)": "json_extract(settings, '$.cost_max')",
         "SETTING(currency)": "json_extract(settings, '$.currency')",
         "LIST_OF_PENDING": "CREATE VIEW pending AS "
@@ -29,6 +30,7 @@ WORDS = {
         # room in every page for new versions of its rows
         "OFTEN_CHANGED": f"WITH (fillfactor = 50, {_CLEARED})",
         "CHANGED_ONCE": "WITH (fillfactor = 80)",
+        "BYTEWISE_TEXT": 'TEXT COLLATE "C"',
         "SETTING(cost_max)": "CAST(settings AS json) ->> 'cost_max'",
         "SETTING(currency)": "CAST(settings AS json) ->> 'currency'",
         # a view would need an index on what changes
@@ -36,8 +38,11 @@ WORDS = {
         f"PRIMARY KEY (expires_at, decision)) WITH ({_CLEARED})",
     },
 }
-"""What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, how an entry
-of JSON is read, and how the pending decisions are found."""
+"""What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, a text that
+is ordered by its bytes, how an entry of JSON is read, and how the pending decisions are found."""
+
+UNFOLDED = "SELECT id, name FROM campaign_name WHERE folded IS NULL"
+"""The names that a migration folds after its statements, since databases do not agree with Python about it."""
 
 
 def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:

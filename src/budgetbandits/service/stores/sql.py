@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,9 +64,9 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         """An expression for the whole part of a number that is not negative."""
         return f"CAST({number} AS BIGINT)"
 
-    def numbered(self, ids: Sequence[str]) -> tuple[str, Any]:
-        """A table ``n`` of these ids, each with its place, and its value."""
-        return "(SELECT value AS id, key AS place FROM json_each(?)) AS n", json.dumps(ids)
+    def contains(self, text: str) -> str:
+        """An expression for whether another text, which is its value, is part of a text."""
+        return f"instr({text}, ?) > 0"
 
     def rollups(self) -> Rollups:
         return Rollups(self)
@@ -100,9 +99,9 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        facts = campaign.settings.get("cost_max"), campaign.settings.get("currency")
+        facts = campaign.settings.get("cost_max"), campaign.settings.get("currency"), campaign.name.casefold()
         self._change(
-            "INSERT INTO campaign_name (id, name, cost_max, currency) VALUES (?, ?, ?, ?)",
+            "INSERT INTO campaign_name (id, name, cost_max, currency, folded) VALUES (?, ?, ?, ?, ?)",
             (campaign.id, campaign.name, *facts),
         )
         self._change(

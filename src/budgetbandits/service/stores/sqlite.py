@@ -21,7 +21,7 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import check_version, migrations
+from budgetbandits.service.stores.schema import UNFOLDED, check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 from budgetbandits.service.stores.sqlite_session import PATIENCE, Readers, connect
 
@@ -233,6 +233,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
                 for statement in statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")
+        for id, name in connection.execute(UNFOLDED).fetchall():
+            connection.execute("UPDATE campaign_name SET folded = ? WHERE id = ?", (name.casefold(), id))
     except BaseException:
         connection.execute("ROLLBACK")
         raise
