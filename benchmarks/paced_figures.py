@@ -26,7 +26,7 @@ Spread = tuple[Array, Array]
 """Means at each horizon, and half of their 95 % intervals."""
 
 NUMBER = re.compile(r"([\d.]+) ± ([\d.]+)")
-CUT = (-0.5, 1.6)
+CUT = (-0.5, 1.75)
 """What is shown of shares of a gain: where money has run out they fall far below."""
 
 
@@ -86,7 +86,7 @@ def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> Picture:
                 axes.plot(requests, lines[policy], color=colour, ls=look.line, marker=look.marker, markevery=(3, 8))
             axes.set(xlim=(0, window * len(lines[policy])), ylim=CUT)
             scales.straight(axes.xaxis, 4)
-            scales.straight(axes.yaxis, 4)
+            scales.straight(axes.yaxis, 6)
             axes.set_xlabel("requests after the change")
             if leftmost(axes):
                 axes.set_ylabel("share of the gain")

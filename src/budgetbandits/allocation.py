@@ -246,14 +246,15 @@ class Allocation(AllocationState):
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
         """The arms that may answer a request: active, and not left out of it."""
         active = self._learner.state.active
-        if arms is None and exclude is None:
+        excluded = [] if exclude is None else _names(exclude, "exclude")
+        if arms is None and not excluded:
             return active
         allowed = active.copy()
         if arms is not None:
             allowed[:] = False
             allowed[[self._arm(name) for name in _names(arms, "arms")]] = True
             allowed &= active
-        allowed[[self._arm(name) for name in _names(() if exclude is None else exclude, "exclude")]] = False
+        allowed[[self._arm(name) for name in excluded]] = False
         if not allowed.any():
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed

@@ -149,18 +149,47 @@ def test_money_and_requests_count_when_they_are_told():
 
 
 def test_a_segment_starts_from_the_others():
-    """Four segments alike: a fifth knows arm 0 at once, to about the variance within by the pooled outcomes."""
+    """Four segments alike: a fifth knows arm 0 at once, as if from 20 outcomes of its own: Beta(18, 2) has a standard
+    deviation of 0.065. Those that differ leave it unsure."""
     policy = PacedThompson()
     rng = np.random.default_rng(2)
     outcomes = [(s, 0, float(rng.random() < 0.9), 0.5) for s in range(4) for _ in range(200)]
     state = told(policy, outcomes, segments=5)
     fifth = drawn(policy, state, (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
     assert fifth[:, 0].mean() == pytest.approx(0.9, abs=0.03)
-    assert fifth[:, 0].std() < 0.06
+    assert fifth[:, 0].std() == pytest.approx(0.065, abs=0.006)
     assert fifth[:, 1].mean() == pytest.approx(0.5, abs=0.05)  # nobody has seen arm 1
     different = [(s, 0, float(s % 2), 0.5) for s in range(4) for _ in range(200)]
     unsure = drawn(policy, told(policy, different, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
     assert unsure.std() > 0.2
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.3])
+def test_a_segment_is_as_unsure_of_quiet_outcomes_as_of_others(noise):
+    """How little outcomes vary says little of how far segments are apart: with four alike, a fifth is as sure as 20
+    outcomes 0 and 1 would make it, Beta(11, 9). If it were as sure as the others are of themselves, to 0.01, it would
+    never try an arm that they have found middling."""
+    policy, rng = PacedThompson(), np.random.default_rng(3)
+    spread = np.resize([-noise, noise], 100)
+    outcomes = [(s, 0, 0.55 + float(more), 0.5) for s in range(4) for more in rng.permutation(spread)]
+    fifth = drawn(policy, told(policy, outcomes, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
+    assert fifth.mean() == pytest.approx(0.55, abs=0.02)
+    assert stats.kstest(fifth, stats.beta(11, 9).cdf).pvalue > 1e-4
+
+
+def test_costs_far_above_their_estimate_are_learned():
+    """A hundred costs of exactly four times their estimate, after the first two of ½ and 3/2 times it: the mean and the
+    shape of the Gamma law by hand, Kolmogorov–Smirnov, false alarm 1e-4. A cost counts as at most 100 times."""
+    policy, prices = PacedThompson(), np.array([0.1, 0.1])
+    state, rng = policy.start(2, {"budget": 99.0, "horizon": 200.0}), np.random.default_rng(0)
+    for _ in range(100):
+        policy.observe(state, 0, 1.0, 0.4, rng, Request(0, prices))
+    times = 2.0 * policy.draw_relative(state.sums[6:], rng, 3000)[:, 0]
+    mean = (100 * 4.0 + 2.0) / 102
+    shape = 102 * mean**2 / ((100 * 16.0 + 2.5) / 102 - mean**2)
+    assert stats.kstest(times[:, 0], stats.gamma(shape, scale=mean / shape).cdf).pvalue > 1e-4
+    assert stats.kstest(times[:, 1], stats.gamma(8.0, scale=1 / 8).cdf).pvalue > 1e-4  # never pulled
+    assert policy.relative(1.0, 1e-6) == 50.0
 
 
 def test_segments_share_one_price_on_money():

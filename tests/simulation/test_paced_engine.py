@@ -23,8 +23,16 @@ ANY_LAW = Problem(
     )
 )
 TEN = family("uniform-bernoulli", 10, seed=4, low=0.1)
+OWN_SCALES = Problem(
+    (
+        Arm("dear", Copula(Beta(8, 2), Beta(2, 3), 0.6), cost_max=1.0),
+        Arm("cheap", Independent(Beta(3, 3), Lattice([0.002, 0.01], [1, 2])), cost_max=0.02),
+        Arm("middle", Independent(Lattice([0.1, 0.9], [1, 2]), Fixed(0.07)), cost_max=0.3),
+    )
+)
 PLAYED = {
     "any law": ANY_LAW,
+    "scales of their own": OWN_SCALES,
     "ten arms": TEN,
     "a price is cut": drifting(TEN, "price-cut", 40),
     "an arm comes": drifting(TEN, "new-arm", 40),
@@ -88,6 +96,7 @@ SEGMENTS = Traffic.of_segments({"easy": (0.5, TEN), "hard": (0.5, Problem(TEN.ar
         (SEGMENTS, "bts-paced", "no compiled engine knows segments"),
         (PLAYED["an arm comes"], "bts", "knows traffic"),
         (TEN, "epsilon-first", "knows no horizon"),
+        (OWN_SCALES, "bts", "scales of the arms' own"),
         (TEN, "kube-knapsack", "of its own"),
     ],
 )

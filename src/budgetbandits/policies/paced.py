@@ -22,8 +22,8 @@ BTS's own: uniform priors, and a Bernoulli trial for each outcome between 0 and 
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
-outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It is
-at least what makes one 0 and one 1, so that no posterior begins with its mass at 0 or 1.
+outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It
+starts no surer than 20 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -51,12 +51,11 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import Mix, at_price, best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
-from budgetbandits.policies.pooling import MULTIPLES, SHARES, Prior, pooled
+from budgetbandits.policies.pooling import MULTIPLES, Prior, pooled
 from budgetbandits.policies.sampling import trial
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
-"""The rows of `Paced.sums`: what this budget has paid, what is learned of rewards and costs, and of costs as shares of
-twice their estimate."""
+"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
 
 SMALLEST_COST = 1e-12
 """A drawn cost is never 0; rounding might make it so."""
@@ -67,8 +66,7 @@ SMALLEST_VARIANCE = 1e-9
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
-MOST_POOLING = 1e6
-MOST_FORGETTING = 0.5
+MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
 
 MOST_RELATIVE = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
@@ -251,12 +249,10 @@ class PacedThompson(RequestPolicy):
 
     def shapes(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Array, Array]:
         """The parameters of the Betas that the means are drawn from."""
-        prior = pooled(count, total, squares, first, self.pooling, SHARES)
-        return beta_parameters(count, total, squares, *prior)
+        return beta_parameters(count, total, squares, *pooled(count, total, squares, first, self.pooling))
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int | None = None) -> Array:
-        """Plausible means of costs as shares of twice their estimate, from the last three sums as (row, segment, arm);
-        so many of them, if that is said, along a first axis."""
+        """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
         count, total, squares = sums
         prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
         shape, scale = gamma_parameters(count, total, squares, prior)

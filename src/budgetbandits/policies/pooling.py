@@ -1,11 +1,13 @@
 """What a segment knows before it has outcomes of its own: what the others know, as so many of their outcomes.
 
-How many is the variance of an arm's outcomes within segments divided by that of its means between them. The second is
-estimated by the method of moments: with nₛ outcomes of mean mₛ in segment s, n in all and mean m,
+How many is the variance of an arm's outcomes within segments divided by that of its means between them. With nₛ
+outcomes of mean mₛ in segment s, n in all and mean m, the second is found by the method of moments, since
 
     Σ nₛ (mₛ − m)²  is on average  (segments − 1) · within  +  (n − Σ nₛ²/n) · between.
 
-It begins with a guess that weighs as much as `OUTCOMES_FOR_GUESS` outcomes.
+It begins with a guess. But a segment is never surer than so many outcomes 0 and 1 would make it: that outcomes vary
+little, or that the segments so far are alike, says little of how far the next one is from them, and one that took the
+others' mean for its own would never try what they have found middling.
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
 """The outcomes that everything begins with: how many they are, and their mean."""
 
 OUTCOMES_FOR_GUESS = 20.0
+"""How many outcomes weigh as much as what ``pooling`` says of how alike segments are."""
+
+SUREST = 20.0
+"""A segment starts no surer than so many outcomes 0 and 1 make it; of costs, which begin with ¼ and ¾ in their place
+and so with a quarter of the variance, four times as many."""
 
 SMALLEST_WITHIN = 1e-9
 
@@ -36,28 +43,35 @@ class Prior(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """What there is to say of a kind of outcome, from its mean and its variance within segments.
+    """A kind of outcome.
 
-    guess  the variance of an outcome that leaves nothing to be learned within a segment: the means of segments are
-           taken to vary by so much, divided by ``pooling``
-    least  the fewest outcomes that a segment may start with
+    largest  the variance of outcomes as apart as the mean lets them be; ¼ at ½
+    least    the fewest outcomes that a segment may start with, by their mean and variance
     """
 
-    guess: Callable[[Array, Array], Array]
+    largest: Callable[[Array], Array]
     least: Callable[[Array, Array], Array]
 
 
 SHARES = Kind(
-    guess=lambda mean, within: within,
+    largest=lambda mean: mean * (1.0 - mean),
     least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
 )
 """Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
 
-MULTIPLES = Kind(guess=lambda mean, within: within, least=lambda mean, variance: variance / (mean * mean))
+MULTIPLES = Kind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
 """Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
 
 
-def pooled(count: Array, total: Array, squares: Array, first: float | Array, pooling: float, kind: Kind) -> Prior:
+def pooled(
+    count: Array,
+    total: Array,
+    squares: Array,
+    first: float | Array,
+    pooling: float,
+    kind: Kind = SHARES,
+    surest: float = SUREST,
+) -> Prior:
     """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
     and the squares of the first two."""
     if count.shape[-2] == 1:
@@ -68,20 +82,19 @@ def pooled(count: Array, total: Array, squares: Array, first: float | Array, poo
     square = (all_squares - squares + first) / n
     variance = np.maximum(square - mean * mean, 0.0)
     alike = _likeness(
-        count, total, all_count + FIRST_COUNT, all_total + FIRST_COUNT * FIRST_MEAN, all_squares + first, pooling, kind
+        count, total, all_count + FIRST_COUNT, all_total + FIRST_COUNT * FIRST_MEAN, all_squares + first, pooling
     )
-    return Prior(np.minimum(n, np.maximum(alike, kind.least(mean, variance))), mean, square)
+    of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # as a share of that of one 0 and one 1
+    sure = surest / of_first * variance / kind.largest(mean)
+    return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 
-def _likeness(
-    count: Array, total: Array, n: Array, all_total: Array, all_squares: Array, pooling: float, kind: Kind
-) -> Array:
+def _likeness(count: Array, total: Array, n: Array, all_total: Array, all_squares: Array, pooling: float) -> Array:
     """For each arm, the variance within segments by that between them."""
     mean = all_total / n
     between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
     within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)
     by_chance = np.maximum((count > 0.0).sum(axis=-2, keepdims=True) - 1.0, 0.0)
     apart = n - (count * count).sum(axis=-2, keepdims=True) / n
-    guess = OUTCOMES_FOR_GUESS / pooling * (kind.guess(mean, within) / within)
-    differences = guess + np.maximum(between / within - by_chance, 0.0)
+    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - by_chance, 0.0)
     return np.asarray((OUTCOMES_FOR_GUESS + apart) / differences)

@@ -33,7 +33,7 @@ RULES = 3
    them draws these alone
 3  failures of decisions that were under way together count once for a rest; requests that failed are gone of the
    horizon; what could not be chosen is written down with each decision; `bts-paced` learns prices that are far above
-   their estimates
+   their estimates, and no segment is surer of what others know than 20 outcomes make it
 """
 
 

@@ -61,8 +61,8 @@ THOMPSON: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
 
 def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
-    if policy.own_scales and problem.scales is not None:
-        return Engine("reference", "no compiled engine learns costs on scales of the arms' own")
+    if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
+        return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
     try:
         if _paced(policy, horizon):
             check_paced(problem, policy)

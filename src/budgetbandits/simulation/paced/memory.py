@@ -28,9 +28,9 @@ PACED = ("trials", "forget", "reward_square", "cost_square")
 PRICES = ("log_money", "log_time", "width", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""
 
-ARRAYS = ("sums", "law", "rewards", "costs", "who", "first", "offer", "buffer", "used", "filled", "pulls")
-"""Of arms: sums of outcomes, parameters of posteriors, drawn means; the arms on offer now; the first request of each
-phase and what it offers; outcomes of each phase and arm that were drawn ahead, and pulls."""
+ARRAYS = ("sums", "law", "scales", "rewards", "costs", "who", "first", "offer", "buffer", "used", "filled", "pulls")
+"""Of arms: sums of outcomes, parameters of posteriors, what a cost of 1 is, drawn means; the arms on offer now; the
+first request of each phase and what it offers; outcomes of each phase and arm that were drawn ahead, and pulls."""
 
 GAME = np.dtype(
     [(name, np.int64) for name in WHOLE]
@@ -45,7 +45,7 @@ class Memory(Record):
     def __init__(self, first: Sequence[int], offer: NDArray[np.bool_], chunk: int) -> None:
         super().__init__(GAME)
         phases, arms = offer.shape
-        self.point_to(sums=np.zeros((arms, SUMS)), law=np.zeros((arms, 4)))
+        self.point_to(sums=np.zeros((arms, SUMS)), law=np.zeros((arms, 4)), scales=np.ones(arms))
         self.point_to(rewards=np.zeros(arms), costs=np.zeros(arms))
         self.point_to(who=np.zeros(arms, dtype=np.int64), first=np.array([*first], dtype=np.int64))
         self.point_to(offer=offer.astype(np.int64), buffer=np.zeros((phases * arms, chunk, 2)))

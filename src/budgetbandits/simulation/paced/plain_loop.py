@@ -84,7 +84,7 @@ def draw_and_mix(game, rng):
             renew_law(game, arm)
     elif game.last >= 0:
         renew_law(game, game.last)
-    who, law = whole_pointer(game.who_at), float_pointer(game.law_at)
+    who, law, scales = whole_pointer(game.who_at), float_pointer(game.law_at), float_pointer(game.scales_at)
     rewards = carray(float_pointer(game.rewards_at), (game.offered,))
     costs = carray(float_pointer(game.costs_at), (game.offered,))
     for place in range(game.offered):
@@ -92,10 +92,10 @@ def draw_and_mix(game, rng):
         rewards[place] = max(rng.beta(law[at], law[at + 1]), SMALLEST_COST)
     for place in range(game.offered):
         at = 4 * who[place]
-        costs[place] = max(rng.beta(law[at + 2], law[at + 3]), SMALLEST_COST)
+        costs[place] = max(rng.beta(law[at + 2], law[at + 3]), SMALLEST_COST) * scales[who[place]]
     paid = 0.0
     for arm in range(game.arms):
-        paid += sums_of(game, arm)[paced.PAID]
+        paid += sums_of(game, arm)[paced.PAID] * scales[arm]
     rate = max(game.budget - paid, 0.0) / max(game.horizon - float(game.rounds), 1.0)
     arm, upgrade, share, _ = fluid.mix_of_one(rewards, costs, rate)
     if share > 0.0 and rng.random() < share:
@@ -180,7 +180,8 @@ def pull(game, rng):
     outcome = float_pointer(game.buffer_at + 16 * (game.chunk * place + used[place]))
     reward, cost = outcome[0], outcome[1]
     used[place] += 1
-    paced.note(sums_of(game, game.leader), reward, cost, rng, game.trials, game.forget)
+    told = cost / float_pointer(game.scales_at)[game.leader]
+    paced.note(sums_of(game, game.leader), reward, told, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
     game.rounds += 1
     game.last, game.leader = game.leader, -1

@@ -66,6 +66,8 @@ class PacedGames:
         first = problem.firsts if isinstance(problem, Traffic) else (0,)
         offer = problem.offered if isinstance(problem, Traffic) else np.ones((1, len(problem)), dtype=np.bool_)
         self._memory = Memory(first, offer, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size)))
+        if policy.own_scales and problem.scales is not None:
+            self._memory.arrays["scales"][:] = problem.scales
         self._loop: Callable[[Any, np.random.Generator], int] = play_paced
         if isinstance(policy, PrimalDualBwK):
             index = compiled(PrimalDualBwK.index)
