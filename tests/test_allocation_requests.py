@@ -219,6 +219,28 @@ def test_a_request_that_failed_is_one_gone():
     assert spend._learner.state.rate == pytest.approx(20.0 - spend.spent)
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_was_paid_for_rewards_that_come_late_is_gone(restart):
+    """The rewards of the dear arm come 150 requests later; planned without their costs, the money ends too soon."""
+    spend = Allocation("bts-paced", ["cheap", "dear"], 100.0, cost_max=1.0, horizon=1000, seed=0)
+    late = []
+    for request in range(985):
+        ask = spend.ask()
+        spend.tell(ask, cost=0.02 if ask == "cheap" else 0.5)
+        late.append((request if ask == "cheap" else request + 150, ask))
+        for _, due in [each for each in late if each[0] <= request]:
+            spend.tell(due, reward=0.3 if due == "cheap" else 0.8)
+        late = [each for each in late if each[0] > request]
+        if restart and request == 500:
+            assert late
+            spend = Allocation.from_json(spend.to_json())
+    assert 95.0 < spend.spent <= 100.0
+    for _, due in late:
+        spend.tell(due, reward=0.8)
+    known = json.loads(spend.to_json())["state"]["known"]
+    assert (known["budget"], known["failed"]) == (100.0, 0)
+
+
 def test_another_policy_counts_a_failed_request_too():
     spend = fresh("primal-dual-bwk", cost_max=1.0, horizon=10)
     for _ in range(10):

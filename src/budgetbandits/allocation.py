@@ -173,6 +173,8 @@ class Allocation(AllocationState):
                 if counts:
                     self._money.earned += reward
             self._money.spent += charge
+            if reward is None or known.cost is not None:  # the two come one after the other
+                self._hear_what_is_gone()
 
     def _tell_failure(self, ask: str, arm: int, reward: float | None, cost: float | None) -> None:
         if reward is not None and self._units.reward(reward, ask) > 0.0:
@@ -185,8 +187,7 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._asks.close(number)
         self._rests.failed(arm, self._asks.next_number, number)
-        self._hear_budget()
-        self._hear_failures()
+        self._hear_what_is_gone()
 
     def forget(self, ask: str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
@@ -199,7 +200,7 @@ class Allocation(AllocationState):
         """Add to the budget. A policy that planned with the old one is told the new one."""
         with self._lock:
             self._money.budget += positive("amount", amount)
-            self._hear_budget()
+            self._hear_what_is_gone()
 
     def new_horizon(self, horizon: float) -> None:
         """The budget is for this many requests in all, those already answered included."""
@@ -269,10 +270,6 @@ class Allocation(AllocationState):
         if ask.price is None:
             return Request(ask.segment) if self._segments else PLAIN
         return Request(ask.segment, np.full(len(self._names), ask.price / self._units.cost_max))
-
-    def _hear_budget(self) -> None:
-        """A policy that plans with the budget plans with what failures have not taken."""
-        self._learner.new_budget(self._money.planned / self._units.cost_max)
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))

@@ -138,9 +138,12 @@ class AllocationState:
         could = None if ask.could is None else tuple(self._names[arm] for arm in ask.could)
         return Ask(self._names[ask.arm], number, ask.propensity, could)
 
-    def _hear_failures(self) -> None:
-        """A policy that plans for a number of requests knows how many of them have failed."""
-        self._learner.new_failures(int(self._rests.failures.sum()))
+    def _hear_what_is_gone(self) -> None:
+        """A policy that plans with money and requests plans without what is gone and was not learned from: that of
+        failures, and of asks whose cost is told and whose reward is not."""
+        asks, cost = self._asks.paid
+        self._learner.new_budget(self._money.planned(cost) / self._units.cost_max)
+        self._learner.new_unlearned(int(self._rests.failures.sum()) + asks)
 
     def _arm(self, name: str) -> int:
         arm = self._number.get(name) if isinstance(name, str) else None
@@ -233,8 +236,8 @@ class AllocationState:
         self._segments = Segments(document.get("segments", ()))
         rests = document.get("rests")
         self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
-        self._hear_failures()
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
+        self._hear_what_is_gone()
         if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
         self._told_arms = np.array(document["told"], dtype=np.int64)

@@ -155,10 +155,10 @@ class Learner:
         if "horizon" in self.state.known:
             self.state.known["horizon"] = horizon
 
-    def new_failures(self, failures: int) -> None:
-        """A policy that counts answers must know how many requests have brought none: they are gone all the same."""
-        if failures and "horizon" in self.state.known:
-            self.state.known["failed"] = failures
+    def new_unlearned(self, requests: int) -> None:
+        """A policy that counts what it learned from must know how many other requests are gone."""
+        if "horizon" in self.state.known and (requests or "failed" in self.state.known):
+            self.state.known["failed"] = requests
 
     # --- saving --------------------------------------------------------------------------------------------------
 

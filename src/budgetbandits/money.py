@@ -35,10 +35,9 @@ class Money:
     def gone(self) -> bool:
         return self.budget - self.spent <= self.nothing
 
-    @property
-    def planned(self) -> float:
-        """The budget as a policy knows it."""
-        return max(self.budget - self.failed, self.nothing)
+    def planned(self, unlearned: float) -> float:
+        """The budget as a policy knows it that has not learned of failures, nor of this money spent."""
+        return max(self.budget - self.failed - unlearned, self.nothing)
 
     def left(self, held: float) -> float:
         """What is neither spent nor held."""

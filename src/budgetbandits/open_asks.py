@@ -75,6 +75,7 @@ class OpenAsks:
         self.next_number = 0
         self._open: dict[int, OpenAsk] = {}
         self._holds: dict[int, float] = {}
+        self._costs: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -90,6 +91,11 @@ class OpenAsks:
         """What all of them hold; summed exactly, because differences of a running sum would add up."""
         return math.fsum(self._holds.values()) if self._holds else 0.0
 
+    @property
+    def paid(self) -> tuple[int, float]:
+        """How many have told their cost and still owe their reward, and what these have cost."""
+        return len(self._costs), math.fsum(self._costs.values())
+
     def add(self, ask: OpenAsk) -> int:
         """One more; its number."""
         number = self.next_number
@@ -104,10 +110,13 @@ class OpenAsks:
             self._holds[number] = ask.hold
         else:
             self._holds.pop(number, None)
+        if ask.cost is not None:
+            self._costs[number] = ask.cost
 
     def close(self, number: int) -> None:
         del self._open[number]
         self._holds.pop(number, None)
+        self._costs.pop(number, None)
 
     def find(self, ask: str, arm: int, reward: bool, cost: bool) -> int:
         """The number of an ask whose reward, cost or both can be told; a plain name stands for the oldest such."""

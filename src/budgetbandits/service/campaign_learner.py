@@ -273,7 +273,7 @@ class CampaignLearner:
 
     def _hear_failures(self) -> None:
         if self.rules >= 3:
-            self._learner.new_failures(self.rests.failures)
+            self._learner.new_unlearned(self.rests.failures)
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""
