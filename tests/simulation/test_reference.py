@@ -210,4 +210,5 @@ def test_costs_are_told_on_the_arms_own_scales(policy):
     )
     assert one[0][3].tolist() == other[0][3].tolist()
     assert one[0][1] == other[0][1] / 2
-    assert budgetbandits.simulate(halves, player, [5.0], 1).engine == "reference"
+    engine = {"bts": "reference", "bts-paced": "paced plain loop"}[policy]
+    assert budgetbandits.simulate(halves, player, [5.0], 1).engine == engine
