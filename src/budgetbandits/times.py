@@ -13,9 +13,11 @@ LAST = 253_402_214_400.0
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(38), duration(4440), duration(200000)
-    ('38 s', '1 h 14 min', '2 d 7 h')
+    >>> duration(38), duration(4440), duration(200000), duration(0.25)
+    ('38 s', '1 h 14 min', '2 d 7 h', '< 1 s')
     """
+    if 0 < seconds < 0.5:
+        return "< 1 s"
     seconds = max(0, round(seconds))
     days, hours, minutes = seconds // 86_400, seconds % 86_400 // 3600, seconds % 3600 // 60
     if days:

@@ -13,6 +13,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.stores.sql import SqlTransaction
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from reads_here import ReadsHere
@@ -171,7 +172,18 @@ def test_an_arm_or_a_segment_may_be_called_all(store, reader):
 
 def test_names_are_found_however_they_are_written(store, reader):
     store.engine.create("Caf\u00e9", "bts", 9.0, {"a": 1.0, "b": 1.0})
-    assert reader("GET", "/?format=json&q=cafe\u0301").json()["found"] == 1
+    for typed in ("cafe\u0301", "caf%00\u00e9"):  # PostgreSQL would take no text with a zero in it
+        assert reader("GET", f"/?format=json&q={typed}").json()["found"] == 1
+
+
+def test_keys_that_cannot_be_are_not_looked_for(store, monkeypatch):
+    """PostgreSQL would not take a zero in a text, and the page would say that the store is gone."""
+    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+    asked, key = [], SqlTransaction.key
+    monkeypatch.setattr(SqlTransaction, "key", lambda tx, prefix: asked.append(prefix) or key(tx, prefix))
+    assert "it may have been dropped already" in admin("GET", "/keys/drop?key=%00").text
+    assert Browser(store.app)("POST", "/sign-in", {"key": "bb_\0_secret"}).status_code == 401
+    assert "\0" not in asked
 
 
 def test_one_freeze_is_one_event_however_many_overruns_follow(store, reader):

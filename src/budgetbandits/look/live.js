@@ -26,6 +26,7 @@ function connected() {
 // The server tells as many pages as it can; this one is as it was loaded until there is room.
 function notTold(not) {
   told = !not;
+  document.body.classList.toggle("untold", not);
   show("not-told", not);
   if (cutOff === null) say(told ? "Live" : "Not live");
 }

@@ -117,7 +117,7 @@ def brought_back(subject: Subject, name: str) -> list[Change]:
     arm_to_bring_back(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, 1)),
-        ("Arm", f"{name} can be chosen again at once, with all that is known of it", ""),
+        ("Arm", f"{name} can be chosen again from the next decision on, with all that is known of it", ""),
     ]
 
 

@@ -150,7 +150,7 @@ def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = 
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
-    does, key = f"Drop bb_{prefix}", tx.key(prefix)
+    does, key = f"Drop bb_{prefix}", tx.key(prefix) if prefix.isalnum() else None
     if key is None:
         return Preview(does, [], NotFound(f"no key bb_{prefix:.40}; it may have been dropped already"))
     if prefix == session.key.prefix:

@@ -9,7 +9,7 @@ from typing import Any
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.dashboard.fields import Change, Fields, number, term
-from budgetbandits.service.dashboard.numbers import Unit, count, plain
+from budgetbandits.service.dashboard.numbers import Unit, count, exact, plain
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import normal
@@ -20,6 +20,8 @@ from budgetbandits.times import DAY, duration
 DOES = "Create the campaign"
 NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
 """The terms of the form that are numbers."""
+SHOWN = 8
+"""Arms that a confirmation names."""
 
 
 def planned(fields: Fields) -> dict[str, Any]:
@@ -74,6 +76,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     changes: list[Change] = [
         ("Name", given["name"], ""),
         ("Policy", given["policy"], ""),
+        ("Arms and caps", _some_arms(given["arms"]), ""),
         ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up, never lowered", ""),
         ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
         ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is told", ""),
@@ -94,6 +97,17 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
     changes.append(("Without feedback", f"for {duration(given.get('hold_seconds', 3600.0))}, a hold is {what}", ""))
     return changes
+
+
+def _some_arms(arms: Mapping[str, float]) -> str:
+    """The first arms with their caps, and how many more there are.
+
+    >>> _some_arms({"search": 2.0, "mail": 0.0025})
+    'search 2.00, mail 0.0025'
+    """
+    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
+    more = [f"{len(arms) - SHOWN:,} more"] if len(arms) > SHOWN else []
+    return ", ".join([*some, *more])
 
 
 @cache
