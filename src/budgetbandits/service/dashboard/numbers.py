@@ -54,7 +54,7 @@ def short(name: str, most: int = 16) -> str:
     """A name that takes no more room than so many figures.
 
     >>> short("EUR"), short("thousands of tokens"), short("検索広告の費用について")
-    ('EUR', 'thousands of to…', '検索広告の費用…')
+    ('EUR', 'thousands of toke…', '検索広告の費用…')
     """
     if sum(map(_width, name)) <= most:
         return name
@@ -73,7 +73,9 @@ def _width(letter: str) -> float:
         return 0.0
     if unicodedata.east_asian_width(letter) in "WF":
         return 2.0
-    return 1.6 if letter in "MWmw@%" else 1.25 if letter.isupper() else 1.0
+    if letter in "MWmw@%":
+        return 1.6
+    return 0.55 if letter in "fijlrtI .,:;'|!-" else 1.2 if letter.isupper() else 1.0
 
 
 @dataclass(frozen=True)
