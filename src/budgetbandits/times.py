@@ -43,7 +43,11 @@ class Times:
             return cls(UTC, now)
 
     def local(self, at: float) -> datetime:
-        """The date and time; of what is later than any date, the last."""
+        """The date and time; of what is later than any date, the last.
+
+        >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year
+        9999
+        """
         return datetime.fromtimestamp(min(at, LAST), self.zone)
 
     @property

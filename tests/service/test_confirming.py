@@ -1,5 +1,6 @@
 """Confirmations: what is on the button is what is booked, and what they promise is what happens."""
 
+import re
 import time
 from dataclasses import replace
 
@@ -138,7 +139,7 @@ def test_thousands_of_arms_are_checked_and_more_than_fit_are_refused_in_words(st
     ("terms", "words"),
     [
         ({"daily_cap": 1.0}, "until the next day by UTC: what is left of the daily cap of 1.00 is below 1.00"),
-        ({"pace_seconds": 864_000.0}, "none for 6 h: the campaign is ahead of its plan"),
+        ({"pace_seconds": 864_000.0}, "none for (6 h|5 h 59 min): the campaign is ahead of its plan"),
         ({}, "are made again at once"),
     ],
 )
@@ -148,7 +149,7 @@ def test_resuming_says_when_decisions_are_made_again(store, admin, terms, words)
     engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0}, **terms)
     engine.feedback(engine.decide(name, "1").decision, cost=0.5, reward=1.0)
     engine.set_status(name, "paused")
-    assert words in admin("GET", str(httpx.URL(f"/campaigns/{name}/resume"))).text
+    assert re.search(words, admin("GET", str(httpx.URL(f"/campaigns/{name}/resume"))).text)
 
 
 @pytest.fixture

@@ -45,19 +45,17 @@ async def sent(request: Request, session: Session) -> dict[str, str]:
     if request.method == "GET":
         return dict(request.query_params)
     check_origin(request)
-    form = await read_form(request, LARGEST_FORM)
+    form = await read_form(request, LARGEST_FORM, "create a campaign of so many arms by the API or the command line")
     session.check_form(form.get("code", ""))
     return form
 
 
-async def read_form(request: Request, most: int = SMALL_FORM) -> dict[str, str]:
+async def read_form(request: Request, most: int = SMALL_FORM, remedy: str = "use the page") -> dict[str, str]:
     """The fields of a form of at most so many bytes; the last of those with one name."""
     try:
         content = await read_body(request, most)
     except HTTPException:
-        raise BadParameter(
-            f"this form has more than {most:,} bytes; create a campaign of so many arms by the API or the command line"
-        ) from None
+        raise BadParameter(f"this form has more than {most:,} bytes; {remedy}") from None
     try:
         return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
     except ValueError:
