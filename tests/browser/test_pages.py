@@ -158,14 +158,21 @@ def test_every_page_is_sound(served, watched, width, scheme):
     browser.sound()
 
 
+ROOM_BESIDE_NAMES = """() => [...document.querySelectorAll(".wide .chart rect.swatch")].map((swatch) => {
+  const name = swatch.nextElementSibling.getBBox(), share = swatch.nextElementSibling.nextElementSibling.getBBox();
+  return name.x + name.width <= share.x;
+})"""
+
+
 def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
     name, port = "N" * 200, free_port()
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         engine, key = Engine(store), make_key(store, ["admin"], time.time(), by="bb_tester")
-        engine.create(name, "bts-paced", 4e11, {"A" * 200: 1e9, "b": 1e9}, currency="x" * 200, by="bb_tester")
-        for number in range(4):
-            made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=["A" * 200])
+        arms = ["A" * 200, "検索広告の費用" * 20, "Wm" * 50]
+        engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, by="bb_tester")
+        for number in range(6):
+            made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=[arms[number % 3]])
             engine.feedback(made.decision, cost=123_456_789.123456, reward=1.0)
         make_key(store, ["read"], time.time(), name, by="bb_tester")
         roll_up(store)
@@ -179,6 +186,11 @@ def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched
             for place, path in enumerate(paths):
                 browser.page.goto(base + path)
                 check(browser, axe, f"long-{place}")
+                if path == here and width == 1280:
+                    assert browser.page.evaluate(ROOM_BESIDE_NAMES) == [True] * 6  # three arms in two charts
+                if path == "/keys":
+                    lines = "each => each.getClientRects().length"
+                    assert browser.page.locator("td, th").locator("code").first.evaluate(lines) == 1
             browser.sound()
     finally:
         server.terminate()
