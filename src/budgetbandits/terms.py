@@ -8,7 +8,8 @@ imports nothing of the service, needs it too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from budgetbandits.errors import BadParameter
@@ -22,8 +23,8 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 
 
 def _term(default: Any, help: str, largest: float = math.inf, money: bool = False, changes: bool = False) -> Any:
-    """A field with what the command line says of it, the largest number that HTTP takes, whether it is money, and
-    whether it can be changed later: not what the policy has learnt by, nor what leases depend on."""
+    """A field with what the command line says of it, the largest number it may be, whether it is money, and whether it
+    can be changed later: not what the policy has learnt by, nor what leases depend on."""
     return field(default=default, metadata={"help": help, "largest": largest, "money": money, "changes": changes})
 
 
@@ -56,26 +57,48 @@ class Terms:
     )  # fmt: skip
     currency: str | None = _term(None, "What amounts are in, as pages show it: EUR, tokens, ...")
 
-    def checked(self) -> Self:
-        """These terms, if each of them can be kept. Money is checked where it becomes micros."""
-        kinds = get_type_hints(type(self))
+    def checked(self, only: Collection[str] | None = None) -> Self:
+        """These terms, if each of them can be kept, or each of these: however they come in, they are checked here.
+
+        What money is in micros is checked where it becomes that.
+        """
         for term in fields(self):
             value = getattr(self, term.name)
-            if not term.metadata["money"] and not (value is None and term.default is None):
-                _check(term.name, value, kinds[term.name])
+            if (only is None or term.name in only) and not (value is None and term.default is None):
+                _check(type(self), term, value)
         return self
 
 
-def _check(name: str, value: Any, kind: Any) -> None:
-    """Refuse what is not one of the words, printable text or a positive number, as the term's type says."""
+def checked_number(name: str, value: float, unit: float = 1.0) -> float:
+    """A term that is a number, given in units of so many of its own; a refusal is in the unit that it was given in.
+
+    >>> checked_number("hold_seconds", 5.0, unit=60.0)
+    300.0
+    """
+    [term] = [each for each in fields(Terms) if each.name == name]
+    _check_number(term, value, unit)
+    return value * unit
+
+
+def _check(terms: type[Terms], term: Field[Any], value: Any) -> None:
+    """Refuse what is not one of the words, printable text or a number within its bounds, as the term's type says."""
+    name, kind = term.name, get_type_hints(terms)[term.name]
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise BadParameter(f"{name} is {value!r:.40}; use {' or '.join(get_args(kind))}")
     elif str in (kind, *get_args(kind)):
         if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.40}; use 1 to {LONGEST_TEXT} printable characters")
-    elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1e15:
-        raise BadParameter(f"{name} is {value!r:.40}; use a positive number")
+    else:
+        _check_number(term, value)
+
+
+def _check_number(term: Field[Any], value: Any, unit: float = 1.0) -> None:
+    nothing_too, largest = term.metadata["money"], term.metadata["largest"] / unit
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0.0 < value <= largest or (nothing_too and value == 0.0)):
+        kind = "a number from 0" if nothing_too else "a positive number"
+        raise BadParameter(f"{term.name} is {value!r:.40}; use {kind} up to {math.floor(100 * largest) / 100:,.15g}")
 
 
 CHANGEABLE = tuple(term.name for term in fields(Terms) if term.metadata["changes"])

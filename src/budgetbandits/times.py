@@ -7,13 +7,17 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+LAST = 253_402_214_400.0
+"""The beginning of the last day of the year 9999, UTC: no zone has a date for what lies much later."""
 
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(38), duration(4440), duration(200000)
-    ('38 s', '1 h 14 min', '2 d 7 h')
+    >>> duration(38), duration(4440), duration(200000), duration(0.25)
+    ('38 s', '1 h 14 min', '2 d 7 h', '< 1 s')
     """
+    if 0 < seconds < 0.5:
+        return "< 1 s"
     seconds = max(0, round(seconds))
     days, hours, minutes = seconds // 86_400, seconds % 86_400 // 3600, seconds % 3600 // 60
     if days:
@@ -39,7 +43,12 @@ class Times:
             return cls(UTC, now)
 
     def local(self, at: float) -> datetime:
-        return datetime.fromtimestamp(at, self.zone)
+        """The date and time; of what is later than any date, the last.
+
+        >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year
+        9999
+        """
+        return datetime.fromtimestamp(min(at, LAST), self.zone)
 
     @property
     def zone_name(self) -> str:
@@ -56,12 +65,20 @@ class Times:
         return f"{self.local(at):%H:%M:%S}"
 
     def moment(self, at: float) -> str:
-        """Within a day the time, else the day as well."""
+        """Within a day the time, else the day as well.
+
+        >>> Times.of("", 0.0).moment(3e12)
+        'after the year 9999'
+        """
+        if at > LAST:
+            return "after the year 9999"
         if abs(at - self.now) < DAY and self.local(at).date() == self.local(self.now).date():
             return f"{self.local(at):%H:%M}"
         return f"{self.day(at)}, {self.local(at):%H:%M}"
 
     def day(self, at: float) -> str:
+        if at > LAST:
+            return "after the year 9999"
         local = self.local(at)
         year = "" if local.year == self.local(self.now).year else f" {local.year}"
         return f"{local.day} {local:%b}{year}"
@@ -71,7 +88,7 @@ class Times:
         made, day = list[float](), self.local(begin).replace(hour=0, minute=0, second=0, microsecond=0)
         while len(made) < 400:
             day = datetime.combine(day.date(), day.time(), self.zone)
-            if day.timestamp() > end:
+            if day.timestamp() > min(end, LAST - DAY):
                 break
             if day.timestamp() >= begin:
                 made.append(day.timestamp())

@@ -158,14 +158,21 @@ def test_every_page_is_sound(served, watched, width, scheme):
     browser.sound()
 
 
+ROOM_BESIDE_NAMES = """() => [...document.querySelectorAll(".wide .chart rect.swatch")].map((swatch) => {
+  const name = swatch.nextElementSibling.getBBox(), share = swatch.nextElementSibling.nextElementSibling.getBBox();
+  return name.x + name.width <= share.x;
+})"""
+
+
 def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
     name, port = "N" * 200, free_port()
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         engine, key = Engine(store), make_key(store, ["admin"], time.time(), by="bb_tester")
-        engine.create(name, "bts-paced", 4e11, {"A" * 200: 1e9, "b": 1e9}, currency="x" * 200, by="bb_tester")
-        for number in range(4):
-            made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=["A" * 200])
+        arms = ["A" * 200, "検索広告の費用" * 20, "Wm" * 50]
+        engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, by="bb_tester")
+        for number in range(6):
+            made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=[arms[number % 3]])
             engine.feedback(made.decision, cost=123_456_789.123456, reward=1.0)
         make_key(store, ["read"], time.time(), name, by="bb_tester")
         roll_up(store)
@@ -179,6 +186,11 @@ def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched
             for place, path in enumerate(paths):
                 browser.page.goto(base + path)
                 check(browser, axe, f"long-{place}")
+                if path == here and width == 1280:
+                    assert browser.page.evaluate(ROOM_BESIDE_NAMES) == [True] * 6  # three arms in two charts
+                if path == "/keys":
+                    lines = "each => each.getClientRects().length"
+                    assert browser.page.locator("td, th").locator("code").first.evaluate(lines) == 1
             browser.sound()
     finally:
         server.terminate()
@@ -245,6 +257,162 @@ def test_forms_say_what_will_happen_while_they_are_filled_in(served, watched):
     page.get_by_role("button", name="Create the campaign").click()
     page.wait_for_selector("h1:has-text('made here')")
     browser.sound()
+
+
+def held_back(page, wanted):
+    """Checks whose form ends with this wait until they are let go; others pass."""
+    held = []
+
+    def perhaps(route):
+        if route.request.headers.get("x-part") == "check" and (route.request.post_data or "").endswith(wanted):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/*", perhaps)
+    return held
+
+
+def test_what_is_on_the_button_is_what_is_booked_however_late_checks_come(served, watched):
+    """An earlier check is answered last; and what was typed after it is not what its button stands for."""
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/fresh/top-up")
+    held = held_back(page, "amount=10")
+    field = page.get_by_label("Amount")
+    assert not page.get_by_role("button", name="Continue").is_visible()
+    field.fill("10")
+    browser.until(lambda: held)
+    field.fill("1000")
+    page.wait_for_selector("button:has-text('Top up 1,000.00')")
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(200)
+    assert page.locator("#checked button").all_inner_texts() == ["Top up 1,000.00"]
+    page.unroute_all(behavior="ignoreErrors")
+    held = held_back(page, "amount=7")
+    field.fill("7")  # the button goes at once, though nothing has been answered
+    assert page.locator("#checked button").count() == 0
+    field.press("Enter")  # which books nothing
+    browser.until(lambda: len(held) >= 1)
+    page.wait_for_timeout(300)
+    page.unroute_all(behavior="ignoreErrors")
+    field.fill("8")
+    field.press("Enter")
+    page.wait_for_selector("button:has-text('Top up 8.00')")
+    browser.until(lambda: page.evaluate("document.activeElement.textContent") == "Top up 8.00")
+    assert page.url.endswith("/top-up")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=of 28.00")
+    browser.complaints = [each for each in browser.complaints if "ERR_FAILED" not in each]
+    browser.sound()
+
+
+def test_a_check_that_fails_says_so_and_the_form_goes_on_without_it(served, watched):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/nearly/top-up")
+    page.get_by_label("Amount").fill("3")
+    page.wait_for_selector("button:has-text('Top up 3.00')")
+    page.route("**/*", lambda route: route.fulfill(status=431, body="too large"))
+    page.get_by_label("Amount").fill("4")
+    page.wait_for_selector("text=This could not be checked: the server has answered 431.")
+    assert page.locator("#checked button").count() == 0
+    page.unroute_all(behavior="ignoreErrors")
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_selector("text=8.0000 → 12.0000")
+    assert page.get_by_label("Amount").count() == 0
+    browser.check(axe, "confirm")
+    page.get_by_role("button", name="Top up 4.00").click()
+    page.wait_for_selector("text=of 12.00")
+    browser.complaints = [each for each in browser.complaints if "431" not in each]
+    browser.sound()
+
+
+def test_a_campaign_of_thousands_of_arms_is_checked(served, watched):
+    base, key = served
+    browser = watched(base)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/new")
+    page.get_by_label("Name").fill("large")
+    page.get_by_label("Budget").fill("9000")
+    paste = "(field, text) => { field.value = text; field.dispatchEvent(new Event('input', { bubbles: true })); }"
+    arms = "\n".join(f"arm number {place} = 1.5" for place in range(2000))
+    page.get_by_label("Arms and their caps").evaluate(paste, arms)  # to fill it in takes half a minute
+    page.wait_for_selector("text=9,000.00 for 2,000 arms")
+    page.get_by_role("button", name="Create the campaign with 9,000.00").click()
+    page.wait_for_selector("h1:has-text('large')")
+    browser.sound()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 412])
+def test_without_scripts_a_form_leads_to_its_confirmation(served, watched, width, scheme):
+    base, key = served
+    browser = watched(base, width=width, scheme=scheme, scripts=False)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/fresh/top-up")
+    browser.keep("form-no-scripts", page)
+    page.get_by_label("Amount").fill("25.5")
+    page.get_by_role("button", name="Continue").click()
+    assert page.get_by_role("button", name="Top up 25.50").is_visible()
+    browser.keep("confirm-top-up", page)
+    page.get_by_role("button", name="Back to the form").click()
+    assert page.get_by_label("Amount").input_value() == "25.5"
+    page.goto(base + "/campaigns/running/close")
+    browser.keep("confirm-close", page)
+    page.goto(base + "/new")
+    page.get_by_label("Name").fill(f"no scripts {width} {scheme}")
+    page.get_by_label("Budget").fill("90")
+    page.get_by_label("Arms and their caps").fill("a = 2")
+    page.get_by_role("button", name="Continue").click()
+    assert "fewer than two" in page.inner_text(".wrong")
+    page.get_by_label("Arms and their caps").fill("a = 2\nb = 3")
+    page.get_by_role("button", name="Continue").click()
+    assert "90.00 for 2 arms" in page.inner_text("main")
+    browser.keep("confirm-new", page)
+    page.get_by_role("button", name="Create the campaign with 90.00").click()
+    assert f"no scripts {width} {scheme}" in page.inner_text("h1")
+    browser.complaints = [each for each in browser.complaints if "422" not in each]
+    browser.sound()
+
+
+FULL = "from budgetbandits.service.dashboard import live\nlive.MOST_LIVE = 1\n"
+
+
+def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watched):
+    port = free_port()
+    server, base = serving(tmp_path, port, first=FULL), f"http://127.0.0.1:{port}"
+    try:
+        key = (tmp_path / "budgetbandits-admin.key").read_text().strip()
+        first, second = watched(base), watched(base)
+        first.sign_in(key)
+        first.page.wait_for_selector("#live-state >> text=Live")
+        second.sign_in(key)
+        second.page.wait_for_selector("text=Live updates are off")
+        assert second.page.inner_text("#live-state") == "Not live"
+        assert second.page.locator("#disconnected").is_hidden()
+        second.keep("not-told", second.page)
+        first.page.goto("about:blank")
+
+        def told():
+            second.page.get_by_role("button", name="Update now").click()
+            second.page.wait_for_timeout(300)
+            return second.page.locator("#not-told").is_hidden()
+
+        second.until(told)
+        assert second.page.inner_text("#live-state") == "Live"
+        second.sound()
+    finally:
+        server.terminate()
+        server.wait(20)
 
 
 BREAKABLE = """

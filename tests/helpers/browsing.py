@@ -1,9 +1,17 @@
 """A person at a browser, without one."""
 
 import asyncio
+import html
 import re
 
 import httpx
+
+
+def button(page):
+    """What the button of a confirmation sends; None if the page has none."""
+    form = re.search(r"<form[^>]* data-confirm>.*?</form>", page, re.S)
+    hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form[0] if form else "")
+    return {html.unescape(name): html.unescape(value) for name, value in hidden} or None
 
 
 class Browser:
@@ -28,6 +36,16 @@ class Browser:
                 return answer
 
         return asyncio.run(send())
+
+    def check(self, path, fields):
+        """What is said below a form while it is filled in."""
+        return self("POST", path, {"code": self.code("/"), **fields}, X_Part="check")
+
+    def confirm(self, path, fields=None):
+        """Send a form, and press the button that it leads to, if there is one: the last answer."""
+        shown = self("POST", path, {"code": self.code("/"), **(fields or {})})
+        pressed = button(shown.text)
+        return shown if pressed is None else self("POST", path, pressed)
 
     def code(self, page="/campaigns/plain/pause"):
         return re.search(r'name="code" value="(\w+)"', self("GET", page).text)[1]

@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from browsing import Browser
+from browsing import Browser, button
 from budgetbandits.errors import BadParameter, StoreError
 from budgetbandits.service.audit import verify
 from budgetbandits.service.campaigns import Total
@@ -229,26 +229,29 @@ def test_only_forms_of_the_session_change_anything(service, admin):
     ]:
         assert admin("POST", "/campaigns/plain/pause", sent, **headers).status_code == 403
         assert service.engine.account("plain").status == "active"
-    assert admin("POST", "/campaigns/plain/pause", {"code": code}, Sec_Fetch_Site="same-origin").status_code == 303
+    pressed = button(admin("GET", "/campaigns/plain/pause").text)
+    for sent, headers in [({**pressed, "code": another.code()}, {}), (pressed, {"Sec_Fetch_Site": "cross-site"})]:
+        assert admin("POST", "/campaigns/plain/pause", sent, **headers).status_code == 403
+        assert service.engine.account("plain").status == "active"
+    assert admin("POST", "/campaigns/plain/pause", pressed, Sec_Fetch_Site="same-origin").status_code == 303
     assert service.engine.account("plain").status == "paused"
-    assert admin("POST", "/campaigns/plain/resume", {"code": code}).status_code == 303
+    assert admin.confirm("/campaigns/plain/resume").status_code == 303
 
 
 def test_actions_are_shown_before_and_recorded_after(service, admin):
     page = admin("GET", "/campaigns/plain/top-up?amount=5").text
     assert "20.00 → <strong>25.00</strong>" in page
     assert "Top up 5.00" in page
-    code, once = admin.code(), re.search(r'name="once" value="([^"]+)"', page)[1]
     for _ in range(2):  # sent twice, done once
-        assert admin("POST", "/campaigns/plain/top-up", {"code": code, "once": once, "amount": "5"}).status_code == 303
+        assert admin("POST", "/campaigns/plain/top-up", button(page)).status_code == 303
     assert service.engine.account("plain").budget == 25_000_000
-    admin("POST", "/campaigns/plain/add-arm", {"code": code, "name": "radio", "cap": "0.75"})
-    admin("POST", "/campaigns/plain/retire-arm", {"code": code, "arm": "search"})
+    admin.confirm("/campaigns/plain/add-arm", {"name": "radio", "cap": "0.75"})
+    admin.confirm("/campaigns/plain/retire-arm", {"arm": "search"})
     arms = {arm["name"]: arm["active"] for arm in service.engine.describe("plain")["arms"]}
     assert arms == {"search": False, "<i>mail": True, "radio": True}
     assert "bring-back-arm?arm=search" in admin("GET", "/campaigns/plain").text
     assert "2 → <strong>3</strong>" in admin("GET", "/campaigns/plain/bring-back-arm?arm=search").text
-    admin("POST", "/campaigns/plain/bring-back-arm", {"code": code, "arm": "search"})
+    admin.confirm("/campaigns/plain/bring-back-arm", {"arm": "search"})
     assert service.engine.describe("plain")["arms"][0]["active"]
     events = admin("GET", "/campaigns/plain?format=json").json()["events"]
     who = re.search(r"(bb_\w{8}) · admin", admin("GET", "/").text)[1]
@@ -272,24 +275,25 @@ def test_terms_are_changed_by_the_form(service, admin):
     service.engine.create("paced", "bts", 50.0, {"a": 1.0, "b": 1.0}, pace_seconds=1e6 / 7, hold_seconds=100.0)
     page = admin("GET", "/campaigns/paced/change-terms").text
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page)) | {"on_expire": "charge"}
+    path = "/campaigns/paced/change-terms"
     assert fields["hold_seconds"] == fields["was_hold_seconds"] == "1.666666667"
     fields["daily_cap"] = "12.5"
-    shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields)), X_Part="check").text
+    shown = admin.check(path, fields).text
     assert "none → <strong>12.50</strong>" in shown
     assert "Wait" not in shown
     for _ in range(2):  # sent twice, done once
-        assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+        assert admin("POST", path, button(shown)).status_code == 303
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"], now["hold_seconds"]) == (12.5, 1e6 / 7, 100.0)
-    fields |= {"once": "again", "daily_cap": "", "was_daily_cap": "12.5", "pace_seconds": "3"}
-    assert "Spendable by now" in admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
-    assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+    fields |= {"daily_cap": "", "was_daily_cap": "12.5", "pace_seconds": "3"}
+    assert "Spendable by now" in admin("GET", str(httpx.URL(path, params=fields))).text
+    assert admin.confirm(path, fields).status_code == 303
     now = service.engine.describe("paced")
     assert (now["daily_cap"], now["pace_seconds"]) == (None, 3 * 86_400.0)
-    fields |= {"once": "third", "was_daily_cap": "", "was_pace_seconds": "3", "on_expire": "release"}
-    shown = admin("GET", str(httpx.URL("/campaigns/paced/change-terms", params=fields))).text
+    fields |= {"was_daily_cap": "", "was_pace_seconds": "3", "on_expire": "release"}
+    shown = admin("GET", str(httpx.URL(path, params=fields))).text
     assert "charged → <strong>released" in shown
-    assert admin("POST", "/campaigns/paced/change-terms", fields).status_code == 303
+    assert admin.confirm(path, fields).status_code == 303
     assert service.engine.describe("paced")["on_expire"] == "release"
     page = admin("GET", "/campaigns/paced").text
     assert "without feedback charged → released<" in page
@@ -321,16 +325,15 @@ def test_a_mistake_is_said_and_changes_nothing(service, admin, action, form, wor
 
 def test_a_campaign_is_created_by_the_form_and_checked_while_it_is_filled_in(service, admin):
     form = {"name": "new one", "budget": "1,000", "arms": "a = 2\nb= 1.5\n", "policy": "bts", "pace_seconds": "10"}
-    said = admin("GET", str(httpx.URL("/new", params=form)), X_Part="check").text
+    said = admin.check("/new", form).text
     assert "500 at least" in said
     assert "100.00 a day" in said
-    wrong = admin("GET", str(httpx.URL("/new", params=form | {"arms": "a = 2\nb"})), X_Part="check").text
-    assert "is no arm; write NAME = CAP" in wrong
-    assert "changes" not in admin("GET", "/new", X_Part="check").text
+    assert "is no arm; write NAME = CAP" in admin.check("/new", form | {"arms": "a = 2\nb"}).text
+    assert admin.check("/new", {}).text.strip() == ""
     one = admin("POST", "/new", {"code": admin.code(), **form | {"arms": "a = 2"}})
     assert one.status_code == 422
     assert "fewer than two" in one.text
-    made = admin("POST", "/new", {"code": admin.code(), **form})
+    made = admin.confirm("/new", form)
     assert (made.status_code, made.headers["location"]) == (303, "/campaigns/new%20one")
     row = service.engine.describe("new one")
     assert (row["budget"], row["pace_seconds"]) == (1000.0, 864_000.0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from budgetbandits.cli import campaigns
@@ -11,7 +12,8 @@ from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.schemas import CampaignView, NewCampaign
-from budgetbandits.terms import Terms
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.terms import CHANGEABLE, Terms
 from memory_store import MemoryStore
 
 MANUAL = Path(__file__).parents[2] / "docs/service.md"
@@ -55,6 +57,34 @@ def test_a_new_term_may_be_text(contact):
 def test_text_that_cannot_be_shown_is_refused(contact):
     with pytest.raises(BadParameter, match=r"contact is .*use 1 to 200 printable characters"):
         MoreTerms(contact=contact).checked()
+
+
+LARGE = [(each.name, each.metadata["largest"]) for each in fields(Terms) if each.metadata["largest"] < float("inf")]
+
+
+@pytest.mark.parametrize(("term", "largest"), LARGE)
+def test_a_term_has_one_bound_whichever_door_it_comes_through(term, largest):
+    """The engine, by which all come, and HTTP, which refuses earlier."""
+    engine, beyond = Engine(MemoryStore()), largest * (1 + 1e-9)
+    words = rf"{term} is .* up to {largest:,.0f}"
+    with pytest.raises(BadParameter, match=words):
+        engine.create("ads", "bts-paced", 10.0, {"a": 1.0, "b": 0.5}, **{term: beyond})
+    given = {"name": "ads", "budget": 10.0, "arms": {"a": 1.0, "b": 0.5}}
+    NewCampaign(**given, **{term: largest})
+    with pytest.raises(ValidationError):
+        NewCampaign(**given, **{term: beyond})
+    engine.create("ads", "bts-paced", 10.0, {"a": 1.0, "b": 0.5})
+    if term in CHANGEABLE:
+        with pytest.raises(BadParameter, match=words):
+            engine.change_terms("ads", {term: beyond})
+
+
+def test_the_command_line_keeps_the_bounds(tmp_path):
+    SQLiteStore(tmp_path / "money.db").close()
+    given = ["--budget", "10", "--arm", "a=1", "--arm", "b=1", "--store", f"{tmp_path}/money.db"]
+    said = CliRunner().invoke(campaigns.campaign_app, ["create", "ads", *given, "--pace-seconds", "2e12"])
+    assert said.exit_code != 0
+    assert "up to 1,000,000,000" in f"{said.output} {said.exception}"
 
 
 @pytest.mark.parametrize("policy", ["mine.py:OmegaUCB", "/somewhere/mine.py:OmegaUCB:rho=1", "mine.py"])

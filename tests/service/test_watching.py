@@ -7,11 +7,13 @@ import httpx
 import pytest
 
 from browsing import Browser
-from budgetbandits.service.dashboard import routes, sessions
+from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard import live, routes, sessions
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.stores.sql import SqlTransaction
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from reads_here import ReadsHere
@@ -143,6 +145,102 @@ def test_the_json_beside_a_list_is_of_the_same_list(store, reader):
     assert 'href="/?q=a%26b&amp;group=stopped&amp;order=name&amp;format=json"' in page
     assert 'href="/?q=a%26b&amp;group=running&amp;order=name"' in page
     assert reader("GET", "/?q=a%26b&group=stopped&order=name&format=json").json()["found"] == 0
+
+
+def test_a_list_or_a_cookie_of_other_figures_is_no_mistake_of_ours(store, reader):
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+    for path in ("/?page=²", "/?page=١", "/keys?before=²", "/campaigns/ads/events?before=²", "/campaigns/ads?before=²"):
+        assert admin("GET", path).status_code == 422, path
+    prefix, expires, code = reader.cookies[sessions.COOKIE].split(".")
+    stranger = Browser(store.app)
+    answer = stranger("GET", "/", Cookie=f"{sessions.COOKIE}={prefix}.{expires[:-1]}\u00b2.{code}".encode("latin-1"))
+    assert answer.status_code == 303
+
+
+def test_an_arm_or_a_segment_may_be_called_all(store, reader):
+    store.engine.create("ads", "bts-paced", 9.0, {"all": 1.0, "b": 1.0}, horizon=9)
+    for number, segment in enumerate(("all", "chat")):
+        store.engine.decide("ads", str(number), segment=segment, arms=["all"])
+    page = reader("GET", "/campaigns/ads").text
+    assert "?arm=all#decisions" in page
+    assert "?segment=all#decisions" in page
+    page = reader("GET", "/campaigns/ads?arm=all&segment=all").text
+    assert "?show=held&amp;arm=all&amp;segment=all#decisions" in page
+    assert "?arm=all&amp;segment=all&amp;format=json" in page
+
+
+def test_names_are_found_however_they_are_written(store, reader):
+    store.engine.create("Caf\u00e9", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    for typed in ("cafe\u0301", "caf%00\u00e9"):  # PostgreSQL would take no text with a zero in it
+        assert reader("GET", f"/?format=json&q={typed}").json()["found"] == 1
+
+
+def test_keys_that_cannot_be_are_not_looked_for(store, monkeypatch):
+    """PostgreSQL would not take a zero in a text, and the page would say that the store is gone."""
+    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+    asked, key = [], SqlTransaction.key
+    monkeypatch.setattr(SqlTransaction, "key", lambda tx, prefix: asked.append(prefix) or key(tx, prefix))
+    assert "it may have been dropped already" in admin("GET", "/keys/drop?key=%00").text
+    assert Browser(store.app)("POST", "/sign-in", {"key": "bb_\0_secret"}).status_code == 401
+    assert "\0" not in asked
+
+
+def test_one_freeze_is_one_event_however_many_overruns_follow(store, reader):
+    engine = store.engine
+    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    made = [engine.decide("ads", str(number)) for number in range(3)]
+    engine.feedback(made[0].decision, cost=1.5, reward=1.0)
+    engine.feedback(made[1].decision, cost=1.25, failed=True)
+    engine.feedback(made[2].decision, cost=1.75, reward=1.0)
+    kinds = [event["kind"] for event in reader("GET", "/campaigns/ads/events?format=json").json()["events"]]
+    assert kinds == ["frozen", "created"]
+    assert engine.account("ads").overrun == 1_500_000
+    assert verify(store, "ads") == []
+
+
+def test_a_freeze_that_no_event_tells_of_is_shown(store, reader):
+    """As in stores from before there were such events."""
+    engine = store.engine
+    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    made = engine.decide("ads", "1")
+    engine.feedback(made.decision, cost=1.5, reward=1.0)
+    store.write(lambda tx: tx.change("DELETE FROM event WHERE kind = ?", ("frozen",)))
+    engine.top_up("ads", 5.0)
+    for path in ("/campaigns/ads", "/campaigns/ads/events"):
+        events = reader("GET", f"{path}?format=json").json()["events"]
+        assert [(event["kind"], event["arm"], event["amount"]) for event in events] == [
+            ("topped up", None, 5.0), ("frozen", made.arm, 0.5), ("created", None, 20.0)
+        ]  # fmt: skip
+        assert f"Frozen by an overrun of {made.arm}, 0.50 above its cap" in reader("GET", path).text
+    engine.set_status("ads", "active")
+    assert "Frozen by" not in reader("GET", "/campaigns/ads/events").text
+
+
+def test_who_has_a_key_for_a_closed_campaign_is_not_offered_a_new_one(store):
+    store.engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    store.engine.set_status("ads", "closed")
+    alone = Browser(store.app, make_key(store, ["admin"], 0.0, "ads"))
+    everywhere = Browser(store.app, make_key(store, ["admin"], 0.0))
+    for _ in range(2):  # the page is drawn once for all who may do the same
+        assert 'href="/new"' in everywhere("GET", "/campaigns/ads").text
+        assert 'href="/new"' not in alone("GET", "/campaigns/ads").text
+
+
+def test_the_json_beside_older_events_is_of_those(store):
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+    assert "/campaigns/ads/events?before=7&amp;format=json" in admin("GET", "/campaigns/ads/events?before=7").text
+    assert "/keys?before=7&amp;format=json" in admin("GET", "/keys?before=7").text
+
+
+def test_a_page_too_many_is_told_that_it_is(store, reader, monkeypatch):
+    monkeypatch.setattr(live, "MOST_LIVE", 0)
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    for path in ("/live", "/campaigns/ads/live"):
+        answer = reader("GET", path)
+        assert (answer.status_code, answer.text) == (200, "event: full\ndata: 500\n\n")
+    assert "Too many pages are open" in reader("GET", "/campaigns/ads").text
 
 
 @pytest.mark.parametrize("ending", ["key", "time"])

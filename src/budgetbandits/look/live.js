@@ -4,6 +4,7 @@
 const live = document.getElementById("live");
 let drawnAt = Date.now();
 let cutOff = null;
+let told = true;
 
 function show(id, visible) {
   const element = document.getElementById(id);
@@ -19,7 +20,15 @@ function connected() {
   cutOff = null;
   document.body.classList.remove("stale");
   show("disconnected", false);
-  say("Live");
+  say(told ? "Live" : "Not live");
+}
+
+// The server tells as many pages as it can; this one is as it was loaded until there is room.
+function notTold(not) {
+  told = !not;
+  document.body.classList.toggle("untold", not);
+  show("not-told", not);
+  if (cutOff === null) say(told ? "Live" : "Not live");
 }
 
 function disconnected() {
@@ -83,7 +92,7 @@ async function draw() {
     disconnected();
   } finally {
     clearTimeout(waits);
-    if (live.getAttribute("aria-busy")) { live.removeAttribute("aria-busy"); if (!document.body.classList.contains("stale")) say("Live"); }
+    if (live.getAttribute("aria-busy")) { live.removeAttribute("aria-busy"); if (!document.body.classList.contains("stale")) say(told ? "Live" : "Not live"); }
     drawing = false;
     if (again) { again = false; setTimeout(draw, 200); }
   }
@@ -91,17 +100,20 @@ async function draw() {
 
 if (live && document.body.dataset.live) {
   let source = null;
+  let later = 0;
   const listen = () => {
     if (source) source.close();
+    clearTimeout(later);
     source = new EventSource(document.body.dataset.live);
-    source.addEventListener("changed", (event) => { wanted = Number(event.data); draw(); });
+    source.addEventListener("changed", (event) => { notTold(false); wanted = Number(event.data); draw(); });
+    source.addEventListener("full", () => { source.close(); notTold(true); later = setTimeout(listen, 60000); });
     source.addEventListener("quiet", () => draw());
     source.addEventListener("store", storeGone);
     source.addEventListener("over", () => location.reload());
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {
       disconnected();
-      if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+      if (source.readyState === EventSource.CLOSED) later = setTimeout(listen, 3000);
     };
   };
   listen();

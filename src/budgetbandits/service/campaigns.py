@@ -7,6 +7,7 @@ the rows and one event for each thing that happened. The events are the truth th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,14 @@ class Campaigns:
         self._leases = leases
         self._learners = leases.learners
         self._clock = clock
+        self._check: Callable[[Transaction], None] | None = None
+
+    def provided(self, check: Callable[[Transaction], None]) -> Campaigns:
+        """The same campaigns, of which none is changed unless this check passes: it is made in the transaction of the
+        change, so nothing comes between the two, and not if the change was made before under the same key."""
+        made = copy(self)
+        made._check = check
+        return made
 
     def create(
         self,
@@ -241,6 +250,8 @@ class Campaigns:
             row = found(tx, campaign)
             if operation.done(tx, row.id):
                 return
+            if self._check is not None:
+                self._check(tx)
             arm_changes.check_not_closed(row)
             work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))

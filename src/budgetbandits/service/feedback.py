@@ -149,8 +149,9 @@ class Feedback:
             told = made.told(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
         in_full = told.cost is not None and told.reward is not None
+        froze = account.status != purse.account.status
         purse.book(account, event, told if in_full else None)
-        if new_cost:
+        if froze:
             _note_freeze(purse, told, now)
         tx.save_decision(told)
         if in_full and purse.learner is not None:
@@ -173,8 +174,9 @@ class Feedback:
             account, hold = ledger.settle(purse.account, hold, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
+        froze = account.status != purse.account.status
         purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
-        if new_cost:
+        if froze:
             _note_freeze(purse, told, now)
         tx.save_decision(told)
         return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
@@ -271,8 +273,7 @@ class Feedback:
 
 def _note_freeze(purse: Purse, told: Decision, now: float) -> None:
     """An event of the campaign's own, beside what operators do: the overrun that was told now has frozen it."""
-    if told.hold.overrun and purse.account.status == "frozen":
-        purse.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
+    purse.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
 
 
 def _news(what: str, known: float | None, told: float | None) -> bool:

@@ -17,7 +17,9 @@ voided, or expired.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 
 from budgetbandits.service.ledger import Account, Hold
 
@@ -61,3 +63,8 @@ def give_back(account: Account, lease: Account) -> Account:
     """The campaign's account when the lease has ended."""
     account, lease = merge(account, lease)
     return replace(account, held=account.held + lease.held, leased=account.leased - lease.budget)
+
+
+def all_given_back(account: Account, leases: Iterable[Account]) -> Account:
+    """The campaign's account when all these leases have ended, as they do before an operator changes anything."""
+    return reduce(give_back, leases, account)

@@ -90,7 +90,8 @@ def changed_settings(row: Campaign, changes: Mapping[str, Any]) -> dict[str, Any
             f"{fixed[0]!r:.40} cannot be changed, only {', '.join(CHANGEABLE)}; create a new campaign with it"
         )
     before = terms_of(row)
-    terms = replace(before, **changes).checked()
+    # what stays is kept, also if it is from before there were bounds
+    terms = replace(before, **changes).checked(changes)
     if terms == before:
         raise BadParameter("these are the terms already; name one to change, with another value")
     return settings_of(terms, parse_policy(row.policy), row.settings) | {EARLIER: versions(row)}

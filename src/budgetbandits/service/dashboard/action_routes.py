@@ -1,25 +1,24 @@
-"""The routes of actions: a form that says what will happen, and the doing of it, once, by a form of the session."""
+"""The routes of actions: forms that say what will happen, and the doing of it, once, when that was confirmed."""
 
 from __future__ import annotations
 
-import asyncio
 from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import BudgetBanditsError, NotFound
-from budgetbandits.service.dashboard.actions import ACTIONS, Action, Preview, new_key, preview
-from budgetbandits.service.dashboard.fields import in_labels
+from budgetbandits.errors import NotFound
+from budgetbandits.service.dashboard.actions import ACTIONS
 from budgetbandits.service.dashboard.forms import sent
-from budgetbandits.service.dashboard.new_form import checked, planned, policies
-from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.routes import Dashboard, wants_json
+from budgetbandits.service.dashboard.new_form import checked, plan, policies
+from budgetbandits.service.dashboard.preview import Preview, operation
+from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Session
-from budgetbandits.service.http.problem_json import describe
-from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.service.dashboard.steps import Step, follow
+from budgetbandits.service.dashboard.subject import Subject
+from budgetbandits.service.stores.base import Transaction
 
 log = structlog.get_logger("budgetbandits")
 
@@ -29,7 +28,7 @@ class Actions:
 
     def __init__(self, dashboard: Dashboard) -> None:
         self._dashboard = dashboard
-        self._service = dashboard.service
+        self._campaigns = dashboard.service.campaigns
 
     def routes(self) -> list[Route]:
         both = ["GET", "POST"]
@@ -39,65 +38,46 @@ class Actions:
             Route("/campaigns/{campaign}/{action}", page(self._act), methods=both),
         ]
 
-    # --- one campaign --------------------------------------------------------------------------------------------
-
     async def _act(self, request: Request, session: Session) -> Response:
         name = request.path_params["action"]
         if name not in ACTIONS:
             raise NotFound(f"there is nothing called {name!r:.40} to do; use the links of the page")
         form, row = await sent(request, session), await self._dashboard.campaign(request, session)
-        action, problem, status = ACTIONS[name], "", 200
-        if request.method == "POST":
-            try:
-                await asyncio.to_thread(self._run, action, row, form, session)
-                return RedirectResponse(f"/campaigns/{quote(row.name, safe='')}", 303)
-            except BudgetBanditsError as error:
-                problem, status = in_labels(str(error)), describe(error)["status"]
-        arms: list[ArmRow] = await self._dashboard.read(lambda tx: tx.arms(row.id))
+        action, here = ACTIONS[name], f"/campaigns/{quote(row.name, safe='')}"
         form = {**action.filled(row), **form}
-        shown = preview(action, row, arms, form)
-        part = answer_in_part(request, session, shown)
-        if part is not None:
-            return part
-        return self._dashboard.filled(
-            "act.html", request, session, status, action=action, preview=shown, form=form, row=row, problem=problem,
-            once=form.get("once") or new_key(),
-        )  # fmt: skip
 
-    def _run(self, action: Action, row: Campaign, form: dict[str, str], session: Session) -> None:
-        action.run(self._service.campaigns, row.id, form, form.get("once") or new_key(), session.name)
-        self._dashboard.forget()
-        log.info("done on a page", what=action.title, campaign=row.name, by=session.name)
+        def check(tx: Transaction) -> None:
+            action.preview(Subject.of(tx, row.id), form).check(form)
 
-    # --- a new one -----------------------------------------------------------------------------------------------
+        def do() -> Response:
+            action.run(self._campaigns.provided(check), row.id, action.read(form), operation(form), session.name)
+            return self._done(action.title, row.name, session)
+
+        def preview(tx: Transaction, in_full: bool) -> Preview:
+            return action.preview(Subject.of(tx, row.id), form, in_full)
+
+        crumbs = [("/", "Campaigns"), (here, row.name)]
+        step = Step(f"{action.title} {row.name}", crumbs, "act.html", {"action": action}, preview, do)
+        return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:
         form = await sent(request, session)
         session.check("a new campaign", "")
-        problem, status, once = "", 200, form.get("once") or new_key()
-        if request.method == "POST":
-            try:
-                given = planned(form)
-                await asyncio.to_thread(self._service.campaigns.create, **given, key=once, by=session.name)
-                self._dashboard.forget()
-                log.info("done on a page", what="create", campaign=given["name"], by=session.name)
-                return RedirectResponse(f"/campaigns/{quote(given['name'], safe='')}", 303)
-            except BudgetBanditsError as error:
-                problem, status = in_labels(str(error)), describe(error)["status"]
-        shown = await self._dashboard.read(lambda tx: checked(tx, form))
-        part = answer_in_part(request, session, shown)
-        if part is not None:
-            return part
-        return self._dashboard.filled(
-            "new.html", request, session, status, preview=shown, form=form, problem=problem, once=once,
-            policies=policies(),
-        )  # fmt: skip
 
+        def do() -> Response:
+            shown, given = plan(form)
+            shown.check(form)
+            self._campaigns.create(**given, key=operation(form), by=session.name)
+            return self._done("create", given["name"], session)
 
-def answer_in_part(request: Request, session: Session, shown: Preview) -> Response | None:
-    """What would happen, as JSON or for a page that has the form already; None if the whole page is asked for."""
-    if wants_json(request):
-        return JSONResponse(shown.as_json())
-    if "x-part" in request.headers:
-        return Response(render("_act.html", preview=shown, session=session), media_type="text/html")
-    return None
+        def preview(tx: Transaction, in_full: bool) -> Preview:
+            return checked(tx, form, in_full)
+
+        crumbs = [("/", "Campaigns")]
+        step = Step("New campaign", crumbs, "new.html", {"policies": policies()}, preview, do)
+        return await follow(self._dashboard, request, session, form, step)
+
+    def _done(self, what: str, campaign: str, session: Session) -> Response:
+        self._dashboard.forget()
+        log.info("done on a page", what=what, campaign=campaign, by=session.name)
+        return RedirectResponse(f"/campaigns/{quote(campaign, safe='')}", 303)

@@ -11,7 +11,7 @@ from budgetbandits.errors import UnknownArm
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
-from budgetbandits.service.dashboard.events import changes_of_terms
+from budgetbandits.service.dashboard.events import changes_of_terms, operators_events
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
@@ -182,7 +182,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     more_arms = _more_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators = pages.operators_events(row.id, 100)
+    operators = operators_events(tx, row, 100)
     budgets = timeline.budgets(row, operators)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),

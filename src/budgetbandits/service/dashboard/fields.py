@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from budgetbandits.errors import BadParameter
-from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.service.ledger import to_micros
+from budgetbandits.terms import checked_number
+from budgetbandits.times import DAY, MINUTE
 
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""
@@ -38,24 +40,36 @@ def number(fields: Fields, name: str, label: str) -> float:
     return value
 
 
-def booked(fields: Fields, name: str, label: str) -> float:
-    """What was typed, as the books will have it: in whole micros."""
-    return to_units(to_micros(number(fields, name, label), label))
+def term(fields: Fields, name: str) -> float:
+    """What was typed for a term, in the term's unit."""
+    label, unit = LABELS[name], UNITS.get(name, 1.0)
+    return checked_number(name, number(fields, name, label), unit)
 
 
+UNITS = {"pace_seconds": DAY, "hold_seconds": MINUTE}
+"""How many of a term's units one of its field's is, where that is not one."""
 LABELS = {
     "daily_cap": "daily cap", "pace_seconds": "spread over", "hold_seconds": "wait for feedback",
     "on_expire": "without feedback", "horizon": "requests expected", "propensity_draws": "draws for propensities",
     "reward_max": "largest reward",
 }  # fmt: skip
 """What forms call the terms."""
-_NAMES = re.compile(rf"\b({'|'.join(LABELS)})\b")
+_NAMES = re.compile(rf"""'[^']*(?:'|$)|"[^"]*(?:"|$)|\b({"|".join(LABELS)})\b""")
 
 
-def in_labels(message: str) -> str:
-    """A message for whoever has the form in front of them: terms by their labels.
+def in_labels(error: BudgetBanditsError) -> str:
+    """What is wrong, for whoever has the form in front of them: terms by their labels.
 
-    >>> in_labels("daily_cap is 0.10, and the dearest arm may cost 1.00; raise it")
-    'daily cap is 0.10, and the dearest arm may cost 1.00; raise it'
+    Only messages about terms and amounts name terms, and what is quoted there is somebody's own name for something.
+
+    >>> in_labels(BadParameter("daily_cap is 0.10, and the arm 'daily_cap' may cost 1.00; raise it"))
+    "daily cap is 0.10, and the arm 'daily_cap' may cost 1.00; raise it"
     """
-    return _NAMES.sub(lambda found: LABELS[found[1]], message)
+    if type(error) is not BadParameter:
+        return str(error)
+    return _NAMES.sub(lambda found: LABELS[found[1]] if found[1] else found[0], str(error))
+
+
+def whole_number(text: str, most: int = 18) -> int | None:
+    """A number that an address or a cookie holds, of at most so many figures; None if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= most else None

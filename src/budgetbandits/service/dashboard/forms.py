@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,8 +12,10 @@ from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.bodies import read_body
 
-LARGEST_FORM = 200_000
-"""Bytes."""
+LARGEST_FORM = 800_000
+"""Bytes of a form of somebody who has signed in: a new campaign may have thousands of arms ..."""
+SMALL_FORM = 10_000
+"""... and of one that anybody may send."""
 
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -42,14 +45,17 @@ async def sent(request: Request, session: Session) -> dict[str, str]:
     if request.method == "GET":
         return dict(request.query_params)
     check_origin(request)
-    form = await read_form(request)
+    form = await read_form(request, LARGEST_FORM, "create a campaign of so many arms by the API or the command line")
     session.check_form(form.get("code", ""))
     return form
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form; the last of those with one name."""
-    content = await read_body(request, LARGEST_FORM)
+async def read_form(request: Request, most: int = SMALL_FORM, remedy: str = "use the page") -> dict[str, str]:
+    """The fields of a form of at most so many bytes; the last of those with one name."""
+    try:
+        content = await read_body(request, most)
+    except HTTPException:
+        raise BadParameter(f"this form has more than {most:,} bytes; {remedy}") from None
     try:
         return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
     except ValueError:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound
-from budgetbandits.service.dashboard.action_routes import answer_in_part
-from budgetbandits.service.dashboard.actions import Preview, new_key
-from budgetbandits.service.dashboard.fields import Fields
+from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
 from budgetbandits.service.dashboard.forms import sent
+from budgetbandits.service.dashboard.preview import Preview, operation
 from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
+from budgetbandits.service.dashboard.steps import Step, follow
+from budgetbandits.service.dashboard.wanted import event_of
 from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
-from budgetbandits.service.http.problem_json import describe
 from budgetbandits.service.stores.base import Transaction, found
 from budgetbandits.service.stores.key_sql import KeyEvent
 from budgetbandits.service.stores.records import Key
@@ -85,96 +83,78 @@ class Keys:
         ]
 
     async def _all(self, request: Request, session: Session) -> Response:
-        query = await self._sent(request, session)
-        before = query.get("before", "")
-        if not (before.isdigit() and len(before) < 19) and before:
-            raise BadParameter("there is no such page of the record; use the links of the page")
-        view = await self._dashboard.read(lambda tx: keys_view(tx, int(before) if before else None))
+        before = event_of(await self._sent(request, session))
+        view = await self._dashboard.read(lambda tx: keys_view(tx, before))
         if wants_json(request):
             return JSONResponse(view.as_json())
-        return self._dashboard.filled("keys.html", request, session, view=view)
+        return self._dashboard.filled("keys.html", request, session, view=view, before=before)
 
     async def _make(self, request: Request, session: Session) -> Response:
         form = await self._sent(request, session)
         scopes, campaign = [scope for scope in SCOPES if form.get(scope)], form.get("campaign", "").strip()
-        once = form.get("once") or new_key()
 
-        def make() -> Response:
-            text = make_key(self._store, scopes, time.time(), campaign or None, session.name, once)
+        def do() -> Response:
+            self._store.read(lambda tx: _to_make(tx, scopes, campaign)).check(form)
+            text = make_key(self._store, scopes, time.time(), campaign or None, session.name, operation(form))
             log.info("key made", key=prefix_of(text), scopes=scopes, by=session.name)
             return self._dashboard.filled("key_made.html", request, session, key=text)
 
-        return await self._answer(request, session, form, once, lambda tx: _to_make(tx, scopes, campaign), make)
+        def preview(tx: Transaction, in_full: bool) -> Preview:
+            return _to_make(tx, scopes, campaign, in_full)
+
+        step = Step("Make a key", CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do)
+        return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
         form = await self._sent(request, session)
         prefix, times = form.get("key", ""), Times.of(request.cookies.get("zone", ""), time.time())
 
-        def drop() -> Response:
-            if prefix == session.key.prefix:
-                raise Conflict(OWN)
+        def preview(tx: Transaction, in_full: bool = True) -> Preview:
+            return _to_drop(tx, prefix, session, times)
+
+        def do() -> Response:
+            self._store.read(preview).check(form)
             drop_key(self._store, prefix, session.name)
             log.info("key dropped", key=prefix, by=session.name)
             return RedirectResponse("/keys", 303)
 
-        def shown(tx: Transaction) -> Preview:
-            return _to_drop(tx, prefix, session, times)
-
-        return await self._answer(request, session, form, "", shown, drop)
+        step = Step("Drop a key", CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
+        return await follow(self._dashboard, request, session, form, step)
 
     async def _sent(self, request: Request, session: Session) -> dict[str, str]:
         form = await sent(request, session)
         session.check("the keys", "")
         return form
 
-    async def _answer(
-        self, request: Request, session: Session, form: Fields, once: str, shown: Callable[[Transaction], Preview],
-        do: Callable[[], Response],
-    ) -> Response:  # fmt: skip
-        """What would happen; or, of a form that was sent, what has."""
-        problem, status = "", 200
-        if request.method == "POST":
-            try:
-                return await asyncio.to_thread(do)
-            except BudgetBanditsError as error:
-                problem, status = str(error), describe(error)["status"]
-        preview: Preview = await self._dashboard.read(shown)
-        part = answer_in_part(request, session, preview)
-        if part is not None:
-            return part
-        return self._dashboard.filled(
-            "key_change.html", request, session, status, making=request.url.path.endswith("/make"), preview=preview,
-            form=form, problem=problem, once=once, scopes=SCOPES,
-        )  # fmt: skip
 
-
+CRUMBS = [("/keys", "Keys")]
 OWN = "this is the key that you have signed in with; sign in with another one to drop it"
 
 
-def _to_make(tx: Transaction, scopes: list[str], campaign: str) -> Preview:
+def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = True) -> Preview:
     does = "Make the key"
-    if not scopes and not campaign:
+    if not in_full and not scopes and not campaign:
         return Preview(does, [])
     try:
         check_scopes(scopes)
         only = found(tx, campaign).name if campaign else None
     except BudgetBanditsError as error:
-        return Preview(does, [], str(error), fixable=True)
+        return Preview(does, [], error, fixable=True)
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"
     changes = [
         ("It may", may if "admin" in scopes else " and ".join(scopes), ""),
         ("For", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
         ("Shown", "once, on the next page; the store keeps a digest of it", ""),
     ]
-    return Preview(does, changes, dangerous="admin" in scopes)
+    return Preview(does, changes, relies_on=[scopes, campaign], dangerous="admin" in scopes)
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
-    does, key = f"Drop bb_{prefix}", tx.key(prefix)
+    does, key = f"Drop bb_{prefix}", tx.key(prefix) if prefix.isalnum() else None
     if key is None:
-        return Preview(does, [], str(NotFound(f"no key bb_{prefix:.40}; it may have been dropped already")))
+        return Preview(does, [], NotFound(f"no key bb_{prefix:.40}; it may have been dropped already"))
     if prefix == session.key.prefix:
-        return Preview(does, [], OWN)
+        return Preview(does, [], Conflict(OWN))
     only = "all campaigns" if key.campaign is None else tx.pages().names([key.campaign])[key.campaign]
     changes = [
         ("Key", f"bb_{prefix}_…, made {times.moment(key.created_at)}", ""),
@@ -182,4 +162,4 @@ def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Pr
         ("Programs", "that show it are refused within five seconds, on every server", ""),
         ("People", "who have signed in with it are signed out", ""),
     ]
-    return Preview(does, changes, dangerous=True, final=True)
+    return Preview(does, changes, relies_on=[prefix, *key.scopes], dangerous=True, final=True)

@@ -15,7 +15,8 @@ from budgetbandits.service.http.parts import Service
 from budgetbandits.service.stores.base import Transaction
 
 MOST_LIVE = 500
-"""Pages of one server that are told what happens as it happens; others are as they were loaded."""
+"""Pages of one server that are told what happens as it happens; others are told that they are not."""
+FULL = b"event: full\ndata: %d\n\n" % MOST_LIVE
 QUIET = 10.0
 """Seconds after which a page is told that nothing has happened."""
 
@@ -34,7 +35,7 @@ class Live:
     ) -> Response:  # fmt: skip
         """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for."""
         if self._open >= MOST_LIVE:
-            return Response(status_code=204)  # which tells a browser not to ask again
+            return Response(FULL, media_type="text/event-stream")  # and the page asks again some time later
         events = self._events(drawn, subject, partial(self._service.store.read, look), signed_in)
         return StreamingResponse(events, media_type="text/event-stream")
 

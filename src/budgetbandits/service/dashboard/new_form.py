@@ -8,17 +8,20 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.dashboard.actions import Preview
-from budgetbandits.service.dashboard.fields import LABELS, Change, Fields, booked, in_labels, number
-from budgetbandits.service.dashboard.numbers import Unit
-from budgetbandits.service.ledger import to_micros
+from budgetbandits.service.dashboard.fields import Change, Fields, number, term
+from budgetbandits.service.dashboard.numbers import Unit, count, exact, plain
+from budgetbandits.service.dashboard.preview import Preview
+from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.times import DAY, duration
 
-UNITS = {"pace_seconds": DAY, "hold_seconds": 60.0}
-"""How many of a term's units one of its field's is, where that is not one."""
+DOES = "Create the campaign"
+NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
+"""The terms of the form that are numbers."""
+SHOWN = 8
+"""Arms that a confirmation names."""
 
 
 def planned(fields: Fields) -> dict[str, Any]:
@@ -36,38 +39,47 @@ def planned(fields: Fields) -> dict[str, Any]:
         "name": fields.get("name", "").strip(), "policy": fields.get("policy", "bts"), "arms": arms,
         "budget": number(fields, "budget", "budget"), "on_expire": fields.get("on_expire", "charge"),
     }  # fmt: skip
-    for name in ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws"):
-        if fields.get(name, "").strip():
-            given[name] = number(fields, name, LABELS[name]) * UNITS.get(name, 1.0)
+    given |= {name: term(fields, name) for name in NUMBERS if fields.get(name, "").strip()}
     if fields.get("currency", "").strip():
         given["currency"] = fields["currency"].strip()
     return given
 
 
-def checked(tx: Transaction, fields: Fields) -> Preview:
-    """What the campaign would do, or the first thing that is wrong; nothing is said of an empty form."""
-    does = "Create the campaign"
-    if not any(fields.get(name, "").strip() for name in ("name", "budget", "arms")):
-        return Preview(does, [])
+def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
+    """What the campaign would do, if it can be, and what `Campaigns.create` takes; its name may be taken."""
+    given = planned(fields)
+    check(**given)
+    budget = to_units(to_micros(given["budget"], "budget"))
+    does = f"{DOES} with {Unit.of(budget, given, budget).money(budget)}"
+    return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
+
+
+def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
+    """What the campaign would do, or the first thing that is wrong; of an empty form only if it must be filled in."""
+    if not in_full and not any(fields.get(name, "").strip() for name in ("name", "budget", "arms")):
+        return Preview(DOES, [])
     try:
-        given = planned(fields)
-        check(**given)
+        preview, given = plan(fields)
         if tx.campaign_named(normal(given["name"])) is not None:
             raise Conflict(f"there is a campaign {given['name']!r:.60} already; give this one another name")
     except BudgetBanditsError as error:
-        return Preview(does, [], in_labels(str(error)), fixable=True)
-    budget = booked(fields, "budget", "budget")
-    return Preview(f"{does} with {Unit.of(budget, given, budget).money(budget)}", consequences(given))
+        return Preview(DOES, [], error, fixable=True)
+    return preview
 
 
 def consequences(given: Mapping[str, Any]) -> list[Change]:
     """What a new campaign will do, in numbers."""
-    budget, caps = given["budget"], given["arms"].values()
-    unit, fewest = Unit.of(budget, given, budget, *caps), to_micros(budget, "budget") // to_micros(max(caps), "cap")
+    caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
+    micros = to_micros(given["budget"], "budget")
+    budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
+    unit = Unit.of(budget, given, budget, least, most)
     changes: list[Change] = [
+        ("Name", given["name"], ""),
+        ("Policy", given["policy"], ""),
+        ("Arms and caps", _some_arms(given["arms"]), ""),
         ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up, never lowered", ""),
-        ("Decisions", f"{fewest:,} at least, if every pull cost the largest cap", ""),
-        ("Each decision", f"holds {unit.money(min(caps))} to {unit.money(max(caps))} until its cost is told", ""),
+        ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
+        ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is told", ""),
     ]
     if "pace_seconds" in given:
         a_day = unit.money(budget * min(DAY / given["pace_seconds"], 1.0))
@@ -77,10 +89,25 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         changes.append(("A day", f"{cap} at most, by UTC", ""))
     if "horizon" in given:
         each = Unit(6, unit.currency).money(budget / given["horizon"])
-        changes.append(("A request", f"{each} on average, if all that are expected come", ""))
+        changes.append(("A request", f"{each} on average, if all {count(given['horizon'])} that are expected come", ""))
+    if "reward_max" in given:
+        changes.append(("Rewards", f"up to {plain(given['reward_max'])} for a pull", ""))
+    if "propensity_draws" in given:
+        changes.append(("Propensities", f"from {count(given['propensity_draws'])} draws for each decision", ""))
     what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
     changes.append(("Without feedback", f"for {duration(given.get('hold_seconds', 3600.0))}, a hold is {what}", ""))
     return changes
+
+
+def _some_arms(arms: Mapping[str, float]) -> str:
+    """The first arms with their caps, and how many more there are.
+
+    >>> _some_arms({"search": 2.0, "mail": 0.0025})
+    'search 2.00, mail 0.0025'
+    """
+    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
+    more = [f"{len(arms) - SHOWN:,} more"] if len(arms) > SHOWN else []
+    return ", ".join([*some, *more])
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,21 +20,62 @@ def digits_for(budget: float) -> int:
     return 2 if budget >= 10 else 4 if budget >= 0.1 else 6
 
 
+SMALLEST = 1e-6
+"""A micro: what a campaign's money is counted in."""
+NOTHING = 1e-12
+"""What floating-point arithmetic may leave of amounts that are the same."""
+
+
 def money(amount: float, digits: int = 2) -> str:
+    """An amount with this many decimals, or with more if it would read as nothing and is not.
+
+    >>> money(1497.239), money(-0.004), money(0.0000251), money(2e-8), money(-1e-17)
+    ('1,497.24', '−0.004', '0.00003', '< 0.000001', '0.00')
     """
-    >>> money(1497.239), money(-0.0001)
-    ('1,497.24', '0.00')
+    if abs(amount) < NOTHING:
+        return f"{0:.{digits}f}"
+    if abs(amount) < SMALLEST / 2:
+        return "< 0.000001" if amount > 0 else "> −0.000001"
+    while digits < 6 and not round(amount, digits):
+        digits += 1
+    return f"{amount:,.{digits}f}".replace("-", "−")
+
+
+def exact(amount: float, digits: int = 2) -> str:
+    """An amount of the books with all its decimals, at least this many.
+
+    >>> exact(20.0), exact(0.0025), exact(1.000001)
+    ('20.00', '0.0025', '1.000001')
     """
-    text = f"{amount:,.{digits}f}"
-    return text.lstrip("-") if not text.strip("-0.,") else text.replace("-", "−")
+    return money(amount, max(digits, decimals([amount])))
 
 
 def short(name: str, most: int = 16) -> str:
+    """A name that takes no more room than so many figures.
+
+    >>> short("EUR"), short("thousands of tokens"), short("検索広告の費用について")
+    ('EUR', 'thousands of toke…', '検索広告の費用…')
     """
-    >>> short("EUR"), short("thousands of tokens")
-    ('EUR', 'thousands of to…')
-    """
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    if sum(map(_width, name)) <= most:
+        return name
+    room, kept = most - 1.0, ""
+    for letter in name:
+        room -= _width(letter)
+        if room < 0:
+            break
+        kept += letter
+    return f"{kept}…"
+
+
+def _width(letter: str) -> float:
+    """How many figures wide a letter is."""
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.0
+    if letter in "MWmw@%":
+        return 1.6
+    return 0.55 if letter in "fijlrtI .,:;'|!-" else 1.2 if letter.isupper() else 1.0
 
 
 @dataclass(frozen=True)
@@ -92,11 +134,13 @@ def plain(number: float) -> str:
 def share(value: float) -> str:
     """A share with one decimal; never 0 or 100 % for what is neither.
 
-    >>> share(0.5), share(0.0004), share(0.9996), share(0.0)
-    ('50.0 %', '< 0.1 %', '> 99.9 %', '0 %')
+    >>> share(0.5), share(0.0004), share(0.9996), share(0.0), share(60 / 45), share(1.0001)
+    ('50.0 %', '< 0.1 %', '> 99.9 %', '0 %', '133.3 %', '> 100 %')
     """
     if value in (0.0, 1.0):
         return f"{value:.0%}".replace("%", " %")
     if value < 0.001:
         return "< 0.1 %"
-    return "> 99.9 %" if value > 0.999 else f"{100 * value:.1f} %"
+    if 0.999 < value < 1.001:
+        return "> 99.9 %" if value < 1 else "> 100 %"
+    return f"{100 * value:,.1f} %"

@@ -8,9 +8,11 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.service.dashboard.fields import whole_number
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.list_sql import Group, Order
 from budgetbandits.service.stores.page_sql import Glance
@@ -33,9 +35,12 @@ class Asked:
 
     @classmethod
     def of(cls, text: str, group: str, order: str, page: str) -> Asked:
-        if group not in ("all", *get_args(Group)) or order not in get_args(Order) or not page.isdigit():
+        number = whole_number(page[:9])
+        if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
             raise BadParameter("there is no such list; use the links of the page")
-        return cls(text[:200], group, order, min(max(int(page[:9]), 1), 10**6))  # type: ignore[arg-type]
+        # no name has characters that cannot be printed, and PostgreSQL takes no text with some of them
+        text = "".join(filter(str.isprintable, normal(text[:200])))
+        return cls(text, group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
 
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others.

@@ -47,9 +47,9 @@ def environment() -> jinja2.Environment:
         asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode()
     )
     made.filters.update(
-        money=numbers.money, count=numbers.count, share=numbers.share, duration=duration, units=to_units,
-        short=numbers.short, digits=numbers.digits_for, significant=numbers.significant, plain=numbers.plain,
-        path=lambda name: quote(name, safe=""),
+        money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
+        units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
+        plain=numbers.plain, path=lambda name: quote(name, safe=""),
     )  # fmt: skip
     return made
 

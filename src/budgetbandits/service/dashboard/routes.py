@@ -100,7 +100,7 @@ class Dashboard:
         fields: dict[str, Any] = {"status": 500, "title": "internal", "detail": "a mistake of ours; the log says more"}
         if isinstance(error, BudgetBanditsError):
             fields = describe(error)
-        if wants_json(request):
+        if wants_json(request) or "x-part" in request.headers:
             return JSONResponse(fields, fields["status"], media_type="application/problem+json")
         page = render("problem.html", **self.shared(request, session), problem=fields)
         return Response(page, fields["status"], media_type="text/html")
@@ -149,16 +149,16 @@ class Dashboard:
         only = session.key.campaign
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: overview(tx, asked, only).as_json()))
-        shared, seen_as = self.shared(request, session), (asked, request.cookies.get("zone"), session.admin)
+        shared, seen_as = self.shared(request, session), (asked, request.cookies.get("zone"), session.creates)
 
         def draw() -> Part:
             last, view = self.service.store.read(lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
-            return render("_overview.html", **shared | {"view": view, "admin": session.admin}), last
+            return render("_overview.html", **shared | {"view": view, "creates": session.creates}), last
 
         part, last = await self._overviews.get(("overview", only), seen_as, draw)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
-        shared |= {"live": "/live", "part": part, "asked": asked, "all_campaigns": only is None}
+        shared |= {"live": "/live", "part": part, "asked": asked}
         return Response(render("overview.html", **shared), media_type="text/html")
 
     async def _campaign(self, request: Request, session: Session) -> Response:
@@ -175,11 +175,12 @@ class Dashboard:
     async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
         """Drawn once for all who look at it, so it names nobody."""
         shared, store = self.shared(request, None), self.service.store
-        seen_as = wanted, request.cookies.get("zone"), session.admin
+        seen_as = wanted, request.cookies.get("zone"), session.admin, session.creates
 
         def draw() -> Part:
             last, view = store.read(lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted)))
-            return render("_campaign.html", **shared | {"view": view, "admin": session.admin}), last
+            may = {"admin": session.admin, "creates": session.creates}
+            return render("_campaign.html", **shared | may | {"view": view}), last
 
         return await self._campaigns.get(("campaign", id), seen_as, draw)
 
@@ -187,7 +188,8 @@ class Dashboard:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
         row, wanted = await self.campaign(request, session), Wanted.of(request.query_params)
         view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
-        shared = self.shared(request, None) | {"inline": True, "view": view, "wanted": wanted, "admin": False}
+        shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
+        shared |= {"view": view, "wanted": wanted}
         page = render("campaign.html", **shared, name=row.name, part=render("_campaign.html", **shared))
         response = Response(page, media_type="text/html")
         response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
@@ -199,7 +201,7 @@ class Dashboard:
         view = await self.read(lambda tx: events_view(tx, found(tx, row.id), before))
         if wants_json(request):
             return JSONResponse(view.as_json())
-        return self.filled("events.html", request, session, view=view)
+        return self.filled("events.html", request, session, view=view, before=before)
 
     async def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]

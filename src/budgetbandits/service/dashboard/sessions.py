@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from budgetbandits.errors import NotAllowed
+from budgetbandits.service.dashboard.fields import whole_number
 from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Key
@@ -40,6 +41,11 @@ class Session:
     @property
     def admin(self) -> bool:
         return "admin" in self.key.scopes
+
+    @property
+    def creates(self) -> bool:
+        """Whether it may make campaigns and keys: what is for no campaign takes a key that is for all."""
+        return self.admin and self.key.campaign is None
 
     @property
     def name(self) -> str:
@@ -84,9 +90,10 @@ class Sessions:
             return known[1]
         prefix, _, rest = token.partition(".")
         expires, _, code = rest.partition(".")
-        if not (prefix and expires.isdigit() and len(expires) < 12 and self._clock() < int(expires)):
+        until = whole_number(expires, 11)
+        if not prefix or until is None or self._clock() >= until:
             return None
-        session = await asyncio.to_thread(self._look_up, token, prefix, int(expires), code)
+        session = await asyncio.to_thread(self._look_up, token, prefix, until, code)
         if session is None:
             self._known.pop(token, None)
         else:

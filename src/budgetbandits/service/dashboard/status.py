@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from budgetbandits.service.dashboard.numbers import digits_for, money
+from budgetbandits.service.dashboard.numbers import digits_for, exact
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.list_sql import Group, Rank, Since
 from budgetbandits.service.stores.page_sql import Glance
@@ -52,7 +52,7 @@ def standing(glance: Glance, now: float) -> Standing:
     account, digits = glance.account, digits_for(to_units(glance.account.budget))
 
     def words(micros: int) -> str:
-        return money(to_units(micros), digits)
+        return exact(to_units(micros), digits)
 
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked above caps"

@@ -7,56 +7,45 @@ to the last digit; so the form alone says what to change, also when it is sent t
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from budgetbandits.service.campaigns import answered_of
-from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
+from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.numbers import Unit, count
+from budgetbandits.service.dashboard.requests import failed_of
+from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.times import DAY, duration
+from budgetbandits.service.stores.records import Campaign
+from budgetbandits.times import duration
 
 WAS = "was_"
-NUMBERS: dict[str, tuple[Field, float]] = {
-    "daily_cap": (
-        Field("daily_cap", "Daily cap", "What one day, by UTC, may cost at most. Empty: no cap.", "decimal", True), 1.0,
-    ),
-    "pace_seconds": (
-        Field("pace_seconds", "Spread over, days", "From the campaign's beginning. Empty: no plan.", "decimal", True),
-        DAY,
-    ),
-    "hold_seconds": (
-        Field("hold_seconds", "Wait for feedback, minutes", "For decisions to come; open ones keep theirs.", "decimal"),
-        60.0,
-    ),
-    "horizon": (
-        Field("horizon", "Requests expected", "In all, those answered or failed included; for bts-paced. Empty: as "
-              "many as can be paid.", "decimal", True), 1.0,
-    ),
-    "propensity_draws": (
-        Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to "
-              "evaluate other policies later. Empty: no.", "decimal", True), 1.0,
-    ),
-}  # fmt: skip
-"""The terms that are numbers, each with its field and how many of the term's units one of the field's is."""
+NUMBERS = (
+    Field("daily_cap", "Daily cap", "What one day, by UTC, may cost at most. Empty: no cap.", "decimal", True),
+    Field("pace_seconds", "Spread over, days", "From the campaign's beginning. Empty: no plan.", "decimal", True),
+    Field("hold_seconds", "Wait for feedback, minutes", "For decisions to come; open ones keep theirs.", "decimal"),
+    Field("horizon", "Requests expected", "In all, those answered or failed included; for bts-paced. Empty: as many as "
+          "can be paid.", "decimal", True),
+    Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to evaluate "
+          "other policies later. Empty: no.", "decimal", True),
+)  # fmt: skip
 ON_EXPIRE = Field(
     "on_expire", "Without feedback, a hold is", "For open holds too, when their time is over.", "choice",
     choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
 )  # fmt: skip
-FIELDS = (*(field for field, _ in NUMBERS.values()), ON_EXPIRE)
+FIELDS = (*NUMBERS, ON_EXPIRE)
 
 
 def terms_now(row: Campaign) -> Fields:
     """The fields as they are at first."""
     terms = terms_of(row)
     texts: dict[str, str] = {}
-    for name, (_, unit) in NUMBERS.items():
-        value = getattr(terms, name)
-        texts[name] = "" if value is None else f"{value / unit:.10g}"
+    for field in NUMBERS:
+        value = getattr(terms, field.name)
+        texts[field.name] = "" if value is None else _text(value / UNITS.get(field.name, 1.0))
     texts[ON_EXPIRE.name] = terms.on_expire
     return texts | {WAS + name: text for name, text in texts.items()}
 
@@ -71,27 +60,25 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
         if field.choices:
             changes[field.name] = text
         else:
-            changes[field.name] = number(fields, field.name, field.label) * NUMBERS[field.name][1] if text else None
+            changes[field.name] = term(fields, field.name) if text else None
     return changes
 
 
-def terms_changed(row: Campaign, arms: list[ArmRow], fields: Fields) -> list[Change]:
+def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
     """What will be different."""
-    changes = terms_wanted(fields)
-    if not changes:
-        return []
+    row = subject.row
     after = replace(row, settings=changed_settings(row, changes))
     made = differences(row, after)
     if "pace_seconds" in changes:
-        made.append(("Spendable by now", _plan_now(row), _plan_now(after)))
-    answered = answered_of(arms)
-    if (changes.get("horizon") or math.inf) <= answered:
-        said = f"{count(answered)} already, as many as are expected then: all that is left may go to the next one"
-        made.append(("Requests answered", said, ""))
-    if "on_expire" in changes and row.account.held:
-        held = Unit.of(to_units(row.account.budget), row.settings).money(to_units(row.account.held))
+        made.append(("Spendable by now", _plan_now(row, subject.now), _plan_now(after, subject.now)))
+    gone = answered_of(subject.arms) + failed_of(row, subject.arms)
+    if (changes.get("horizon") or math.inf) <= gone:
+        said = f"{count(gone)} already, as many as are expected then: all that is left may go to the next one"
+        made.append(("Requests answered or failed", said, ""))
+    held = subject.recalled.held
+    if "on_expire" in changes and held:
         word = "released" if changes["on_expire"] == "release" else "charged"
-        made.append(("Open holds", f"{held} is held; what nobody tells of in time is {word} too", ""))
+        made.append(("Open holds", f"{subject.money(held)[0]} is held; what nobody tells of in time is {word} too", ""))
     return made
 
 
@@ -113,7 +100,16 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     return made
 
 
-def _plan_now(row: Campaign) -> str:
+def _plan_now(row: Campaign, now: float) -> str:
     seconds, budget = row.settings.get("pace_seconds"), to_units(row.account.budget)
-    due = budget if seconds is None else budget * min((time.time() - row.created_at) / seconds, 1.0)
+    due = budget if seconds is None else budget * min((now - row.created_at) / seconds, 1.0)
     return Unit.of(budget, row.settings).money(due)
+
+
+def _text(value: float) -> str:
+    """A number as somebody would type it.
+
+    >>> _text(1e12), _text(100 / 60), _text(1e-7)
+    ('1000000000000', '1.666666667', '0.0000001')
+    """
+    return f"{Decimal(f'{value:.10g}'):f}"

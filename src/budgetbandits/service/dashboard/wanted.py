@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.service.dashboard.fields import whole_number
 from budgetbandits.service.stores.page_sql import KINDS, Kind
 from budgetbandits.times import DAY
 
@@ -42,17 +43,18 @@ class Wanted:
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
 
-        >>> Wanted(range="day", arm="a & b", before=7).query(show="held")
-        '?range=day&show=held&arm=a+%26+b'
+        >>> Wanted(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
+        ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
-        wanted = {**vars(self), "before": None, **others}
-        given = {name: value for name, value in wanted.items() if value and value != "all"}
+        wanted, first = {**vars(self), "before": None, **others}, vars(Wanted())
+        given = {name: value for name, value in wanted.items() if value != first.get(name)}
         return f"?{urlencode(given)}" if given else "?"
 
 
 def event_of(query: Mapping[str, str]) -> int | None:
     """The number of the event before which a page begins, if the address names one."""
     text = query.get("before", "")
-    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+    number = whole_number(text)
+    if text and number is None:
         raise BadParameter(f"before is {text!r:.20}; use the links of the page")
-    return int(text) if text else None
+    return number

@@ -201,7 +201,7 @@ def _parts(text: str) -> tuple[str, str]:
     """The prefix and the secret of a key; empty if it is none."""
     mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    return (prefix, secret) if mark == "bb" else ("", "")
+    return (prefix, secret) if mark == "bb" and prefix.isalnum() else ("", "")
 
 
 def _digest(secret: str) -> str:

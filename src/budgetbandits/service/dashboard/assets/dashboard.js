@@ -22,32 +22,91 @@ if (linked && keyField) {
 let waiting = 0;
 document.addEventListener("input", (event) => {
   const filter = event.target.closest("[data-filter]");
-  const checked = event.target.closest("[data-check]");
+  if (!filter) return;
   clearTimeout(waiting);
-  if (filter) {
-    waiting = setTimeout(() => {
-      history.replaceState(null, "", `/?${new URLSearchParams(new FormData(filter))}`);
-      draw();
-    }, 150);
-  } else if (checked) {
-    waiting = setTimeout(() => check(checked), 200);
-  }
+  waiting = setTimeout(() => {
+    history.replaceState(null, "", `/?${new URLSearchParams(new FormData(filter))}`);
+    draw();
+  }, 150);
 });
 document.addEventListener("submit", (event) => {
   if (event.target.closest("[data-filter]")) event.preventDefault();
 });
 
-// What a form would do, said by the server while it is filled in.
-async function check(form) {
-  const fields = new FormData(form);
-  fields.delete("code");
-  const address = `${form.dataset.check}?${new URLSearchParams(fields)}`;
-  try {
-    const answer = await fetch(address, { headers: { "X-Part": "check" }, cache: "no-store" });
-    if (answer.ok) document.getElementById("checked").innerHTML = await answer.text();
-  } catch { /* the form is checked again when it is sent */ }
+// What a form would do, said by the server while it is filled in. Only the answer to the newest question counts, and
+// until it is there, there is no button to confirm with.
+const form = document.querySelector("form[data-check]");
+if (form) {
+  const checked = document.getElementById("checked");
+  const next = form.querySelector("[data-continue]");
+  let asking = null;
+  let failed = false;
+
+  const unsay = () => {
+    asking?.abort();
+    asking = null;
+    clearTimeout(waiting);
+    checked.querySelector("[data-confirm] .actions")?.remove();
+    checked.setAttribute("aria-busy", "true");
+  };
+
+  // Then the form leads to a page of its own, as it does without scripts.
+  const say = (why) => {
+    failed = true;
+    const words = document.createElement("p");
+    words.className = "wrong";
+    words.setAttribute("role", "status");
+    words.textContent = `This could not be checked: ${why}. Continue to see on the next page what will happen.`;
+    checked.replaceChildren(words);
+    next.hidden = false;
+  };
+
+  const check = async (focus) => {
+    unsay();
+    const mine = asking = new AbortController();
+    try {
+      const answer = await fetch(form.getAttribute("action"), {
+        method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "check" },
+        cache: "no-store", signal: mine.signal,
+      });
+      const text = await answer.text();
+      if (mine !== asking) return;
+      if (answer.ok) {
+        failed = false;
+        next.hidden = true;
+        checked.innerHTML = text;
+        if (focus) checked.querySelector("button")?.focus();
+      } else {
+        let why = `the server has answered ${answer.status}`;
+        try { why = JSON.parse(text).detail || why; } catch { /* it was no answer of ours */ }
+        say(why);
+      }
+    } catch {
+      if (mine === asking) say("the server does not answer");
+    } finally {
+      if (mine === asking) checked.removeAttribute("aria-busy");
+    }
+  };
+
+  const typed = () => {
+    unsay();
+    waiting = setTimeout(check, 200);
+  };
+  form.addEventListener("input", typed);
+  form.addEventListener("submit", (event) => {
+    if (failed) return;
+    event.preventDefault();
+    check(true);
+  });
+  next.hidden = true;
+  // A browser may have kept what was typed before, or the whole page with a button that was pressed.
+  const chosen = (list) => [...list.options].find((each) => each.defaultSelected) ?? list.options[0];
+  const touched = (field) => field.type === "checkbox" ? field.checked !== field.defaultChecked
+    : field.options ? field.options[field.selectedIndex] !== chosen(field)
+      : "defaultValue" in field && field.value !== field.defaultValue;
+  if ([...form.elements].some(touched)) check();
+  window.addEventListener("pageshow", (event) => { if (event.persisted) check(); });
 }
-for (const form of document.querySelectorAll("[data-check]")) check(form);
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {

@@ -1,0 +1,140 @@
+"""What each action will change, in words, from the campaign as it is; or the error that it would be refused with.
+
+The rules are those that the service itself follows (`arm_changes`, `ledger`, `lease_ledger`), so what is promised here
+is what happens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from budgetbandits.errors import Conflict, HoldRefused
+from budgetbandits.service import ledger
+from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm
+from budgetbandits.service.dashboard.fields import Change
+from budgetbandits.service.dashboard.subject import Subject
+from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.new_campaign import checked_cap
+from budgetbandits.service.settings import limits_of
+from budgetbandits.times import DAY, duration
+
+
+def topped_up(subject: Subject, amount: float) -> list[Change]:
+    micros, before = to_micros(amount, "amount"), subject.account
+    after, unit = ledger.top_up(subject.recalled, micros), subject.unit(to_units(micros))
+
+    def moves(what: str, old: int, new: int) -> Change:
+        return what, unit.money(to_units(old)), unit.money(to_units(new))
+
+    changes = [moves("Budget", before.budget, after.budget), moves("Left", before.left, after.left)]
+    seconds = subject.row.settings.get("pace_seconds")
+    if seconds is not None:
+        part = min(DAY / seconds, 1.0)
+        a_day, more = (unit.money(to_units(each.budget) * part) for each in (before, after))
+        changes.append(("Plan", f"{a_day} a day", f"{more} a day, at once"))
+    if before.status != "active":
+        changes.append(("Status", f"stays {before.status}: money alone does not start it again", ""))
+    return changes
+
+
+def paused(subject: Subject, _: Any) -> list[Change]:
+    if subject.account.status == "paused":
+        raise Conflict(f"campaign {subject.row.name!r} is paused already; there is nothing to do")
+    return [
+        ("Status", subject.word, "paused"),
+        ("Decisions", "none until somebody resumes, on every server at once", ""),
+        ("Open holds", f"{_held(subject)} stays held; feedback is taken, and holds expire", ""),
+    ]
+
+
+def resumed(subject: Subject, _: Any) -> list[Change]:
+    if subject.account.status == "active":
+        raise Conflict(f"campaign {subject.row.name!r} runs already; there is nothing to do")
+    changes: list[Change] = [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
+    if subject.account.overrun:
+        [above] = subject.money(subject.account.overrun)
+        changes.append(
+            ("Overrun", f"{above} above caps stays booked apart; another cost above a cap freezes again", "")
+        )
+    return changes
+
+
+def _decisions_then(subject: Subject) -> str:
+    """What becomes of the next request once the campaign runs."""
+    account, caps = replace(subject.recalled, status="active"), [arm.cost_cap for arm in subject.arms if arm.active]
+    fitting = [cap for cap in caps if cap <= account.left]
+    if not fitting:
+        left, least, held = subject.money(account.left, min(caps), account.held)
+        until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
+        return f"none {until}: {left} is left, the smallest cap is {least}"
+    limits = limits_of(subject.row)
+    try:
+        ledger.check_time(account, max(fitting), subject.now, limits)
+    except HoldRefused as refused:
+        wait = duration(refused.retry_after or 0.0)
+        if refused.reason == "paced":
+            return f"none for {wait}: the campaign is ahead of its plan"
+        cap, needed = subject.money(limits.daily_cap or 0, max(fitting))
+        return f"none for {wait}, until the next day by UTC: what is left of the daily cap of {cap} is below {needed}"
+    return "are made again at once"
+
+
+def closed(subject: Subject, _: Any) -> list[Change]:
+    return [
+        ("Status", subject.word, "closed for good"),
+        ("Decisions", "none, ever; nobody can resume it", ""),
+        ("Open holds", f"{_held(subject)} stays held until it is told of or expires", ""),
+    ]
+
+
+def _held(subject: Subject) -> str:
+    return subject.money(subject.recalled.held)[0]
+
+
+def added(subject: Subject, arm: tuple[str, float]) -> list[Change]:
+    name, cap = arm
+    micros = checked_cap(name, cap)
+    check_new_arm(subject.row, [each.name for each in subject.arms], name, micros)
+    [held] = subject.money(micros)
+    return [
+        ("Arms", *_counts(subject, 1)),
+        ("Each decision for it", f"holds {held}, and a cost above that freezes the campaign", ""),
+        ("From when", "the next decision on; nothing is known of it, so it will be tried", ""),
+    ]
+
+
+def retired(subject: Subject, name: str) -> list[Change]:
+    arm_to_retire(*_names(subject), name)
+    return [
+        ("Arms", *_counts(subject, -1)),
+        ("Arm", f"{name} is not chosen any more, until somebody brings it back", ""),
+        ("Open holds", "of it can still be told of", ""),
+    ]
+
+
+def brought_back(subject: Subject, name: str) -> list[Change]:
+    arm_to_bring_back(*_names(subject), name)
+    return [
+        ("Arms", *_counts(subject, 1)),
+        ("Arm", f"{name} can be chosen again from the next decision on, with all that is known of it", ""),
+    ]
+
+
+def leases_ended(subject: Subject) -> list[Change]:
+    """Before anything else is changed, what servers have taken comes back; nothing is said if they have nothing."""
+    leases = [lease.account for lease in subject.leases]
+    if not leases:
+        return []
+    parts = (sum(getattr(each, part) for each in leases) for part in ("budget", "spent", "held", "left"))
+    leased, spent, held, free = (subject.unit().money(to_units(part)) for part in parts)
+    return [("Leases", f"{leased} that servers have taken comes back: {spent} spent, {held} held, {free} free", "")]
+
+
+def _names(subject: Subject) -> tuple[list[str], list[bool]]:
+    return [arm.name for arm in subject.arms], [arm.active for arm in subject.arms]
+
+
+def _counts(subject: Subject, more: int) -> tuple[str, str]:
+    active = sum(arm.active for arm in subject.arms)
+    return f"{active:,}", f"{active + more:,}"

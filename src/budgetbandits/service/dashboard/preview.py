@@ -1,0 +1,78 @@
+"""What would happen if a form were sent, before it does: the words, and a code for exactly that.
+
+A form does nothing by itself. It leads to a preview, whose button is a form of its own with the values that it names
+and a code for them (`Preview.code`). Whatever is done is compared with the code: if the values are others, or what the
+preview relied on has changed, it is refused, and shown anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from budgetbandits.errors import BudgetBanditsError, Conflict
+from budgetbandits.service.dashboard.fields import Change, Fields, in_labels
+
+OF_THE_FORM = ("code", "once", "confirmed", "edit", "format")
+"""Fields that are no values: of the session, of the confirmation, and what to do with the form."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What would happen, or why it cannot; neither, if the form is not filled in yet."""
+
+    does: str
+    """What the button says."""
+    changes: list[Change]
+    error: BudgetBanditsError | None = None
+    relies_on: Any = None
+    """What is done, with what, and how things are that it changes: as JSON can write it."""
+    fixable: bool = False
+    """Whether something else in the fields may help."""
+    dangerous: bool = False
+    final: bool = False
+    """Whether it cannot be undone."""
+
+    @property
+    def problem(self) -> str:
+        return "" if self.error is None else in_labels(self.error)
+
+    @property
+    def possible(self) -> bool:
+        return self.error is None and bool(self.changes)
+
+    def code(self, once: str) -> str:
+        """A code for this, and for one time: sent twice, it is the same."""
+        text = json.dumps([once, self.does, self.relies_on], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def hidden(self, form: Fields) -> dict[str, str]:
+        """What the button sends: the values of the form, and the code for this."""
+        once = uuid.uuid4().hex
+        return values_of(form) | {"once": once, "confirmed": self.code(once)}
+
+    def check(self, form: Fields) -> None:
+        """Refuse to do this if it is not what was confirmed."""
+        if self.error is not None:
+            raise self.error
+        if self.code(form.get("once", "")) != form["confirmed"]:
+            raise Conflict("this is not what you have confirmed: something has changed since; see what it would do now")
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "does": self.does, "problem": self.problem or None,
+            "changes": [{"what": what, "now": now, "then": then or None} for what, now, then in self.changes],
+        }  # fmt: skip
+
+
+def values_of(form: Fields) -> dict[str, str]:
+    """What was typed and chosen."""
+    return {name: value for name, value in form.items() if name not in OF_THE_FORM}
+
+
+def operation(form: Fields) -> str:
+    """The idempotency key of what was confirmed: a button that is pressed twice changes nothing twice."""
+    return f"page {form['confirmed']:.64}"

@@ -1,0 +1,261 @@
+"""Confirmations: what is on the button is what is booked, and what they promise is what happens."""
+
+import re
+import time
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from browsing import Browser, button
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from reads_here import ReadsHere
+
+ARMS = {"search": 1.0, "mail": 0.5}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store and a service on it; every test makes a campaign of its own."""
+    with SQLiteStore(tmp_path_factory.mktemp("confirming") / "money.db") as store:
+        store.clock = Clock(time.time())
+        store.engine = Engine(store, store.clock)
+        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+        yield store
+
+
+@pytest.fixture(scope="module")
+def admin(store):
+    return Browser(store.app, make_key(store, ["admin"], 0.0))
+
+
+def events(store, name):
+    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
+
+
+def overrun(engine, name, above=0.5):
+    made = engine.decide(name, f"dear {above}")
+    engine.feedback(made.decision, cost=made.hold + above, reward=1.0)
+
+
+# --- nothing without a confirmation -----------------------------------------------------------------------------------
+
+
+def test_a_form_leads_to_a_page_that_says_what_it_will_do_and_does_nothing(store, admin):
+    store.engine.create("steps", "bts", 20.0, ARMS)
+    form, path = admin("GET", "/campaigns/steps/top-up").text, "/campaigns/steps/top-up"
+    assert ">Continue</button>" in form
+    assert button(form) is None
+    shown = admin("POST", path, {"code": admin.code("/"), "amount": "10"})
+    assert (shown.status_code, store.engine.account("steps").budget) == (200, 20_000_000)
+    assert "20.00 → <strong>30.00</strong>" in shown.text
+    assert ">Top up 10.00</button>" in shown.text
+    assert 'id="amount"' not in shown.text  # what is to be confirmed cannot be edited here
+    back = admin("POST", path, {"code": admin.code("/"), "amount": "10", "edit": "1"})
+    assert 'id="amount" name="amount" value="10"' in back.text
+    assert events(store, "steps") == ["created"]
+    assert admin("POST", path, button(shown.text)).status_code == 303
+    assert store.engine.account("steps").budget == 30_000_000
+
+
+@pytest.mark.parametrize(
+    "forged", [{"amount": "1000"}, {"once": "another"}, {"confirmed": "0" * 64}, {"confirmed": "é"}]
+)
+def test_another_value_than_the_one_confirmed_is_refused(store, admin, forged):
+    name = f"forged {sorted(forged.items())[0]}"
+    store.engine.create(name, "bts", 20.0, ARMS)
+    path = str(httpx.URL(f"/campaigns/{name}/top-up"))
+    pressed = button(admin.check(path, {"amount": "10"}).text) | forged
+    answer = admin("POST", path, pressed)
+    assert answer.status_code == 409
+    assert "This is not what you have confirmed" in answer.text
+    shown = "1,000.00" if "amount" in forged else "10.00"
+    assert f">Top up {shown}</button>" in answer.text  # what it would do, to be confirmed anew
+    said = admin("POST", f"{path}?format=json", pressed)
+    assert (said.status_code, said.json()["title"]) == (409, "Conflict")
+    assert events(store, name) == ["created"]
+
+
+def test_what_has_changed_since_it_was_shown_is_shown_again(store, admin):
+    engine = store.engine
+    engine.create("moves", "bts", 20.0, ARMS)
+    pressed = button(admin("GET", "/campaigns/moves/top-up?amount=5").text)
+    engine.top_up("moves", 70.0)
+    answer = admin("POST", "/campaigns/moves/top-up", pressed)
+    assert answer.status_code == 409
+    assert "90.00 → <strong>95.00</strong>" in answer.text
+    engine.feedback(engine.decide("moves", "1").decision, cost=0.25, reward=1.0)  # this is no other confirmation
+    assert admin("POST", "/campaigns/moves/top-up", button(answer.text)).status_code == 303
+    assert engine.account("moves").budget == 95_000_000
+
+
+def test_nobody_resumes_by_a_button_from_before_the_overrun(store, admin):
+    engine = store.engine
+    engine.create("freezes", "bts", 20.0, ARMS)
+    made = engine.decide("freezes", "1")
+    engine.set_status("freezes", "paused")
+    pressed = button(admin("GET", "/campaigns/freezes/resume").text)
+    engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
+    answer = admin("POST", "/campaigns/freezes/resume", pressed)
+    assert answer.status_code == 409
+    assert "0.50 above caps stays booked apart" in answer.text
+    assert engine.account("freezes").status == "frozen"
+
+
+def test_a_new_campaign_and_a_key_take_a_confirmation(store, admin):
+    form = {"name": "by hand", "budget": "90", "arms": "a = 2\r\nb & c = 3", "policy": "bts"}
+    shown = admin("POST", "/new", {"code": admin.code("/"), **form})
+    assert "by hand" in shown.text
+    assert "by hand" not in store.engine.names()
+    forged = button(shown.text) | {"budget": "900"}
+    assert admin("POST", "/new", forged).status_code == 409
+    for _ in range(2):
+        assert admin("POST", "/new", button(shown.text)).status_code == 303
+    assert store.engine.describe("by hand")["budget"] == 90.0
+    assert [arm["name"] for arm in store.engine.describe("by hand")["arms"]] == ["a", "b & c"]
+    before = len(store.read(lambda tx: tx.keys()))
+    shown = admin("POST", "/keys/make", {"code": admin.code("/"), "read": "1"})
+    assert admin("POST", "/keys/make", button(shown.text) | {"admin": "1"}).status_code == 409
+    assert len(store.read(lambda tx: tx.keys())) == before
+
+
+def test_thousands_of_arms_are_checked_and_more_than_fit_are_refused_in_words(store, admin):
+    arms = "\n".join(f"arm number {place} = 1.5" for place in range(2000))
+    said = admin.check("/new", {"name": "large", "budget": "9000", "arms": arms, "policy": "bts"})
+    assert "9,000.00 for 2,000 arms" in said.text
+    large = admin.check("/new", {"name": "large", "budget": "9000", "arms": "x" * 900_000})
+    assert large.status_code == 422
+    assert "by the API or the command line" in large.json()["detail"]
+
+
+# --- and it is true ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"daily_cap": 1.0}, "until the next day by UTC: what is left of the daily cap of 1.00 is below 1.00"),
+        ({"pace_seconds": 864_000.0}, "none for (6 h|5 h 59 min): the campaign is ahead of its plan"),
+        ({}, "are made again at once"),
+    ],
+)
+def test_resuming_says_when_decisions_are_made_again(store, admin, terms, words):
+    name = f"resume {terms}"
+    engine, store.clock.now = store.engine, time.time()
+    engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0}, **terms)
+    engine.feedback(engine.decide(name, "1").decision, cost=0.5, reward=1.0)
+    engine.set_status(name, "paused")
+    assert re.search(words, admin("GET", str(httpx.URL(f"/campaigns/{name}/resume"))).text)
+
+
+@pytest.fixture
+def leased(store):
+    """A campaign of which a server has a lease: something of it is spent, something held, the rest free."""
+    name, engine = f"leased {len(store.engine.names())}", store.engine
+    engine.create(name, "bts", 40.0, ARMS, lease=5.0, lease_seconds=1e6)
+    for number in range(3):
+        made = engine.decide(name, str(number))
+        if number:
+            engine.feedback(made.decision, cost=0.25, reward=1.0)
+    assert engine.account(name).leased
+    return name
+
+
+def money(micros):
+    return f"{micros / 1e6:.2f}"
+
+
+def test_a_top_up_of_a_campaign_with_leases_says_what_is_left_then(store, admin, leased):
+    before = store.engine.account(leased)
+    page = admin("GET", str(httpx.URL(f"/campaigns/{leased}/top-up?amount=5"))).text
+    assert admin("POST", str(httpx.URL(f"/campaigns/{leased}/top-up")), button(page)).status_code == 303
+    after = store.engine.account(leased)
+    assert after.left > before.left + 5_000_000  # what was leased and not spent or held came back
+    assert f"{money(before.left)} → <strong>{money(after.left)}</strong>" in page
+    assert f"{money(before.leased)} that servers have taken comes back: {money(after.spent)} spent" in page
+
+
+@pytest.mark.parametrize(
+    ("action", "words"), [("close", "stays held until it is told"), ("pause", "stays held; feedback")]
+)
+def test_what_stays_held_is_what_is_held_then(store, admin, leased, action, words):
+    path = str(httpx.URL(f"/campaigns/{leased}/{action}"))
+    page = admin("GET", path).text
+    assert admin("POST", path, button(page)).status_code == 303
+    after = store.engine.account(leased)
+    assert after.held
+    assert f">{money(after.held)} {words}" in page
+
+
+def test_costs_below_a_cent_are_never_nothing(store, admin):
+    engine, store.clock.now = store.engine, time.time()
+    engine.create("small", "bts", 500.0, {"a": 0.0016, "b": 0.0016})
+    overrun(engine, "small", 0.0009)
+    resume = admin("GET", "/campaigns/small/resume").text
+    assert "0.0009 above caps stays booked apart" in resume
+    page = admin("GET", "/campaigns/small").text
+    assert "cost 0.0025, more than was held" in page
+    assert "0.0009 above caps is booked apart" in page
+    assert "0.0009 above its cap" in page
+    assert "cap 0.0016" in page
+    assert "0.0009 booked above caps" in admin("GET", "/?q=small").text
+    assert "0.0009 above its cap" in admin("GET", "/campaigns/small/events").text
+    assert "holds 0.0016," in admin("GET", "/campaigns/small/add-arm?name=c&cap=0.0016").text
+    assert "<dd>0.002 <span" in page  # spent: 0.0016, never 0.00
+
+
+@pytest.mark.parametrize("name", ["horizon", "daily_cap of reward_max"])
+def test_a_name_is_not_translated(store, admin, name):
+    engine = store.engine
+    engine.create(name, "bts", 20.0, {name: 1.0, "b": 0.5})
+    path = str(httpx.URL(f"/campaigns/{name}/retire-arm"))
+    assert f"the arms are {name}, b" in admin.check(path, {"arm": "nobody"}).text
+    path = str(httpx.URL(f"/campaigns/{name}/add-arm"))
+    assert f"&#39;my {name}&#39; may cost 2.00" in admin.check(path, {"name": f"my {name}", "cap": "2"}).text
+
+
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        ("pace_seconds", "31,536,000", "Spread over is 31536000.0; use a positive number up to 11,574.07"),
+        (
+            "hold_seconds",
+            "900,000,000",
+            "Wait for feedback is 900000000.0; use a positive number up to 16,666,666.66",
+        ),
+        ("propensity_draws", "1,000,000", "Draws for propensities is 1000000.0; use a positive number up to 10,000"),
+    ],
+)
+def test_forms_keep_the_bounds_of_terms_in_the_units_that_they_ask_for(store, admin, field, typed, words):
+    form = {"name": f"bounds {field}", "budget": "90", "arms": "a = 2\nb = 3", "policy": "bts", field: typed}
+    assert words in admin.check("/new", form).text
+    assert admin("POST", "/new", {"code": admin.code("/"), **form}).status_code == 422
+    store.engine.create(f"bounds {field}", "bts", 20.0, ARMS)
+    path = str(httpx.URL(f"/campaigns/bounds {field}/change-terms"))
+    assert words in admin.check(path, {field: typed}).text
+
+
+def test_a_campaign_from_before_the_bounds_has_its_pages(store, admin):
+    engine, now = store.engine, time.time()
+    store.clock.now = now - 900.0
+    engine.create("far", "bts", 20.0, ARMS)
+    for number in range(12):
+        store.clock.now = now - 840.0 + 60.0 * number
+        engine.feedback(engine.decide("far", str(number)).decision, cost=0.25, reward=1.0)
+    store.clock.now = now
+    row = store.read(lambda tx: tx.campaign_named("far"))
+    far = replace(row, settings=row.settings | {"pace_seconds": 31_536_000 * 86_400.0, "reward_max": 1e14})
+    store.write(lambda tx: tx.save_settings(far))
+    page = admin("GET", "/campaigns/far")
+    assert page.status_code == 200
+    assert "after the year 9999" in page.text
+    for path in ("/campaigns/far/file", "/?q=far", "/campaigns/far/change-terms"):
+        assert admin("GET", path).status_code == 200
+    engine.change_terms("far", {"hold_seconds": 60.0})  # what is not changed is not in the way
