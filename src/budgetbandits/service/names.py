@@ -21,6 +21,12 @@ def normal(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
+def check_no_nul(what: str, text: str) -> None:
+    """Refuse the character U+0000: PostgreSQL keeps no text with it, so no store does."""
+    if "\0" in text:
+        raise BadParameter(f"{what} has the character U+0000; leave it out")
+
+
 def checked_name(what: str, name: Any) -> str:
     """A name for something new, as it is kept.
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.bodies import read_body
+from budgetbandits.service.names import check_no_nul
 
 LARGEST_FORM = 200_000
 """Bytes."""
@@ -51,6 +52,9 @@ async def read_form(request: Request) -> dict[str, str]:
     """The fields of a form; the last of those with one name."""
     content = await read_body(request, LARGEST_FORM)
     try:
-        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
     except ValueError:
         raise BadParameter("this is no form; use the page") from None
+    for name, value in fields.items():
+        check_no_nul("the form", name + value)
+    return fields

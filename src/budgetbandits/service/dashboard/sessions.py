@@ -84,7 +84,7 @@ class Sessions:
             return known[1]
         prefix, _, rest = token.partition(".")
         expires, _, code = rest.partition(".")
-        if not (prefix and expires.isdigit() and len(expires) < 12 and self._clock() < int(expires)):
+        if not (prefix.isalnum() and expires.isdigit() and len(expires) < 12 and self._clock() < int(expires)):
             return None
         session = await asyncio.to_thread(self._look_up, token, prefix, int(expires), code)
         if session is None:
