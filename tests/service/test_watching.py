@@ -59,6 +59,24 @@ def test_an_overrun_is_an_alarm_for_a_day_though_somebody_has_resumed(store, rea
     assert "Something cost more" not in reader("GET", "/campaigns/ads 25").text
 
 
+def test_the_day_after_an_overrun_begins_when_somebody_resumes(store, reader):
+    """Frozen for days, it is an alarm of another kind: whoever resumes it sees for a day how it goes on."""
+    for frozen, resumed, word in [(80, 23, "Overran"), (80, 25, "Running"), (30, 25, "Running")]:
+        name = f"ads {frozen} {resumed}"
+        store.clock.now = time.time() - frozen * 3600.0
+        store.engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0})
+        made = store.engine.decide(name, "dear")
+        store.engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
+        assert standing(store, reader, name)[0] == "Frozen"
+        store.clock.now = time.time() - resumed * 3600.0
+        store.engine.set_status(name, "active", by="bb_somebody")
+        store.clock.now += 1800.0
+        for status in ("paused", "active"):  # which is another matter
+            store.engine.set_status(name, status, by="bb_somebody")
+        listed, _, there = standing(store, reader, name)
+        assert (listed, there) == (word, word)
+
+
 def test_an_exhausted_campaign_is_an_alarm_for_a_day(store, reader):
     for hours, group in [(1, "attention"), (25, "stopped")]:
         name = f"ads {hours}"
