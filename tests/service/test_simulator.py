@@ -70,7 +70,12 @@ class World:
 
     def step(self):
         rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer", "fail"]
-        kinds = ["decide"] * 7 + ["feedback"] * 7 + rare + ["cost_first", "reward_last", "fail_the_only_one"]
+        self.move(["decide"] * 7 + ["feedback"] * 7 + rare)
+        if self.random.random() < 0.2:
+            self.move(["cost_first", "reward_last", "fail_the_only_one"])
+        self.check_books()
+
+    def move(self, kinds):
         kind = self.random.choice(kinds)
         try:
             getattr(self, kind)(self.random.choice(self.engines))
@@ -79,6 +84,8 @@ class World:
             self.happened[refused.reason] += 1
         except NoArmLeft:  # those that may answer are retired
             self.happened["no arm left"] += 1
+
+    def check_books(self):
         account = self.engines[0].account(self.campaign)  # reading checks spent + held + leased <= budget
         assert account.spent + account.held + account.leased <= account.budget
         leases = self.store.read(lambda tx: tx.leases(self.campaign))
@@ -227,7 +234,7 @@ class World:
 
     def reward_last(self, engine):
         """The oldest of many that wait, of which some were told in another way meanwhile."""
-        if len(self.unrewarded) > 10:
+        if len(self.unrewarded) > 5:
             answer = self.unrewarded.pop(0)
             try:
                 engine.feedback(answer.decision, reward=self.random.choice([0.0, 0.5, 1.0]))
@@ -350,7 +357,7 @@ def test_a_hundred_thousand_steps_in_memory(part):
     assert happened["exhausted"] + happened["blocked_by_holds"] > 500
     assert happened["brought back"] > 20
     assert happened["rewarded late"] > 50
-    assert happened["only one failed"] > 5
+    assert happened["only one failed"] > 2
 
 
 @pytest.mark.parametrize("name", STORES)
