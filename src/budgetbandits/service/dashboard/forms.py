@@ -10,7 +10,7 @@ from starlette.responses import Response
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.bodies import read_body
-from budgetbandits.service.names import check_no_nul
+from budgetbandits.service.names import check_text
 
 LARGEST_FORM = 200_000
 """Bytes."""
@@ -56,5 +56,5 @@ async def read_form(request: Request) -> dict[str, str]:
     except ValueError:
         raise BadParameter("this is no form; use the page") from None
     for name, value in fields.items():
-        check_no_nul("the form", name + value)
+        check_text("the form", name + value)
     return fields
