@@ -461,7 +461,7 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
             assert d.fail(cost=0.005) == 0.0
         assert client.feedback("models", made[1].id, failed=True) == 0.0
         shown = client.campaign("models")
-        assert (shown.answered, shown.horizon, shown.segments) == (1, 100.0, ("code", "mail"))
+        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 3, 100.0, ("code", "mail"))
         small = next(arm for arm in shown.arms if arm.name == "small")
         assert small.failures == 2
         assert small.rests_until > time.time()

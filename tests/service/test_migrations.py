@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.stores import schema
@@ -129,6 +131,9 @@ def test_campaigns_of_the_rules_3_go_on_by_them_and_have_their_rollups_made_anew
         assert roll_up(store) == 2
         [lease] = store.read(lambda tx: tx.leases(tx.campaign_named("leased").id))
         assert (engine.account("own").gone, engine.account("leased").gone, lease.account.gone) == (18, 14, 3)
+        view = store.read(lambda tx: campaign_view(tx, tx.campaign_named("own"), Wanted()))
+        lines = view.requests.segments  # whose requests nobody has counted: it is what the policy remembers of them
+        assert [(line.remembered, 0.25 <= line.reward <= 0.5, line.cost <= 0.5) for line in lines] == [(True,) * 3] * 2
         for name in ("own", "leased"):
             assert verify(store, name) == []
             made = [engine.decide(name, f"after {number}", segment="code") for number in range(4)]

@@ -120,7 +120,7 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
     rate(18, "told late")
     assert verify(store, campaign) == []
     engines[1].set_status(campaign, "paused")  # which ends leases
-    assert engines[0].account(campaign).gone == 18
+    assert (engines[0].describe(campaign)["gone"], engines[0].describe(campaign)["answered"]) == (18, 18)
     assert verify(store, campaign) == []
 
 

@@ -207,6 +207,7 @@ class ArmView(BaseModel):
 
 class CampaignDetail(CampaignView):
     answered: int
+    gone: int
     segments: list[str]
     arms: list[ArmView]
 
