@@ -69,7 +69,7 @@ class AsyncClient:
         wait: float = 0.0,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> AsyncDecision:
@@ -87,7 +87,7 @@ class AsyncClient:
         wait: float = 0.0,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> list[AsyncDecision]:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from numbers import Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -83,21 +84,43 @@ class Call(Generic[T]):
 def request(
     segment: str | None,
     arms: Iterable[str] | None,
-    exclude: Iterable[str],
+    exclude: Iterable[str] | None,
     prices: Mapping[str, float] | None,
     holds: Mapping[str, float] | None,
 ) -> dict[str, Any]:
     """What is said of a request, as it is sent: nothing of what is not said."""
-    if isinstance(arms, str) or isinstance(exclude, str):
-        raise BadParameter("arms and exclude are lists of names; put a single name into a list")
+    if segment is not None and not isinstance(segment, str):
+        raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
     said = {
         "segment": segment,
-        "arms": None if arms is None else list(arms),
-        "exclude": list(exclude) or None,
-        "prices": None if prices is None else _finite(prices),
-        "holds": None if not holds else _finite(holds),
+        "arms": None if arms is None else _names("arms", arms),
+        "exclude": None if exclude is None else _names("exclude", exclude) or None,
+        "prices": None if prices is None else _amounts("prices", prices),
+        "holds": None if holds is None else _amounts("holds", holds) or None,
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _names(what: str, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise BadParameter(f"{what} is {names!r:.60}; pass a list of names; put a single name into a list")
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise BadParameter(f"{what} has {name!r:.60}, which is no name; pass a list of names")
+    return listed
+
+
+def _amounts(what: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Arms with an amount for each, as JSON takes them; numbers of NumPy are numbers."""
+    if not isinstance(values, Mapping):
+        raise BadParameter(f"{what} is {values!r:.60}; map the names of arms to amounts")
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise BadParameter(f"{what} has {name!r:.60}, which is no name; map the names of arms to amounts")
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise BadParameter(f"{what}: {name!r:.60} is {value!r:.60}; give an amount, a number")
+    return _finite(values)
 
 
 def decide(campaign: str, key: str | None, context: Context, request: Mapping[str, Any]) -> Call[tuple[Any, ...]]:
@@ -126,7 +149,7 @@ def feedback(campaign: str, decision: str, reward: float | None, cost: float | N
 
 
 def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[Told]]:
-    body = {"outcomes": [_finite(outcome) for outcome in outcomes]}
+    body = {"outcomes": [_finite(outcome) for outcome in _mappings(outcomes)]}
     return Call("POST", path_of(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
 
 
@@ -137,7 +160,7 @@ def void(campaign: str, decision: str) -> Call[None]:
 def create(
     name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
 ) -> Call[CampaignInfo]:
-    body = {"name": name, "budget": budget, "arms": dict(arms), **settings}
+    body = {"name": name, "budget": budget, "arms": _amounts("arms", arms), **settings}
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 
@@ -169,16 +192,34 @@ def address(url: str) -> str:
 def _keyed(key: str | None) -> dict[str, str]:
     """A header with this key, or with one of our own."""
     key = uuid.uuid4().hex if key is None else key
-    if not (0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()):
+    if not (
+        isinstance(key, str) and 0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()
+    ):
         raise BadParameter(f"key is {key!r:.60}; use 1 to 200 printable ASCII characters, no space at either end")
     return {"Idempotency-Key": key}
 
 
+def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    if isinstance(outcomes, str | Mapping) or not isinstance(outcomes, Iterable):
+        raise BadParameter(f"outcomes is {outcomes!r:.60}; pass a list of dictionaries with decision, reward and cost")
+    listed = list(outcomes)
+    for outcome in listed:
+        if not isinstance(outcome, Mapping):
+            raise BadParameter(f"an outcome is {outcome!r:.60}; pass dictionaries with decision, reward and cost")
+    return listed
+
+
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in values.items():
+    """With numbers that JSON can write: finite, and NumPy's as Python's own."""
+    made = {name: value if isinstance(value, int | float) else _plain(value) for name, value in values.items()}
+    for name, value in made.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise BadParameter(f"{name} is {value}; pass a finite number")
-    return dict(values)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Real) else value
 
 
 def headers(key: str) -> dict[str, str]:

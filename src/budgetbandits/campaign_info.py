@@ -38,7 +38,9 @@ class CampaignInfo(Terms):
     overrun: float
     created_at: float
     answered: int = 0
-    """Requests that were told in full."""
+    """Requests that were told in full ..."""
+    gone: int = 0
+    """... and those whose money is gone, whatever was told of them besides."""
     segments: tuple[str, ...] = ()
     arms: tuple[ArmInfo, ...] = ()
 

@@ -88,7 +88,7 @@ class Client:
         wait: float = 0.0,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> Decision:
@@ -112,7 +112,7 @@ class Client:
         wait: float = 0.0,
         segment: str | None = None,
         arms: Iterable[str] | None = None,
-        exclude: Iterable[str] = (),
+        exclude: Iterable[str] | None = None,
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> list[Decision]:

@@ -37,6 +37,8 @@ def filled(store, count, rng):
             tx.add_event(Event(ids[0], "settled", at))
         overruns = [event.seq for event in tx.events(ids[0], kind="settled")]
         for id in ids:
+            for at in rng.choice([(), (now - 600.0,), (now - 90_000.0,), (now - 90_000.0, now - 600.0)]):
+                tx.add_event(Event(id, "active", at))  # resumed after the overrun, once or twice
             left = rng.choice([0, 100_000, 300_000, 700_000, 2_000_000])
             held, leased = rng.choice([(0, 0), (400_000, 0), (0, 400_000)])
             moments = [now - rng.choice([60.0, 4000.0, 9000.0, 90_000.0]) for _ in range(3)]
@@ -71,7 +73,7 @@ def key(order, glance, state):
 
 
 def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypatch):
-    ids = filled(store, 120, random.Random(7))
+    ids = filled(store, 120, random.Random(8))
     monkeypatch.setattr(module, "PAGE", 17)
     states = set()
     for text in ("", "STRASSE", "Ärg", "alpha 2 0", " 0", " ", "nobody"):  # few, most, all, none
@@ -95,6 +97,33 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
                     assert views[0].counts[each] == sum(state.group == each for _, state in named)
                 states |= {line.standing.rank for line in lines}
     assert states == set(Rank)  # or this test has shown less than it says
+
+
+@pytest.mark.parametrize("name", sorted(STORES))
+def test_a_name_that_an_earlier_version_wrote_is_found_and_completed_by_who_opens_the_database(name, tmp_path):
+    """Servers of two versions on one database: the older one makes campaigns without what the newer one looks for."""
+    with STORES[name](tmp_path) as make:
+        with make() as store:
+            engine = Engine(store, Clock(1e9))
+            for each in ("Zebra", "ärger", "Alpha"):
+                engine.create(each, "bts", 10.0, {"a": 1.0, "b": 0.2}, currency="EUR")
+
+            def lack(tx):
+                tx.change(
+                    "UPDATE campaign_name SET folded = NULL, cost_max = NULL, currency = NULL WHERE name = 'Zebra'"
+                )
+                tx.change("UPDATE campaign SET spent = 9700000 WHERE name = 'Zebra'")
+
+            store.write(lack)
+            found = store.read(lambda tx: overview(tx, Asked("zEB"), None))
+            assert [(line.glance.name, line.standing.word) for line in found.lines] == [("Zebra", "Nearly exhausted")]
+            assert found.counts["attention"] == 1
+            ordered = store.read(lambda tx: overview(tx, Asked(order="name"), None)).lines
+            assert [line.glance.name for line in ordered] == ["Zebra", "Alpha", "ärger"]
+        with make() as store:
+            asked = "SELECT folded, cost_max, currency FROM campaign_name ORDER BY folded"
+            facts = store.read(lambda tx: tx.ask(asked).fetchall())
+            assert [tuple(each) for each in facts] == [(each, 1_000_000, "EUR") for each in ("alpha", "zebra", "ärger")]
 
 
 def test_sums_are_over_all_campaigns_of_one_currency(store):

@@ -22,11 +22,13 @@ BEGIN = 1_800_000_000.0
 
 
 def play(engine, clock, rng, steps, campaign="ads"):
-    """Decide, tell (late, in two parts, above the cap), void, let expire, in random order; pauses of up to an hour."""
+    """Decide, tell (late, in two parts, above the cap), fail (also after the cost was told), void, let expire, in
+    random order; pauses of up to an hour."""
     open, unrewarded = [], []
+    kinds = ["decide", "decide", "decide", "tell", "tell", "cost", "reward", "void", "expire", "fail", "fail later"]
     for step in range(steps):
         clock.now += rng.choice([0.1, 3.0, 30.0, 200.0, 2000.0])
-        what = rng.choice(["decide", "decide", "decide", "tell", "tell", "cost", "reward", "void", "expire"])
+        what = rng.choice(kinds)
         try:
             if what == "decide":
                 open.append(engine.decide(campaign, key=f"{campaign} {step}").decision)
@@ -34,11 +36,15 @@ def play(engine, clock, rng, steps, campaign="ads"):
                 engine.expire_due()
             elif what == "reward" and unrewarded:
                 engine.feedback(unrewarded.pop(), reward=rng.choice([0.25, 1.0]))
+            elif what == "fail later" and unrewarded:
+                engine.feedback(unrewarded.pop(), failed=True)
             elif open:
                 decision = open.pop(rng.randrange(len(open)))
                 cost = rng.choice([0.0, 0.3, 0.5, 1.5])
                 if what == "void":
                     engine.void(decision)
+                elif what == "fail":
+                    engine.feedback(decision, failed=True, cost=rng.choice([None, 0.25]))
                 else:
                     engine.feedback(decision, cost=cost, reward=rng.random() if what == "tell" else None)
                     unrewarded += [decision] if what == "cost" else []
@@ -51,7 +57,7 @@ def play(engine, clock, rng, steps, campaign="ads"):
 def added_up(store, campaign, span):
     """The same from the events and decisions, without SQL."""
     made = {each.id: each for each in all_decisions(store, campaign)}
-    charged, counts = defaultdict(int), defaultdict(lambda: dict.fromkeys(NUMBERS, 0))
+    charged, expired, counts = defaultdict(int), defaultdict(int), defaultdict(lambda: dict.fromkeys(NUMBERS, 0))
     for event in all_events(store, campaign):
         if event.decision is None:
             continue
@@ -76,6 +82,15 @@ def added_up(store, campaign, span):
             row["delay_10"] += delay < 10
             row["delay_60"] += 10 <= delay < 60
             row["delay_300"] += 60 <= delay < 300
+            # charged when it expired, it was gone then
+            row["gone"] += hold.state == "settled" or not expired[event.decision]
+        if event.kind == "expired":
+            expired[event.decision] = event.amount
+            row["gone"] += event.amount > 0
+        if event.kind == "failed":
+            row["failed"] += 1
+            row["failed_cost"] += made[event.decision].cost
+            row["failed_squared"] += made[event.decision].cost ** 2
     return {key: [pytest.approx(row[name]) for name in NUMBERS] for key, row in counts.items()}
 
 
@@ -104,6 +119,10 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
     assert sum(each.spent for each in totals.values()) == spent > 0
     assert sum(each.overran for each in totals.values()) > 0
     assert sum(each.expired for each in totals.values()) > 0
+    assert sum(each.failed_cost for each in totals.values()) > 0
+    leased = store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
+    gone = engine.account("ads").gone + sum(each.account.gone for each in leased)
+    assert sum(each.gone for each in totals.values()) == gone > 0
 
 
 def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, monkeypatch):
@@ -163,6 +182,8 @@ def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
     [
         ("UPDATE rollup SET spent = spent + 1 WHERE span = 86400", "rollups of the day"),
         ("UPDATE rollup SET reward = reward + 1 WHERE span = 86400", "rollups of the day"),
+        ("UPDATE rollup SET failed_cost = failed_cost + 1 WHERE span = 86400", "rollups of the day"),
+        ("UPDATE rollup SET gone = gone + 1 WHERE span = 86400", "rollups of the day"),
         ("DELETE FROM rollup WHERE span = 86400", "rollups of the day"),
         ("UPDATE rollup SET told = told + 1 WHERE span = 3600", "hours"),
         ("UPDATE rollup SET delay_10 = delay_10 + 1 WHERE span = 3600", "hours"),
@@ -187,6 +208,7 @@ def test_pages_read_what_there_is(store):
     clock.now += 1.0
     other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
     play(engine, clock, random.Random(5), 80)
+    engine.decide("ads", "held")
     engine.retire_arm("ads", "mail", by="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")

@@ -24,9 +24,9 @@ from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES, all_decisions, all_events
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90), 7.5, {"a": [1, 2]}, {"number": 3})
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90, 6), 7.5, {"a": [1, 2]}, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
-LEASE = Lease("l1", "c1", Account(90, 10, 30), 30.0, 7, 4, "abc")
+LEASE = Lease("l1", "c1", Account(90, 10, 30, gone=3), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 
@@ -90,7 +90,7 @@ def test_rows_come_back_as_they_went(filled):
 
 
 def test_changes_are_written(filled):
-    account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70)
+    account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12)
     changed = replace(ONE, account=account, learned={"tag": "y"})
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
@@ -106,7 +106,7 @@ def test_changes_are_written(filled):
 
 
 def test_money_alone_is_written(filled):
-    money = Account(1000, 7, 8, 9, "paused", 5, 6, 7)
+    money = Account(1000, 7, 8, 9, "paused", 5, 6, 7, 8)
     filled.write(lambda tx: tx.save_money(replace(ONE, account=money, learned={"other": 1})))
     assert filled.read(lambda tx: tx.campaign("c1")) == replace(ONE, account=money)
 
@@ -306,7 +306,7 @@ def test_many_writers_at_once_lose_nothing(filled):
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
     """The rows are written past the ledger: the CHECK is the second lock on the door."""
     broken = object.__new__(Account)
-    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active"}
+    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active", "gone": 0}
     for tied in ({"held": 41, "leased": 0}, {"held": 20, "leased": 21}, {"held": 0, "leased": -1}):
         for name, value in (numbers | tied).items():
             object.__setattr__(broken, name, value)
@@ -322,7 +322,7 @@ def test_the_database_refuses_what_the_ledger_must_never_do(filled):
 
 def test_leases_come_and_go(filled):
     others = [replace(LEASE, id="l0", expires_at=31.0), replace(LEASE, id="l2", campaign="c2", expires_at=29.0)]
-    merged = replace(LEASE, account=Account(80, 5, 25), expires_at=40.0, turn=9, merged=8, tag="abd")
+    merged = replace(LEASE, account=Account(80, 5, 25, gone=4), expires_at=40.0, turn=9, merged=8, tag="abd")
 
     def work(tx):
         for lease in (LEASE, *others):
@@ -907,7 +907,8 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
 
 def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken = object.__new__(Account)
-    for name, value in {"budget": 1, "spent": 1, "held": 1, "overrun": 0, "day": 0, "today": 0, "leased": 0}.items():
+    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "gone"], 0)
+    for name, value in ({"budget": 1, "spent": 1, "held": 1} | numbers).items():
         object.__setattr__(broken, name, value)
     broken.status = "active"
 

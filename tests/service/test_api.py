@@ -64,6 +64,58 @@ def campaign(service):
     return f"/v1/campaigns/{answer.json()['id']}"
 
 
+NUL = "a\0b"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/campaigns", CAMPAIGN | {"name": NUL}),
+        ("/v1/campaigns", CAMPAIGN | {"currency": NUL}),
+        ("/v1/campaigns", CAMPAIGN | {"policy": NUL}),
+        ("/v1/campaigns", CAMPAIGN | {"arms": {NUL: 1.0, "b": 1.0}}),
+        ("/v1/campaigns/ads/arms", {"name": NUL, "cost_cap": 0.5}),
+        ("/v1/campaigns/ads/arms/a%00b/retire", None),
+        ("/v1/campaigns/a%00b/pause", None),
+        ("/v1/campaigns/ads/decisions", {"context": {"deep": [{"er": NUL}]}}),
+        ("/v1/campaigns/ads/decisions", {"context": {NUL: 1}}),
+        ("/v1/campaigns/ads/decisions", {"segment": NUL}),
+        ("/v1/campaigns/ads/decisions", {"exclude": [NUL]}),
+        ("/v1/campaigns/ads/decisions", {"holds": {NUL: 0.5}}),
+        ("/v1/campaigns/ads/decisions?x=%00", {}),
+        ("/v1/campaigns/ads/feedback", {"outcomes": [{"decision": NUL, "cost": 0.1}]}),
+        ("/v1/campaigns/ads/decisions/a%00b/feedback", {"cost": 0.1}),
+        ("/v1/campaigns/ads/decisions/a%00b/void", None),
+    ],
+)
+def test_no_text_with_the_character_nul_gets_in(service, campaign, path, body):
+    """PostgreSQL would refuse it, and the server would say that its database is gone."""
+    events = len(service.store.events)
+    answer = service("POST", path, body, Idempotency_Key="one")
+    assert answer.status_code == 422
+    assert "U+0000" in answer.json()["detail"]
+    assert len(service.store.events) == events
+
+
+def test_a_backslash_before_what_looks_like_nul_is_a_backslash(service, campaign):
+    for number, context in enumerate((r"\u0000", r"\\u0000")):
+        body = {"context": {"path": context}}
+        assert service("POST", f"{campaign}/decisions", body, Idempotency_Key=f"{number}").status_code == 201
+    raw = rb'{"context": {"path": "C:\\\u0000"}}'  # a backslash, and then the character
+    assert service("POST", f"{campaign}/decisions", content=raw, Idempotency_Key="raw").status_code == 422
+
+
+def test_null_means_that_nothing_is_said(service, campaign):
+    nothing = dict.fromkeys(["context", "segment", "arms", "exclude", "prices", "holds"])
+    made = service("POST", f"{campaign}/decisions", nothing, Idempotency_Key="one")
+    assert made.status_code == 201
+    assert service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json() == made.json()
+    feedback = f"{campaign}/decisions/{made.json()['decision']}/feedback"
+    assert service("POST", feedback, {"cost": 0.25, "reward": None, "failed": None}).status_code == 200
+    arms = service("GET", campaign).json()["arms"]
+    assert [(arm["failures"], arm["rests_until"]) for arm in arms] == [(0, None), (0, None)]  # said, though nothing is
+
+
 def test_a_decision_from_beginning_to_end(service, campaign):
     made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
     assert made.status_code == 201

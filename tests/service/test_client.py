@@ -7,6 +7,7 @@ import warnings
 from email.utils import formatdate
 
 import httpx
+import numpy as np
 import polars
 import pytest
 
@@ -84,6 +85,46 @@ def client(line):
         client.create("ads", 10.0, ARMS, hold_seconds=60.0)
         line.requests.clear()
         yield client
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"arms": 7}, "arms is 7; pass a list of names"),
+        ({"arms": "search"}, "put a single name into a list"),
+        ({"arms": [7]}, "arms has 7, which is no name; pass a list"),
+        ({"exclude": 0.5}, "exclude is 0.5; pass a list of names"),
+        ({"exclude": ["mail", None]}, "exclude has None, which is no name"),
+        ({"prices": 0.5}, "prices is 0.5; map the names of arms to amounts"),
+        ({"prices": [0.5]}, r"prices is \[0.5\]; map"),
+        ({"prices": {"search": "cheap"}}, "prices: 'search' is 'cheap'; give an amount, a number"),
+        ({"prices": {"search": float("nan")}}, "search is nan; pass a finite number"),
+        ({"holds": "search"}, "holds is 'search'; map"),
+        ({"holds": 0}, "holds is 0; map"),
+        ({"holds": {3: 0.5}}, "holds has 3, which is no name"),
+        ({"holds": {"search": True}}, "holds: 'search' is True; give an amount"),
+        ({"segment": 5}, "segment is 5; name it by a text"),
+        ({"key": 5}, "key is 5; use 1 to 200"),
+        ({"context": 5}, "context is 5; pass a dictionary"),
+    ],
+)
+def test_a_request_that_is_said_wrongly_is_refused_by_name(client, line, request_, says):
+    for decide in (lambda **said: client.decide("ads", **said), lambda **said: client.decide_many("ads", 2, **said)):
+        with pytest.raises(BadParameter, match=says):
+            decide(**request_)
+    assert line.requests == []  # nothing was sent
+
+
+def test_what_says_nothing_and_what_numpy_says(client, line):
+    plain = client.decide("ads", key="one")
+    assert client.decide("ads", key="one", exclude=None, arms=None, prices=None, holds={}) == plain
+    assert client.decide("ads", holds={"search": np.float32(0.25), "mail": np.int64(0) + 0.25}).hold == 0.25
+    assert client.feedback("ads", plain.id, cost=np.float32(0.25), reward=np.int64(1)) == 0.0
+    for outcomes in (5, "one", {"decision": plain.id}, [plain.id]):
+        with pytest.raises(BadParameter, match="dictionaries with decision, reward and cost"):
+            client.feedback_many("ads", outcomes)
+    with pytest.raises(BadParameter, match="arms is 5; map the names of arms to amounts"):
+        client.create("other", 10.0, 5)
 
 
 def test_a_decision_from_beginning_to_end(client):
@@ -420,7 +461,7 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
             assert d.fail(cost=0.005) == 0.0
         assert client.feedback("models", made[1].id, failed=True) == 0.0
         shown = client.campaign("models")
-        assert (shown.answered, shown.horizon, shown.segments) == (1, 100.0, ("code", "mail"))
+        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 3, 100.0, ("code", "mail"))
         small = next(arm for arm in shown.arms if arm.name == "small")
         assert small.failures == 2
         assert small.rests_until > time.time()

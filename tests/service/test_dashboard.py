@@ -466,6 +466,24 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
     asyncio.run(run())
 
 
+def test_no_text_with_the_character_nul_gets_in(service, admin, monkeypatch):
+    """By an address, a form or a cookie: none of it is asked of the store, which might not take it."""
+    for path in ("/?text=a%00b", f"{PATH}?arm=%00", f"{PATH}?segment=%00", "/campaigns/a%00b", "/new?name=%00"):
+        answer = admin("GET", path)
+        assert (answer.status_code, "U+0000" in answer.text) == (422, True), path
+    for path, form in [
+        ("/campaigns/plain/add-arm", {"code": admin.code(), "name": "a\0b", "cap": "0.5"}),
+        ("/sign-in", {"key": "bb_\0"}),
+    ]:
+        answer = admin("POST", path, form)
+        assert answer.status_code == 422
+        assert "U+0000" in answer.text
+    monkeypatch.setattr(service, "read", None)  # so that asking it would fail
+    stranger = Browser(service.app)
+    answer = stranger("GET", "/", Cookie=f'{sessions.COOKIE}="\\000.{int(time.time()) + 900}.code"')
+    assert answer.status_code in (303, 401)
+
+
 def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(service, reader):
     engine = service.engine
     engine.create("routed", "bts-paced", 20.0, {"a": 0.5, "b": 0.25}, horizon=40, reward_max=2.0)
@@ -482,7 +500,8 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
     found = reader("GET", "/campaigns/routed?format=json").json()
     requests = found["requests"]
     assert (requests["answered"], requests["failed"], requests["horizon"]) == (12, 1, 40)
-    assert requests["cost_each"] == pytest.approx(spent / 12)
+    assert requests["gone"] == 13
+    assert requests["cost_each"] == pytest.approx(spent / 13)
     assert requests["left_each"] == pytest.approx((20.0 - spent) / 27)
     for line in requests["segments"]:
         told = by_segment[line["name"]]

@@ -1,18 +1,59 @@
 """An export of a campaign is a log that other policies can be evaluated on."""
 
+import csv
 import random
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from budgetbandits import off_policy
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.export import export
 from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.requests import said
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
 BRINGS = {"small": 0.5, "large": 0.8}
 COSTS = {"small": 0.1, "large": 0.5}
+
+
+FIRST = st.sampled_from("'=+-@") | st.sampled_from("a“")
+NAMES = st.lists(
+    st.builds(lambda first, rest: first + rest, st.text(FIRST, min_size=1, max_size=3), st.text("'-=% x", max_size=4)),
+    min_size=2, max_size=4, unique=True,
+).filter(lambda names: all(name == name.strip() for name in names))  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None)
+@given(names=NAMES)
+def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
+    """Also those that a spreadsheet would compute, or that begin as cells do that were kept from it. A name stands in
+    the list of arms that could be chosen as well, which must be the same name."""
+    with tempfile.TemporaryDirectory() as folder, SQLiteStore(f"{folder}/money.db") as store:
+        engine = Engine(store, Clock(1e9))
+        engine.create("ads", "bts-paced", 100.0, dict.fromkeys(names, 1.0), propensity_draws=1)
+
+        def play(tx):
+            for number, name in enumerate(names):
+                request = said(segment=name, arms=[name])
+                [made] = engine.deciding("ads", f"{number}", request=request).work(tx)
+                engine.telling(Outcome(made.decision, 0.5, 0.5), "ads").work(tx)
+
+        store.write(play)
+        logs = []
+        for ending in ("csv", "parquet"):
+            export(store, "ads", Path(folder, f"decisions.{ending}"))
+            logs.append(off_policy.read_log(Path(folder, f"decisions.{ending}")))
+        lines = Path(folder, "decisions.csv").read_text(encoding="utf-8").splitlines()
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in csv.reader(lines) for cell in row)
+    for log in logs:
+        assert set(log.arms) == set(log.segments) == set(names)
+    assert logs[0].arms == logs[1].arms
+    assert logs[0].situations == logs[1].situations
 
 
 def test_an_export_says_what_another_policy_would_have_earned(tmp_path):

@@ -51,12 +51,13 @@ def test_accounts_of_a_campaign_and_its_lease():
     account, lease = lease_ledger.lend(Account(100, 10), 40)
     assert (account, lease) == (Account(100, 10, leased=40), Account(40))
     lease, hold = lease_ledger.place(lease, 30)
-    lease = replace(lease, spent=5)
+    lease = replace(lease, spent=5, gone=2)
+    assert lease_ledger.place(lease, 1)[0].gone == 2
     account, lease = lease_ledger.merge(account, lease)
-    assert (account, lease) == (Account(100, 15, leased=35), Account(35, 0, 30))
+    assert (account, lease) == (Account(100, 15, leased=35, gone=2), Account(35, 0, 30))
     account, lease = lease_ledger.resize(account, lease, 60)
-    assert (account, lease) == (Account(100, 15, leased=60), Account(60, 0, 30))
-    assert lease_ledger.give_back(account, replace(lease, spent=7)) == Account(100, 22, 30)
+    assert (account, lease) == (Account(100, 15, leased=60, gone=2), Account(60, 0, 30))
+    assert lease_ledger.give_back(account, replace(lease, spent=7, gone=3)) == Account(100, 22, 30, gone=5)
     with pytest.raises(ArithmeticError):
         lease_ledger.lend(account, 26)
     with pytest.raises(ArithmeticError):
@@ -86,7 +87,7 @@ def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two)
         two[0].void(two[0].decide("ads", f"void {number}").decision)
     assert (store.campaigns, store.arms) == before
     [lease] = leases(store)
-    assert lease.account == Account(5_000_000, 850_000)
+    assert lease.account == Account(5_000_000, 850_000, gone=4)
     assert to_units(two[0].account("ads").leased) == two[0].describe("ads")["leased"] == 5.0
     assert verify(store, "ads") == []
 

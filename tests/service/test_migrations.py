@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.stores import schema
@@ -114,3 +116,44 @@ def test_campaigns_go_on_by_the_rules_they_were_created_with(tmp_path):
                 engine.feedback(answer.decision, reward=0.5, cost=answer.hold / 2)
             engine.set_status(name, "paused")  # which ends leases
             assert verify(store, name) == []
+
+
+def test_campaigns_of_the_rules_3_go_on_by_them_and_have_their_rollups_made_anew(tmp_path):
+    """Where costs were told and rewards not, requests were to come by these rules; and a server of that time, which
+    goes on for a while, can neither spoil the rollups nor what an audit says."""
+    path = tmp_path / "money.db"
+    old = sqlite3.connect(path)
+    old.executescript((Path(__file__).parent / "store_rules_3.sql").read_text(encoding="utf-8"))
+    earlier = [row[1] for row in old.execute("PRAGMA table_info(rollup)")]
+    now = [1.7e9 + 200.0]
+    with SQLiteStore(path) as store:
+        engine = Engine(store, lambda: now[0])
+        assert roll_up(store) == 2
+        [lease] = store.read(lambda tx: tx.leases(tx.campaign_named("leased").id))
+        assert (engine.account("own").gone, engine.account("leased").gone, lease.account.gone) == (18, 14, 3)
+        view = store.read(lambda tx: campaign_view(tx, tx.campaign_named("own"), Wanted()))
+        lines = view.requests.segments  # whose requests nobody has counted: it is what the policy remembers of them
+        assert [(line.remembered, 0.25 <= line.reward <= 0.5, line.cost <= 0.5) for line in lines] == [(True,) * 3] * 2
+        for name in ("own", "leased"):
+            assert verify(store, name) == []
+            made = [engine.decide(name, f"after {number}", segment="code") for number in range(4)]
+            for each in made:
+                engine.feedback(each.decision, cost=each.hold / 2)
+            engine.decide(name, "by the same rules")
+            engine.feedback(made[0].decision, reward=0.5)
+            engine.set_status(name, "paused")  # which ends leases
+            old.execute("UPDATE campaign SET gone = 0")  # as who does not know of it leaves it
+            old.commit()
+            assert verify(store, name) == []
+        engine.create("new", "bts-paced", 30.0, {"large": 1.0, "small": 0.1}, horizon=60)
+        engine.feedback(engine.decide("new", "one").decision, cost=0.05, reward=0.5)
+        assert verify(store, "new") == []
+        totals = store.read(lambda tx: History.of(tx, tx.campaign_named("own")).totals())
+        assert sum(each.failed for each in totals.values()) == 2
+        assert sum(each.gone for each in totals.values()) == 18 + 4
+        values = dict.fromkeys(earlier, 1) | {"campaign": "new", "span": 60}
+        with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
+            old.execute(
+                f"INSERT INTO rollup ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
+            )
+    old.close()

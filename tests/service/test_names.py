@@ -1,14 +1,17 @@
 """Names: one way to write each, nothing hidden in them, and none that passes for another."""
 
+import asyncio
 import unicodedata
 
 import pytest
 
-from budgetbandits.errors import BadParameter, Conflict
+from budgetbandits.errors import BadParameter, Conflict, NotFound
 from budgetbandits.service.engine import Engine
+from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.names import LOOKALIKES, checked_name
 from memory_store import MemoryStore
+from stores import STORES
 
 ONE, TWO = unicodedata.normalize("NFC", "café"), unicodedata.normalize("NFD", "café")
 
@@ -75,3 +78,31 @@ def test_lookalikes_are_letters_of_other_alphabets_for_latin_ones():
         assert "LATIN" not in unicodedata.name(chr(strange))
         assert "LATIN" in unicodedata.name(chr(latin))
         assert chr(strange).isupper() == chr(latin).isupper()
+
+
+@pytest.mark.parametrize("wrong", ["a\0b", "a\ud800b", "\0" * 32])
+@pytest.mark.parametrize("name", sorted(STORES))
+def test_no_store_is_asked_about_what_is_no_text(name, tmp_path, wrong):
+    """Databases differ in what they take; a caller hears the same of each, and other outcomes of a batch are booked."""
+    with STORES[name](tmp_path) as make, make() as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
+        for refused in (
+            lambda: engine.decide("ads", wrong), lambda: engine.decide("ads", "key", segment=wrong),
+            lambda: engine.decide_many("ads", wrong, 2), lambda: engine.top_up("ads", 1.0, key=wrong),
+            lambda: engine.create(wrong, "bts", 10.0, {"a": 1.0, "b": 1.0}), lambda: engine.add_arm("ads", wrong, 1.0),
+            lambda: engine.create("other", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency=wrong),
+        ):  # fmt: skip
+            with pytest.raises(BadParameter):
+                refused()
+        for missing in (
+            lambda: engine.decide(wrong, "key"), lambda: engine.account(wrong),
+            lambda: engine.feedback(wrong, cost=0.5), lambda: engine.feedback(wrong, cost=0.5, campaign="ads"),
+            lambda: engine.void(wrong, "ads"), lambda: engine.void(wrong),
+        ):  # fmt: skip
+            with pytest.raises(NotFound):
+                missing()
+        outcomes = [Outcome(wrong, 0.5, 0.5), Outcome(engine.decide("ads", "good").decision, 0.5, 0.5)]
+        told = asyncio.run(store.perform(*engine.telling_many(outcomes, "ads")))
+        assert isinstance(told[0], NotFound)
+        assert engine.account("ads").spent == 500_000

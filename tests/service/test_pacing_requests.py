@@ -80,11 +80,73 @@ def test_a_request_that_failed_is_one_gone(store, clock, lease):
     engines[0].change_terms(campaign, {"hold_seconds": 50.0})  # which ends leases
     for engine in engines:
         engine.decide(campaign, f"next {engine is engines[0]}")
-        account, state = engine.account(campaign), engine._learners.kept[campaign].state
-        if not lease:
-            assert state.rate == pytest.approx((account.budget - account.spent) / 1e6 / 70, rel=1e-12)
+        account, state = engine.account(campaign), state_of(engine, campaign)
+        assert state.rate == pytest.approx((account.budget - account.spent) / 1e6 / 70, rel=1e-12)
         assert state.known["failed"] == 10
     assert verify(store, campaign) == []
+
+
+def state_of(engine, campaign):
+    """What the policy knows that has chosen last, under a lease if there is one."""
+    held = engine._leases._held.get(campaign)
+    return (engine._learners.kept[campaign] if held is None else held.learner).state
+
+
+@pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}], ids=["own", "leased"])
+def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, clock, lease):
+    """Of 20 requests 4 have a reward, 12 wait for it, 2 have expired and 2 are open: 18 are gone, on every server, also
+    while the lease is not merged. When the rewards come, nothing is gone twice."""
+    engines = [Engine(store, clock), Engine(store, clock)]
+    campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, hold_seconds=10.0, **lease)
+    made = [engines[0].decide(campaign, f"expires {number}") for number in range(2)]
+    clock.now += 10.0
+    assert engines[1].expire_due() == {"ads": 2}
+    late = [engines[0].decide(campaign, str(number)) for number in range(18)]
+    for number, each in enumerate(late[:16]):
+        engines[number % 2].feedback(each.decision, cost=each.hold / 2, reward=0.5 if number < 4 else None)
+
+    def rate(gone, key):
+        answer = engines[0].decide(campaign, key)
+        engines[0].void(answer.decision)
+        spent = sum(row.hold.charged for row in store.decisions.values())
+        assert state_of(engines[0], campaign).rate == pytest.approx((50e6 - spent) / 1e6 / (100 - gone), rel=1e-12)
+
+    rate(18, "none told")
+    for number, each in enumerate(late[4:16]):
+        engines[number % 2].feedback(each.decision, reward=0.25)
+    rate(18, "all told")
+    for each in made:  # which were charged in full
+        engines[1].feedback(each.decision, cost=0.01, reward=0.5)
+    rate(18, "told late")
+    assert verify(store, campaign) == []
+    engines[1].set_status(campaign, "paused")  # which ends leases
+    assert (engines[0].describe(campaign)["gone"], engines[0].describe(campaign)["answered"]) == (18, 18)
+    assert verify(store, campaign) == []
+
+
+def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(engine, store):
+    """1,000 requests for 100: small for all would cost 50, large for all 500. Costs are told at once, one reward in
+    fifty as well, the others when all is over. A policy that took the requests for unanswered would keep 40 back."""
+    campaign = engine.create("ads", "bts-paced", budget=100.0, arms=ARMS, horizon=1000)
+    late = []
+    for number in range(1000):
+        answer = engine.decide(campaign, str(number))
+        told = {"reward": {"small": 0.3, "large": 0.9}[answer.arm]} if number % 50 == 0 else {}
+        engine.feedback(answer.decision, cost=answer.hold / 2, **told)
+        if not told:
+            late.append(answer)
+    assert 95.0 <= engine.describe(campaign)["spent"] <= 100.0
+    for answer in late:
+        engine.feedback(answer.decision, reward={"small": 0.3, "large": 0.9}[answer.arm])
+    assert (engine.describe(campaign)["answered"], engine.account(campaign).gone) == (1000, 1000)
+    assert verify(store, campaign) == []
+
+
+def test_tampering_with_the_number_of_requests_gone_is_found(engine, store):
+    campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
+    play(engine, campaign, 3, {"small": 0.3, "large": 0.9})
+    store.campaigns[campaign].account.gone = 2
+    assert any("the campaign's row says" in text for text in verify(store, campaign))
 
 
 def test_another_horizon_is_heard_by_every_server_at_once(store, clock):

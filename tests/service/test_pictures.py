@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from budgetbandits.fluid import best_mix
+from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard import campaign_view as campaign_module
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
@@ -152,6 +153,98 @@ def test_requests_that_failed_are_not_to_come(store):
     assert view.requests.to_come == pytest.approx(9.7 / 14)
     page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
     assert "3 answered and 3 failed of 20 expected" in page
+
+
+def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
+    """Four at 0.1, of which one has its reward; one that has expired, charged with 2."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20, hold_seconds=60.0)
+    engine.decide("ads", "expires", arms=["large"])
+    for number in range(4):
+        made = engine.decide("ads", str(number), arms=["small"])
+        engine.feedback(made.decision, cost=0.1, reward=None if number else 0.5)
+    clock.now += 60.0
+    engine.expire_due()
+    requests = seen(store).requests
+    assert (requests.answered, requests.failed, requests.gone) == (1, 0, 5)
+    assert requests.each == pytest.approx(2.4 / 5)
+    assert requests.to_come == pytest.approx(7.6 / 15)
+    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", clock.now), admin=True, inline=False)
+    assert "1 of 20 expected; the money of 5 is gone" in page
+
+
+def test_failures_are_no_prices(store):
+    """Ten answers at 1.0; then ten failures, some of them after their cost was told: each answer still costs 1."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 60.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    for number in range(10):
+        made = engine.decide("ads", f"small {number}", arms=["small"])
+        engine.feedback(made.decision, reward=0.25, cost=0.05)
+        made = engine.decide("ads", f"large {number}", arms=["large"])
+        engine.feedback(made.decision, reward=0.75, cost=1.0)
+    before = seen(store)
+    for number in range(10):
+        made = engine.decide("ads", f"fails {number}", arms=["large"])
+        if number % 2:
+            engine.feedback(made.decision, cost=0.5)
+        engine.feedback(made.decision, failed=True)
+    for rolled in (False, True):
+        if rolled:
+            roll_up(store)
+        view = seen(store)
+        large, then = (next(arm for arm in each.arms if arm.name == "large") for each in (view, before))
+        assert large.belief.price == then.belief.price
+        # the requests and the money of the failures are gone
+        mix = best_mix([[0.25, 0.75]], [[0.05, 1.0]], [1.0], (60.0 - 10.5 - 2.5) / (100 - 30))
+        assert view.prices[-1][1] == pytest.approx(mix.price)
+        assert campaign_json(view)["requests"]["failed"] == 10
+
+
+def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
+    """Large is retired and comes back: while it is away, more money would bring nothing."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+
+    def minutes(key, arms):
+        for number in range(4):
+            arm = arms[number % len(arms)]
+            made = engine.decide("ads", f"{key} {number}", arms=[arm])
+            clock.now += 60.0
+            engine.feedback(made.decision, reward={"small": 0.25, "large": 0.75}[arm], cost=made.hold / 2)
+
+    minutes("both", ["small", "large"])
+    engine.retire_arm("ads", "large")
+    minutes("small", ["small"])
+    while_away = seen(store).prices[-2]  # the minute that is not over may change
+    engine.bring_back_arm("ads", "large")
+    minutes("again", ["large", "small"])
+    prices = dict(seen(store).prices)
+    assert while_away[1] == prices[while_away[0]] == 0.0
+    assert seen(store).prices[-1][1] == pytest.approx(0.5 / 0.95)
+    assert [price > 0.0 for price in prices.values()].count(True) >= 4
+
+
+@pytest.mark.parametrize("policy", ["bts-paced:forget=0.2", "bts-paced:trials=1", "bts-paced"])
+def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store, policy):
+    """With forget=0.2 an arm remembers five outcomes; with trials=1 a reward of 0.25 is learned as 0 or 1."""
+    engines = [Engine(store, Clock(time.time() - HOUR)) for _ in range(2)]
+    engines[0].create("ads", policy, 40.0, {"small": 0.1, "large": 2.0}, horizon=100, reward_max=2.0)
+    for number in range(30):
+        segment = ("code", "mail", None)[number % 3]
+        arm = "large" if segment == "code" and number % 2 else "small"
+        made = engines[number % 2].decide("ads", str(number), arms=[arm], segment=segment)
+        engines[number // 2 % 2].feedback(made.decision, reward=0.25 if number < 15 else 1.0, cost=made.hold / 4)
+    lines = {line.name: line for line in seen(store).requests.segments}
+    assert {name: line.answered for name, line in lines.items()} == {"code": 10, "mail": 10, "without a segment": 10}
+    assert [line.reward for line in lines.values()] == [pytest.approx(0.625)] * 3
+    assert lines["code"].cost == pytest.approx((5 * 0.5 + 5 * 0.025) / 10)
+    assert lines["mail"].cost == pytest.approx(0.025)
+    assert (lines["mail"].arm_share, lines["code"].arm_share) == (1.0, 0.5)
+    assert not any(line.remembered for line in lines.values())
+    assert verify(store, "ads") == []
 
 
 def test_without_a_horizon_there_is_no_price(store):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgetbandits.errors import AlreadyResolved, BadParameter, Conflict
+from budgetbandits.errors import AlreadyResolved, BadParameter, Conflict, HoldRefused
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
@@ -90,6 +90,37 @@ def test_an_arm_at_rest_answers_where_every_arm_rests(engine, store):
     assert engine.decide(campaign, "two", arms=["a"]).arm == "a"
     fail(engine, campaign, "three", "b")
     engine.decide(campaign, "four")
+    assert verify(store, campaign) == []
+
+
+@pytest.mark.parametrize("open", [False, True], ids=["exhausted", "blocked"])
+def test_the_failure_of_the_only_arm_that_can_be_paid_is_not_the_end_of_the_money(engine, store, clock, open):
+    """3 of 4 are spent, or held: the dear arm is out of reach, and the other one answers though it rests."""
+    campaign = engine.create("ads", "bts", budget=4.0, arms={"cheap": 0.5, "dear": 3.0})
+    dear = engine.decide(campaign, "dear", arms=["dear"])
+    if not open:
+        engine.feedback(dear.decision, reward=1.0, cost=3.0)
+    for number in range(4):
+        fail(engine, campaign, f"fails {number}", "cheap")
+        assert arm(engine, campaign, "cheap")["rests_until"] > clock.now
+        answer = engine.decide(campaign, f"answers {number}")
+        assert answer.arm == "cheap"
+        engine.void(answer.decision)
+    with pytest.raises(HoldRefused) as refused:  # which has its own reason
+        engine.decide(campaign, "cannot be paid", arms=["dear"])
+    assert refused.value.reason == ("blocked_by_holds" if open else "exhausted")
+    assert verify(store, campaign) == []
+
+
+def test_of_the_arms_that_can_be_paid_those_awake_are_chosen(engine, store):
+    arms = {"cheap": 0.5, "other": 0.5, "dear": 3.0}
+    campaign = engine.create("ads", "bts", budget=4.0, arms=arms)
+    engine.feedback(engine.decide(campaign, "dear", arms=["dear"]).decision, reward=1.0, cost=3.0)
+    fail(engine, campaign, "fails", "cheap")
+    for number in range(12):
+        answer = engine.decide(campaign, str(number))
+        assert answer.arm == "other"
+        engine.void(answer.decision)
     assert verify(store, campaign) == []
 
 

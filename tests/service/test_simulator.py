@@ -62,6 +62,7 @@ class World:
         self.names = [self.campaign, f"campaign {seed}"]
         self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
         self.open, self.told, self.keys, self.asked, self.batched = [], [], {}, {}, set()
+        self.unrewarded = []
         self.happened = Counter()
 
     def engine(self):
@@ -69,7 +70,12 @@ class World:
 
     def step(self):
         rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer", "fail"]
-        kinds = ["decide"] * 7 + ["feedback"] * 7 + rare
+        self.move(["decide"] * 7 + ["feedback"] * 7 + rare)
+        if self.random.random() < 0.2:
+            self.move(["cost_first", "reward_last", "fail_the_only_one"])
+        self.check_books()
+
+    def move(self, kinds):
         kind = self.random.choice(kinds)
         try:
             getattr(self, kind)(self.random.choice(self.engines))
@@ -78,6 +84,8 @@ class World:
             self.happened[refused.reason] += 1
         except NoArmLeft:  # those that may answer are retired
             self.happened["no arm left"] += 1
+
+    def check_books(self):
         account = self.engines[0].account(self.campaign)  # reading checks spent + held + leased <= budget
         assert account.spent + account.held + account.leased <= account.budget
         leases = self.store.read(lambda tx: tx.leases(self.campaign))
@@ -216,6 +224,42 @@ class World:
             self.happened["failed too late"] += 1
         self.told.append((answer.decision, part))
 
+    def cost_first(self, engine):
+        """The cost is told at once, as by a provider's bill, and the reward much later, if at all."""
+        if self.open:
+            answer = self.open.pop(self.random.randrange(len(self.open)))
+            with contextlib.suppress(Conflict, AlreadyResolved):  # told before, or voided
+                engine.feedback(answer.decision, cost=answer.hold / 4)
+                self.unrewarded.append(answer)
+
+    def reward_last(self, engine):
+        """The oldest of many that wait, of which some were told in another way meanwhile."""
+        if len(self.unrewarded) > 5:
+            answer = self.unrewarded.pop(0)
+            try:
+                engine.feedback(answer.decision, reward=self.random.choice([0.0, 0.5, 1.0]))
+                self.happened["rewarded late"] += 1
+            except Conflict:
+                self.happened["told before"] += 1
+
+    def fail_the_only_one(self, engine):
+        """Where only one of the arms that may answer can be paid, its failure is not the end of the money: it answers
+        though it rests."""
+        account = engine.account(self.campaign)
+        active = [arm for arm in engine.describe(self.campaign)["arms"] if arm["active"]]
+        dear = [arm["name"] for arm in active if round(arm["cost_cap"] * 1e6) > account.left]
+        payable = [arm["name"] for arm in active if arm["name"] not in dear]
+        waits = self.limits.keys() & {"lease", "daily_cap", "pace_seconds"}
+        if account.status != "active" or not dear or not payable or waits or self.policy == "primal-dual-bwk":
+            return
+        only, request = payable[0], {"arms": [payable[0], *dear]}
+        for key in (f"only {len(self.keys)}", f"only again {len(self.keys)}"):
+            answer = engine.decide(self.campaign, key, **request)
+            assert answer.arm == only
+            self.keys[key], self.asked[key] = answer, request
+            engine.feedback(answer.decision, failed=True)
+        self.happened["only one failed"] += 1
+
     def void(self, engine):
         if self.open:
             answer = self.random.choice(self.open)
@@ -312,6 +356,8 @@ def test_a_hundred_thousand_steps_in_memory(part):
         assert happened[what] > 50, (what, happened)
     assert happened["exhausted"] + happened["blocked_by_holds"] > 500
     assert happened["brought back"] > 20
+    assert happened["rewarded late"] > 50
+    assert happened["only one failed"] > 2
 
 
 @pytest.mark.parametrize("name", STORES)

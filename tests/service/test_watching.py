@@ -61,6 +61,24 @@ def test_an_overrun_is_an_alarm_for_a_day_though_somebody_has_resumed(store, rea
     assert "Something cost more" not in reader("GET", "/campaigns/ads 25").text
 
 
+def test_the_day_after_an_overrun_begins_when_somebody_resumes(store, reader):
+    """Frozen for days, it is an alarm of another kind: whoever resumes it sees for a day how it goes on."""
+    for frozen, resumed, word in [(80, 23, "Overran"), (80, 25, "Running"), (30, 25, "Running")]:
+        name = f"ads {frozen} {resumed}"
+        store.clock.now = time.time() - frozen * 3600.0
+        store.engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0})
+        made = store.engine.decide(name, "dear")
+        store.engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
+        assert standing(store, reader, name)[0] == "Frozen"
+        store.clock.now = time.time() - resumed * 3600.0
+        store.engine.set_status(name, "active", by="bb_somebody")
+        store.clock.now += 1800.0
+        for status in ("paused", "active"):  # which is another matter
+            store.engine.set_status(name, status, by="bb_somebody")
+        listed, _, there = standing(store, reader, name)
+        assert (listed, there) == (word, word)
+
+
 def test_an_exhausted_campaign_is_an_alarm_for_a_day(store, reader):
     for hours, group in [(1, "attention"), (25, "stopped")]:
         name = f"ads {hours}"
@@ -172,8 +190,8 @@ def test_an_arm_or_a_segment_may_be_called_all(store, reader):
 
 def test_names_are_found_however_they_are_written(store, reader):
     store.engine.create("Caf\u00e9", "bts", 9.0, {"a": 1.0, "b": 1.0})
-    for typed in ("cafe\u0301", "caf%00\u00e9"):  # PostgreSQL would take no text with a zero in it
-        assert reader("GET", f"/?format=json&q={typed}").json()["found"] == 1
+    assert reader("GET", "/?format=json&q=cafe\u0301").json()["found"] == 1
+    assert reader("GET", "/?q=caf%00\u00e9").status_code == 422  # PostgreSQL would take no text with a zero in it
 
 
 def test_keys_that_cannot_be_are_not_looked_for(store, monkeypatch):
@@ -181,7 +199,7 @@ def test_keys_that_cannot_be_are_not_looked_for(store, monkeypatch):
     admin = Browser(store.app, make_key(store, ["admin"], 0.0))
     asked, key = [], SqlTransaction.key
     monkeypatch.setattr(SqlTransaction, "key", lambda tx, prefix: asked.append(prefix) or key(tx, prefix))
-    assert "it may have been dropped already" in admin("GET", "/keys/drop?key=%00").text
+    assert admin("GET", "/keys/drop?key=%00").status_code == 422
     assert Browser(store.app)("POST", "/sign-in", {"key": "bb_\0_secret"}).status_code == 401
     assert "\0" not in asked
 

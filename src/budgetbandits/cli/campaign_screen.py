@@ -83,7 +83,8 @@ def _terms(row: dict[str, Any]) -> list[str]:
     if row["lease"] is not None:
         terms.append(f"leases of {shown([row['lease']])[0]} for {row['lease_seconds']:g} s")
     if row["horizon"] is not None:
-        terms.append(f"{row['answered']:,} of {row['horizon']:,.0f} requests answered")
+        others = f", {row['gone']:,} gone" if row["gone"] != row["answered"] else ""
+        terms.append(f"{row['answered']:,} of {row['horizon']:,.0f} requests answered{others}")
     if row["propensity_draws"] is not None:
         terms.append(f"propensities from {row['propensity_draws']:g} draws")
     if row["segments"]:

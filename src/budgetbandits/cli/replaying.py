@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits import plugins
+from budgetbandits.cells import defused
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
 from budgetbandits.cli.simulating import spread
 from budgetbandits.errors import BadParameter
@@ -68,7 +69,8 @@ def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
         with partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            rows = zip(*columns.values(), strict=True)
+            writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
+from budgetbandits.cells import plain
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.recorded import csv_columns, named_columns, numbered, numbers
 
@@ -93,7 +94,7 @@ def read_log(source: str | Path | Any, columns: Mapping[str, str] | None = None)
 
 def _columns(path: Path) -> Any:
     if path.suffix != ".parquet":
-        return csv_columns(path)
+        return {name: [plain(cell) for cell in cells] for name, cells in csv_columns(path).items()}
     try:
         import polars
     except ImportError:

@@ -8,6 +8,9 @@ from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, UnknownArm
 from budgetbandits.service import ledger
 from budgetbandits.service.stores.records import Campaign
 
+COMING_AND_GOING = ("arm added", "arm retired", "arm brought back")
+"""The events after which there are other arms to choose from."""
+
 
 def check_not_closed(row: Campaign) -> None:
     if row.account.status == "closed":

@@ -20,15 +20,16 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
-from budgetbandits.policies.paced import Paced
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.propensity import propensity
 from budgetbandits.segments import Segments
+from budgetbandits.service import plans
 from budgetbandits.service.campaign_rests import CampaignRests
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.earlier_policies import as_it_was
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.requests import Amounts, Said, Wanted
+from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
@@ -59,6 +60,8 @@ class CampaignLearner:
     segments: Segments = field(default_factory=Segments)
     rules: int = 0
     """As in the campaign's settings."""
+    sums: SegmentSums | None = None
+    """What segments brought and cost, where the policy's own sums do not say so."""
 
     def __post_init__(self) -> None:
         self.most = int(self.caps.max())
@@ -76,6 +79,8 @@ class CampaignLearner:
     def of_arm(self, arm: int) -> dict[str, Any]:
         """What was learned about one arm; how it rests, if there is anything to say of that."""
         learned = self._learner.of_arm(arm)
+        if self.sums is not None:
+            learned |= self.sums.of_arm(arm)
         return learned if arm in self.rests.usual else learned | self.rests.of_arm(arm)
 
     def of_all(self) -> dict[str, Any]:
@@ -96,7 +101,7 @@ class CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
         return CampaignLearner(
             copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), self.rests.copy(), tag,
-            copy.deepcopy(self.segments), self.rules,
+            copy.deepcopy(self.segments), self.rules, copy.deepcopy(self.sums),
         )  # fmt: skip
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
@@ -115,7 +120,8 @@ class CampaignLearner:
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
         learner.new_horizon(settings.get("horizon", math.inf))
         whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names), rules)
-        return cls(learner, list(names), whole, Draws(), rests, rules=rules)
+        sums = SegmentSums.kept_for(policy, len(names), rules)
+        return cls(learner, list(names), whole, Draws(), rests, rules=rules, sums=sums)
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
@@ -142,7 +148,9 @@ class CampaignLearner:
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
             self.rests.take(arm.number, arm.learned)
-        self._hear_failures()
+            if self.sums is not None:
+                self.sums.take(arm.number, arm.learned)
+        plans.hear_failures(self._learner, self.rules, self.rests.failures)
         self.hear_budget(row.account.budget, row.settings)
         self.hear_horizon(row.settings)
         self.tag = newest_tag(row)
@@ -171,6 +179,8 @@ class CampaignLearner:
         self.caps = np.append(self.caps, cap)
         scale = cap / self.most  # the first arms have the largest cap
         self.rests.add()
+        if self.sums is not None:
+            self.sums.add()
         return self._learner.add(scale=scale)
 
     def retire(self, arm: int) -> None:
@@ -181,17 +191,17 @@ class CampaignLearner:
         """Choose this arm again, with what is known of it."""
         self._learner.bring_back(arm)
 
-    def offered(self, wanted: Wanted | None, now: float) -> Among:
-        """The arms that may answer a request: active, allowed, and awake if any of those is."""
-        among = self.state.active if wanted is None else wanted.among(self.state.active)
-        return self.rests.awake(among, now)
+    def allowed(self, wanted: Wanted | None) -> Among:
+        """The arms that may answer a request: active, and not left out of it."""
+        return self.state.active if wanted is None else wanted.among(self.state.active)
 
-    def fitting(self, left: int, offered: Among, holds: Amounts) -> Among | None:
-        """Which of the arms offered have a hold that fits what is left; None if there is none."""
+    def payable(self, left: int, allowed: Among, holds: Amounts) -> Among | None:
+        """Which of these arms have a hold that fits what is left; None if there is none. Whether an arm rests is asked
+        afterwards: else the failure of the only arm that can be paid would pass for the end of the money."""
         if left >= self.most:  # nearly always; no hold is above the largest cap
-            return offered
-        fitting = offered & (holds <= left)
-        return fitting if fitting.any() else None
+            return allowed
+        payable = allowed & (holds <= left)
+        return payable if payable.any() else None
 
     def request(self, wanted: Wanted | None, settings: dict[str, Any]) -> Request:
         """A request as the policy sees it; a new segment is opened."""
@@ -262,29 +272,24 @@ class CampaignLearner:
         share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
         request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
+        if self.sums is not None:
+            self.sums.told(arm, request.segment, reward, cost)
         if arm not in self.rests.usual:
             self.rests.told(arm, reward > 0.0 or cost > 0, at)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def failed(self, arm: int, at: float, made_at: float) -> None:
-        """There was no answer to a decision that was made then: its request is gone, and the arm rests."""
+        """There was no answer to a decision that was made then: the arm rests."""
         self.rests.failed(arm, at, made_at)
-        self._hear_failures()
-
-    def _hear_failures(self) -> None:
-        if self.rules >= 3:
-            self._learner.new_unlearned(self.rests.failures)
+        plans.hear_failures(self._learner, self.rules, self.rests.failures)
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""
         self._learner.new_budget(budget / settings["cost_max"])
 
-    def hear_money(self, account: Account, settings: dict[str, Any]) -> None:
-        """What is left of the budget, for a policy that plans with it for a number of requests: also what was charged
-        and taught nothing, as for expired holds and failures, is gone."""
-        if isinstance(self.state, Paced) and math.isfinite(self.state.known["horizon"]):
-            unspent = (account.budget - account.spent) / settings["cost_max"]
-            self._learner.new_budget(unspent + self.state.paid)
+    def hear_money(self, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
+        """What is left of the money and the requests: see `plans.hear_money`."""
+        plans.hear_money(self._learner, self.rules, account, settings, lent)
 
     def hear_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""

@@ -132,7 +132,7 @@ class Campaigns:
     def _described(self, tx: Transaction, campaign: str) -> dict[str, Any]:
         row = found(tx, campaign)
         now, arms = moment(tx, self._clock), tx.arms(row.id)
-        requests = {"answered": answered_of(arms), "segments": named_segments(row)}
+        requests = {"answered": answered_of(arms), "gone": row.account.gone, "segments": named_segments(row)}
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self) -> list[dict[str, Any]]:

@@ -21,7 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
+from budgetbandits.cells import defused
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
+from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted
 from budgetbandits.service.stores.base import Store, Transaction, found
@@ -45,8 +47,6 @@ COLUMNS: dict[Table, dict[str, type]] = {
     },
 }  # fmt: skip
 
-COMING_AND_GOING = ("arm added", "arm retired", "arm brought back")
-
 MOST_CHANGES = 2**31 - 1
 """All of them: a campaign has few."""
 
@@ -55,9 +55,6 @@ ROW_GROUP = 64
 
 PIECE = 1 << 18
 """Bytes that are copied at once."""
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""How a cell begins that a spreadsheet would compute."""
 
 
 def export(store: Store, campaign: str, path: Path, table: Table = "decisions") -> int:
@@ -118,16 +115,11 @@ def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:
     writer = csv.writer(text)
     writer.writerow(COLUMNS[table])
     for rows in slices:
-        writer.writerows([_defused(cell) for cell in row] for row in rows)
+        writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
     yield text.getvalue().encode()
-
-
-def _defused(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: names and keys come from anywhere."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -> None:

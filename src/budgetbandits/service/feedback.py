@@ -251,10 +251,14 @@ class Feedback:
     # --- what they share -----------------------------------------------------------------------------------------
 
     def _about(self, campaign: str | None, decisions: Sequence[str]) -> About:
-        return About() if campaign is None else self._leases.about(About(campaign, decisions=decisions))
+        if campaign is None:
+            return About()
+        return self._leases.about(About(campaign, decisions=[id for id in decisions if id.isprintable()]))
 
     def _locked(self, tx: Transaction, decision: str, campaign: str | None) -> tuple[Purse, Decision]:
         """A decision and the purse its money is in, read so that neither can change before the transaction ends."""
+        if not decision.isprintable():  # no id is so, and a database might not take it
+            raise _no_decision(decision)
         if campaign is None:
             made = tx.decision(decision)
             campaign = None if made is None else made.campaign
@@ -268,7 +272,11 @@ class Feedback:
                     made = tx.decision(decision)
                     assert made is not None
                 return purse, made
-        raise NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+        raise _no_decision(decision)
+
+
+def _no_decision(decision: str) -> NotFound:
+    return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
 
 
 def _note_freeze(purse: Purse, told: Decision, now: float) -> None:

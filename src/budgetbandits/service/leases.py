@@ -175,7 +175,7 @@ class Leases:
             tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.tag)
         learner.hear_money(row.account, row.settings)
-        self._held[row.id] = Held(lease.id, learner, lease.turn)
+        self._held[row.id] = Held(lease.id, learner, lease.turn, row.account)
         return row, lease
 
     def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
@@ -218,8 +218,8 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     arms: set[int] = set()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided" and learner.leaves_traces:
-            offered = learner.offered(Wanted.read(event.request), event.at)
-            learner.choose(str(event.decision), offered)
+            allowed = learner.allowed(Wanted.read(event.request))
+            learner.choose(str(event.decision), learner.rests.awake(allowed, event.at))
         elif event.kind == "failed":
             assert event.arm is not None
             assert made_at is not None

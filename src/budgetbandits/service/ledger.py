@@ -108,10 +108,12 @@ class Account:
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
     """What servers have taken to decide with by themselves (`lease_ledger`); most campaigns lease nothing."""
+    gone: int = 0
+    """Requests whose money is gone (`Hold.gone`): no number of micros."""
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
-        if below or self.spent + self.held + self.leased > self.budget:
+        if below or self.gone < 0 or self.spent + self.held + self.leased > self.budget:
             raise ArithmeticError(f"{self} breaks spent + held + leased <= budget")
 
     @property
@@ -139,6 +141,12 @@ class Hold:
     def booked(self) -> int:
         """What it takes of its day's money: all of it while it is pending, and then what was charged."""
         return self.amount if self.state == "pending" else self.charged
+
+    @property
+    def gone(self) -> bool:
+        """Whether its request is over for who plans with money and requests: its cost was told, or it was charged
+        because nobody told. What was voided, or released and never told, is to come again for all that is known."""
+        return self.state == "settled" or (self.state == "expired" and (self.reported or self.charged > 0))
 
 
 NO_LIMITS = Limits()
@@ -210,7 +218,7 @@ def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
     if account.overrun + overrun > LARGEST:
         [told] = in_words(account, cost)
         raise BadParameter(f"a cost of {told} is more than the books can hold; is its unit right?")
-    account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun)
+    account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun, gone=not hold.gone)
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")
     # one that expired stays expired, for that is what happened
@@ -227,9 +235,8 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
     """Nobody told in time."""
     _still_pending(hold)
     charged = hold.amount if charge else 0
-    return (
-        _moved(account, hold.day, held=-hold.amount, spent=charged), replace(hold, state="expired", charged=charged)
-    )  # fmt: skip
+    expired = replace(hold, state="expired", charged=charged)
+    return _moved(account, hold.day, held=-hold.amount, spent=charged, gone=expired.gone), expired
 
 
 def top_up(account: Account, amount: int) -> Account:
@@ -246,11 +253,13 @@ def set_back(account: Account, day: int, booked: int) -> Account:
     return replace(account, day=day, today=booked)
 
 
-def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0) -> Account:
+def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0, gone: bool = False) -> Account:
     """The account with these changes, for a decision of this day; of earlier days nothing is kept."""
     a = account
     today = a.today + held + spent if day == a.day else a.today
-    return Account(a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased)
+    return Account(
+        a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased, a.gone + gone
+    )  # fmt: skip
 
 
 def _still_pending(hold: Hold) -> None:

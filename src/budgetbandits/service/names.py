@@ -21,6 +21,15 @@ def normal(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
+def check_text(what: str, text: str) -> None:
+    """Refuse what is no text for every store: PostgreSQL keeps none with U+0000, and none keeps half a character."""
+    wrong = "\0" if "\0" in text else None
+    if not text.isascii():
+        wrong = next((each for each in text if "\ud800" <= each <= "\udfff"), wrong)
+    if wrong is not None:
+        raise BadParameter(f"{what} has the character U+{ord(wrong):04X}; leave it out")
+
+
 def checked_name(what: str, name: Any) -> str:
     """A name for something new, as it is kept.
 

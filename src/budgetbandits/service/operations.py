@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BadParameter, Conflict
+from budgetbandits.service.names import check_text
 from budgetbandits.service.stores.base import Transaction
 
 
@@ -27,6 +28,7 @@ class Operation:
     def __post_init__(self) -> None:
         if self.key is not None and not (isinstance(self.key, str) and 0 < len(self.key) <= 200):
             raise BadParameter("key must be text of 1 to 200 characters: one for each change, the same when retried")
+        check_text("key", self.key or "")
 
     def done(self, tx: Transaction, campaign: str) -> bool:
         """Whether it was done to this campaign before."""

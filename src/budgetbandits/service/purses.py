@@ -78,15 +78,13 @@ class CampaignPurse(Purse):
         learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        wanted, holds, offered = None, learner.caps, learner.state.active
-        if said is not None or now < learner.rests.latest:
-            wanted = None if said is None else learner.wanted(said)
-            holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-            offered = learner.offered(wanted, now)
-        fitting = learner.fitting(row.account.left, offered, holds)
-        if fitting is None:
-            ledger.place(row.account, int(holds[offered].min()))  # always refuses, with the reason
-        assert fitting is not None
+        wanted = None if said is None else learner.wanted(said)
+        holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
+        payable = learner.payable(row.account.left, allowed, holds)
+        if payable is None:
+            ledger.place(row.account, int(holds[allowed].min()))  # always refuses, with the reason
+        assert payable is not None
+        fitting = learner.rests.awake(payable, now)
         if limits is not ledger.NO_LIMITS:
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(holds[fitting].max()), now, limits)
@@ -135,7 +133,8 @@ class CampaignPurse(Purse):
 
 @dataclass
 class Held:
-    """A lease of this server's: its id, what is known under it, and after how many of its events.
+    """A lease of this server's: its id, what is known under it, after how many of its events, and the campaign's money
+    when it was merged.
 
     The learner's tag is the digest of those events. It is empty while the learner changes: if that fails halfway, or is
     undone, the learner passes for nothing that was committed.
@@ -144,6 +143,7 @@ class Held:
     lease: str
     learner: CampaignLearner
     turn: int
+    campaign: Account
 
 
 class LeasePurse(Purse):
@@ -162,12 +162,15 @@ class LeasePurse(Purse):
         return self.lease.account
 
     def choose(self, now: float, said: Said | None = None) -> Chosen:
-        learner, settings = self.learner, self.row.settings
-        assert learner is not None
+        held, settings = self._held, self.row.settings
+        assert held is not None
+        learner = held.learner
         wanted = None if said is None else learner.wanted(said)
         holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        offered = learner.offered(wanted, now)  # whoever decides under a lease can pay every arm
+        # whoever decides under a lease can pay every arm
+        offered = learner.rests.awake(learner.allowed(wanted), now)
         try:
+            learner.hear_money(held.campaign, settings, self.account)
             request = learner.request(wanted, settings)
             id, arm = learner.next_choice(offered, request)
             propensity = None if arm is None else learner.propensity(id, arm, offered, request, settings)

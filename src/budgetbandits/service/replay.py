@@ -9,7 +9,7 @@ events of different leases are mixed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from budgetbandits.errors import BudgetBanditsError
@@ -32,6 +32,8 @@ class _Lent:
 
     lease: Lease
     learner: CampaignLearner
+    campaign: Account
+    """The campaign's money when it was merged."""
     events: list[LeaseEvent] = field(default_factory=list)
     """What the campaign will learn from when it is merged: choices that leave traces, and what was told in full."""
 
@@ -141,12 +143,14 @@ class Replay:
         learner = self.learner if lent is None else lent.learner
         wanted = Wanted.read(event.request)
         holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        offered = learner.offered(wanted, event.at)
-        fitting: Among | None = offered
+        payable: Among | None = learner.allowed(wanted)
         if lent is None:
             learner.hear_money(self.account, settings)
-            fitting = learner.fitting(self.account.left, offered, holds)
-        assert fitting is not None, "no arm could be paid"
+            payable = learner.payable(self.account.left, learner.allowed(wanted), holds)
+        else:
+            learner.hear_money(lent.campaign, settings, lent.lease.account)
+        assert payable is not None, "no arm could be paid"
+        fitting = learner.rests.awake(payable, event.at)
         request = learner.request(wanted, settings)
         arm = _known(learner.choose(id, fitting, request))
         assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
@@ -255,7 +259,7 @@ class Replay:
         id = _known(event.lease)
         assert id not in self.lent, "the lease is there already"
         self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
-        self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner)
+        self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
         self._turn(event)
         self._renewed(event, lent)
 
@@ -273,7 +277,7 @@ class Replay:
         lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
         learner = self.learner.copy(lease.tag)
         learner.hear_money(self.account, self.row.settings)
-        self.lent[lease.id] = _Lent(lease, learner)
+        self.lent[lease.id] = _Lent(lease, learner, self.account)
 
     def _returned(self, event: Event) -> None:
         lent = self.lent.pop(_known(event.lease))
@@ -284,15 +288,6 @@ class Replay:
     def changes_untold(self) -> int:
         """Changes of terms that the row knows of and no event has told."""
         return len(self._later)
-
-    def compare_leases(self, there: Mapping[str, Lease]) -> list[str]:
-        """What the rows of leases and the events do not agree about."""
-        made = {id: lent.lease for id, lent in self.lent.items()}
-        return [
-            f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}"
-            for id in sorted(there.keys() | made.keys())
-            if there.get(id) != made.get(id)
-        ]
 
 
 def _known(value: T | None) -> T:

@@ -20,7 +20,7 @@ from budgetbandits.errors import BadParameter, MissingKnowledge, NoArmLeft, Unkn
 from budgetbandits.holding import MARGIN
 from budgetbandits.learner import Among
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.names import check_text, checked_name, normal
 
 LARGEST_BATCH = 1000
 
@@ -201,6 +201,7 @@ def keyed(key: str, context: Mapping[str, Any] | None, count: int | None, said: 
     """What is asked under one key: one decision, or with a ``count`` as many."""
     if not (isinstance(key, str) and 0 < len(key) <= 200):
         raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
+    check_text("key", key)
     if count is not None and not 1 <= count <= LARGEST_BATCH:
         raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
     asked = json.dumps(context, sort_keys=True) if context else "{}"

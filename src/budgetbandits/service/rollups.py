@@ -176,10 +176,11 @@ class Recount:
             return
         begins = int(event.at) - int(event.at) % DAY
         counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
-        charged, overrun = (0, 0) if before is None else (before.charged, before.overrun)
+        charged, overrun, gone = (0, 0, False) if before is None else (before.charged, before.overrun, before.gone)
         counts.spent += after.charged - charged
         counts.overrun += after.overrun - overrun
         counts.overran += after.overrun > overrun
+        counts.gone += after.gone - gone
         if event.reward is not None:
             counts.rewarded += 1
             counts.reward += event.reward
@@ -188,6 +189,11 @@ class Recount:
             counts.told += 1
             counts.cost += event.amount or 0
             counts.cost_squared += float(event.amount or 0) ** 2
+        elif event.kind == "failed":
+            cost = after.charged + after.overrun
+            counts.failed += 1
+            counts.failed_cost += cost
+            counts.failed_squared += float(cost) ** 2
         elif event.kind in ("decided", "voided", "expired"):
             setattr(counts, event.kind, getattr(counts, event.kind) + 1)
 

@@ -18,7 +18,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
     """For programs."""
     names = view.names
     return summary(view.row) | {
-        "answered": view.answered, "segments": named_segments(view.row),
+        "answered": view.answered, "gone": view.row.account.gone, "segments": named_segments(view.row),
         "requests": None if view.requests is None else view.requests.as_json(names),
         "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
         "spent_with_leases": view.spent,

@@ -168,7 +168,9 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     glance = pages.glances([row.id])[0]
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
-    glance.overran_at = None if overran is None else overran.at
+    glance.overran_at = glance.resumed_at = None
+    if overran is not None:
+        glance.overran_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
     totals, rows = history.totals(), tx.arms(row.id)
     spent = sum(each.spent for each in totals.values())
     state = standing(glance, now)
@@ -187,11 +189,12 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
-        spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, answered_of(rows), spent),
+        spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, operators, "pace_seconds"),
-        prices=prices_of(history, budgets, timeline.plans(row, operators, "horizon"), now),
+        prices=prices_of(history, budgets, timeline.plans(row, operators, "horizon"),
+                         timeline.choosable(row, rows, operators), now),
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
         arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=_saved(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
@@ -232,11 +235,11 @@ def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:
         return Told()
     less = less or Counts(0, 0)
     most, price = row.settings["reward_max"], row.settings["cost_max"]
+    (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
     return Told(
         Values(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
                max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
-        Values(counts.told - less.told, (counts.cost - less.cost) / price,
-               max(counts.cost_squared - less.cost_squared, 0.0) / float(price) ** 2),
+        Values(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
 
 
@@ -257,7 +260,7 @@ def _arms(
             arms.append(Arm(
                 each.number, each.name, to_units(each.cost_cap), each.active, counts.decided, to_units(counts.spent),
                 to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
-                counts.told + counts.rewarded, belief(now_told, *scale),
+                counts.prices[0] + counts.rewarded, belief(now_told, *scale),
                 belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
                 *_rest(each, now),
             ))  # fmt: skip
@@ -286,7 +289,7 @@ def _saved(arms: Sequence[Arm], totals: dict[int, Counts], row: Campaign, spent:
     """None until every arm that can be chosen has been told of."""
     choosable = [arm for arm in arms if arm.active]
     told = [totals.get(arm.number) for arm in choosable]
-    if len(choosable) < 2 or not all(each is not None and each.told and each.rewarded for each in told):
+    if len(choosable) < 2 or not all(each is not None and each.prices[0] and each.rewarded for each in told):
         return None
     reward = sum(each.reward for each in totals.values())
     made = compare(to_units(spent), reward, [a.belief.ratios for a in choosable], [a.chance or 0.0 for a in choosable])

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.bodies import read_body
+from budgetbandits.service.names import check_text
 
 LARGEST_FORM = 800_000
 """Bytes of a form of somebody who has signed in: a new campaign may have thousands of arms ..."""
@@ -57,6 +58,9 @@ async def read_form(request: Request, most: int = SMALL_FORM, remedy: str = "use
     except HTTPException:
         raise BadParameter(f"this form has more than {most:,} bytes; {remedy}") from None
     try:
-        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
     except ValueError:
         raise BadParameter("this is no form; use the page") from None
+    for name, value in fields.items():
+        check_text("the form", name + value)
+    return fields

@@ -1,14 +1,14 @@
 """The price on money over time, of a campaign whose budget is for so many requests.
 
 It is what one more unit of money would have brought at that time: the price of the program of money and requests
-(`fluid`), with the mean reward and cost of each arm as they had been told by then, all segments together, and the money
-and requests that were left by the horizon of that time. It is computed from rollups, so it costs as much as there are
-points.
+(`fluid`), with the mean reward and cost of each arm that could be chosen as they had been told by then, all segments
+together, and the money and requests that were left by the horizon of that time. It is computed from rollups, so it
+costs as much as there are points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 
 from budgetbandits.fluid import best_mix
 from budgetbandits.service.ledger import to_units
@@ -23,11 +23,13 @@ def prices_of(
     history: History,
     budgets: Sequence[tuple[float, float]],
     horizons: Sequence[tuple[float, float | None]],
+    choosable: Sequence[tuple[float, Container[int]]],
     now: float,
 ) -> list[tuple[float, float]]:
     """(time, price) at the end of each minute, hour or day in which anything happened; nothing without a horizon.
 
-    ``budgets`` and ``horizons`` are (from when on, how much), the first first: a change of plan changes what comes.
+    ``budgets`` and ``horizons`` are (from when on, how much), the first first: a change of plan changes what comes. So
+    are ``choosable``, the arms that were not retired.
     """
     row = history.row
     if row.settings.get("horizon") is None:
@@ -42,7 +44,7 @@ def prices_of(
             continue
         at = min(float(each.begins + span), now)
         budget, horizon = _latest(budgets, at), _latest(horizons, at)
-        price = None if horizon is None else _price(totals, budget, horizon)
+        price = None if horizon is None else _price(totals.values(), budget, horizon, _latest(choosable, at))
         if price is not None:
             made.append((at, price))
     return made[-MOST_POINTS:]
@@ -52,13 +54,13 @@ def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
     return next((value for begins, value in reversed(values) if begins <= at), values[0][1])
 
 
-def _price(totals: dict[int, Counts], budget: float, horizon: float) -> float | None:
-    """None until an arm has brought and cost something."""
-    known = [each for each in totals.values() if each.told and each.rewarded and each.cost]
+def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
+    """None until an arm that can be chosen has brought and cost something. Money and requests are gone of all arms."""
+    known = [each for each in totals if each.arm in choosable and each.rewarded and each.prices[1] > 0]
     if not known:
         return None
-    gone = sum(each.told for each in totals.values())  # whose cost is told: also those that failed
-    left = budget - to_units(sum(each.spent for each in totals.values()))
+    gone = sum(each.gone for each in totals)
+    left = budget - to_units(sum(each.spent for each in totals))
     reward = [each.reward / each.rewarded for each in known]
-    cost = [to_units(each.cost) / each.told for each in known]
+    cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
     return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price

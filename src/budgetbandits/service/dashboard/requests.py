@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from budgetbandits.policies.paced import COUNT, PAID, REWARD
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.paced import COST, COUNT, PAID, REWARD, PacedThompson
+from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.segment_sums import NAME, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.service.stores.rollup_sql import Counts
 
 SHOWN = 12
 """Segments, those with the most requests."""
@@ -16,7 +20,11 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class SegmentLine:
-    """One segment: requests answered in full, means of what they brought and cost, and who answered most of them."""
+    """One segment: requests answered in full, means of what they brought and cost, and who answered most of them.
+
+    ``remembered`` says that these are what a policy that forgets remembers: its campaign is from before the requests
+    themselves were added up.
+    """
 
     name: str
     answered: int
@@ -24,15 +32,18 @@ class SegmentLine:
     cost: float
     arm: int
     arm_share: float
+    remembered: bool = False
 
 
 @dataclass(frozen=True)
 class Requests:
-    """``horizon`` is how many are expected in all, if that was said, and ``failed`` how many of them had no answer;
-    ``each`` is what one that was answered has cost so far, and ``to_come`` what is left for each still to come."""
+    """``horizon`` is how many are expected in all, if that was said, ``failed`` how many of them had no answer, and
+    ``gone`` how many have had their money, whatever was told of them besides; ``each`` is what one of these has cost,
+    and ``to_come`` what is left for each still to come."""
 
     answered: int
     failed: int
+    gone: int
     horizon: float | None
     each: float | None
     to_come: float | None
@@ -41,52 +52,60 @@ class Requests:
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "answered": self.answered, "failed": self.failed, "horizon": self.horizon, "cost_each": self.each,
-            "left_each": self.to_come,
+            "answered": self.answered, "failed": self.failed, "gone": self.gone, "horizon": self.horizon,
+            "cost_each": self.each, "left_each": self.to_come,
             "segments": [
                 {"name": line.name, "answered": line.answered, "mean_reward": line.reward, "mean_cost": line.cost,
-                 "most_by": names[line.arm], "most_share": line.arm_share}
+                 "most_by": names[line.arm], "most_share": line.arm_share, "remembered": line.remembered}
                 for line in self.segments
             ],
         }  # fmt: skip
 
 
-def requests_of(row: Campaign, arms: Sequence[ArmRow], answered: int, spent: int) -> Requests | None:
-    """None for a campaign that has neither a horizon nor segments."""
+def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts]) -> Requests | None:
+    """With what has happened to each arm; None for a campaign that has neither a horizon nor segments."""
     horizon, named = row.settings.get("horizon"), row.learned.get("segments", [])
     if horizon is None and not named:
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    failed, to_come = failed_of(row, arms), None
-    gone = answered + failed
+    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "gone", "failed"))
+    to_come = None
     if horizon is not None and horizon > gone:
         to_come = to_units(row.account.budget - spent) / (horizon - gone)
-    each = to_units(spent) / answered if answered else None
-    return Requests(answered, failed, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
-
-
-def failed_of(row: Campaign, arms: Sequence[ArmRow]) -> int:
-    """How many requests have failed; by rules before 3 these are not of the horizon."""
-    if row.settings.get("rules", 0) < 3:
-        return 0
-    return sum(int(arm.learned["rest"]["failures"]) for arm in arms if "rest" in arm.learned)
+    each = to_units(spent) / gone if gone else None
+    return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
     """None if nothing was told of it yet."""
-    counts = [_sum(arm, COUNT, number) for arm in arms]
-    answered = sum(counts)
+    policy = parse_policy(row.policy)
+    if SegmentSums.kept_for(policy, 0, row.settings.get("rules", 0)) is not None:
+        sums, remembered = [_told(arm, number) for arm in arms], False
+    else:
+        remembered = isinstance(policy, PacedThompson) and policy.forget > 0.0
+        sums = [_learned(row, arm, number, COST if remembered else PAID) for arm in arms]
+    answered, reward, cost = (sum(column) for column in zip(*sums, strict=True))
     if not answered:
         return None
-    reward = sum(_sum(arm, REWARD, number) for arm in arms) * row.settings["reward_max"]
-    own = row.settings.get("own_scales")
-    cost = sum(_sum(arm, PAID, number) * (arm.cost_cap if own else row.settings["cost_max"]) for arm in arms)
-    most = max(range(len(arms)), key=counts.__getitem__)
+    most = max(range(len(arms)), key=lambda place: sums[place][0])
     return SegmentLine(
         "without a segment" if name is None else name, round(answered), reward / answered,
-        to_units(1) * cost / answered, arms[most].number, counts[most] / answered,
+        to_units(1) * cost / answered, arms[most].number, sums[most][0] / answered, remembered,
     )  # fmt: skip
+
+
+def _told(arm: ArmRow, segment: int) -> tuple[float, float, float]:
+    """How many requests of a segment an arm has answered, what they brought, and what they cost in micros."""
+    sums = arm.learned.get(NAME, ())
+    return tuple(sums[segment]) if len(sums) > segment else (0, 0.0, 0)
+
+
+def _learned(row: Campaign, arm: ArmRow, segment: int, costs: int) -> tuple[float, float, float]:
+    """The same from the sums of the policy, of which this one is that of the costs."""
+    scale = arm.cost_cap if row.settings.get("own_scales") else row.settings["cost_max"]
+    count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, costs))
+    return count, reward * row.settings["reward_max"], cost * scale
 
 
 def _sum(arm: ArmRow, what: int, segment: int) -> float:

@@ -91,7 +91,7 @@ class Sessions:
         prefix, _, rest = token.partition(".")
         expires, _, code = rest.partition(".")
         until = whole_number(expires, 11)
-        if not prefix or until is None or self._clock() >= until:
+        if not prefix.isalnum() or until is None or self._clock() >= until:
             return None
         session = await asyncio.to_thread(self._look_up, token, prefix, until, code)
         if session is None:

@@ -14,7 +14,8 @@ from budgetbandits.times import DAY, HOUR, duration
 SILENT = HOUR
 """Seconds without feedback after which that is an alarm."""
 RECENT = DAY
-"""Seconds for which it is an alarm that all money is spent, or that something cost more than its cap."""
+"""Seconds for which it is an alarm that all money is spent, or that a campaign goes on after something cost more than
+its cap: from the moment when somebody resumed it, however long it had been frozen."""
 
 Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
 
@@ -73,7 +74,7 @@ def standing(glance: Glance, now: float) -> Standing:
     if account.held and now - heard > SILENT and (glance.decided_at or 0.0) > heard:
         cause = f"for {duration(now - heard)}, {words(account.held)} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
-    if account.overrun and (glance.overran_at or 0.0) > now - RECENT:
+    if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
         cause = (
             f"{words(account.overrun)} booked above caps, the latest {duration(now - (glance.overran_at or 0.0))} ago"
         )

@@ -12,10 +12,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.numbers import Unit, count
-from budgetbandits.service.dashboard.requests import failed_of
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, terms_of
@@ -71,10 +69,10 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
     made = differences(row, after)
     if "pace_seconds" in changes:
         made.append(("Spendable by now", _plan_now(row, subject.now), _plan_now(after, subject.now)))
-    gone = answered_of(subject.arms) + failed_of(row, subject.arms)
+    gone = subject.recalled.gone
     if (changes.get("horizon") or math.inf) <= gone:
         said = f"{count(gone)} already, as many as are expected then: all that is left may go to the next one"
-        made.append(("Requests answered or failed", said, ""))
+        made.append(("Requests whose money is gone", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
         word = "released" if changes["on_expire"] == "release" else "charged"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.dashboard.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.list_sql import Rank
-from budgetbandits.service.stores.records import Campaign, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Mark
 from budgetbandits.times import HOUR
 
@@ -66,6 +67,16 @@ def budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, floa
             made.append((event.at, to_units(budget)))
             budget -= event.amount or 0
     return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def choosable(row: Campaign, arms: Sequence[ArmRow], operators: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
+    """Which arms were there and not retired from when on, from the latest hundred changes backwards."""
+    there, made = {arm.number for arm in arms if arm.active}, []
+    for event in operators:
+        if event.kind in COMING_AND_GOING and event.arm is not None:
+            made.append((event.at, frozenset(there)))
+            (there.add if event.kind == "arm retired" else there.discard)(event.arm)
+    return [(row.created_at, frozenset(there)), *reversed(made)]
 
 
 def plans(row: Campaign, operators: Sequence[Event], term: str) -> list[tuple[float, float | None]]:

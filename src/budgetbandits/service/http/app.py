@@ -22,7 +22,7 @@ from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.middleware import CountRequests, LimitBodies
+from budgetbandits.service.http.middleware import CountRequests, LimitBodies, RefuseNul
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.stores.base import Store
 
@@ -66,7 +66,11 @@ class Application(Router):
         super().__init__(
             [*worker_routes.routes(service), Mount("/", self.operators)],
             redirect_slashes=False,
-            middleware=[Middleware(CountRequests, metrics=service.metrics), Middleware(LimitBodies)],
+            middleware=[
+                Middleware(CountRequests, metrics=service.metrics),
+                Middleware(LimitBodies),
+                Middleware(RefuseNul),
+            ],
         )
 
 

@@ -7,6 +7,8 @@ can be very many; the search ends at the first.
 
 from __future__ import annotations
 
+import re
+
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +18,9 @@ from budgetbandits.service.http.schemas import Body
 
 SMALL = 2_000
 """Bytes of a body in which there cannot be many mistakes."""
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""The character as JSON writes it; after another backslash it is a backslash and five characters."""
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -36,6 +41,12 @@ async def read_body(request: Request, most: int) -> bytes:
 def check_size(size: int, most: int) -> None:
     if size > most:
         raise HTTPException(413, f"the body may have {most:,} bytes here; send less at a time")
+
+
+def check_no_nul(content: bytes) -> None:
+    """Refuse JSON with the character U+0000 in any text: not every database keeps it."""
+    if b"\\u0000" in content and _NUL.search(content):
+        raise Invalid(["body"], "a text has the character U+0000; leave it out")
 
 
 def check_mistakes(content: bytes, kind: type[Body]) -> None:

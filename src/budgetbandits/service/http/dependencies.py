@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Path, Request, Response
 from fastapi.routing import APIRoute
 
 from budgetbandits.service.http.auth import actor, check_header
-from budgetbandits.service.http.bodies import check_mistakes, check_size
+from budgetbandits.service.http.bodies import check_mistakes, check_no_nul, check_size
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.schemas import PRINTABLE, Body
 
@@ -66,6 +66,7 @@ def guarded(scope: str) -> type[APIRoute]:
                 request.state.actor = actor(key)
                 content = await request.body()
                 check_size(len(content), LARGEST_WITHOUT if body is None else body.most_bytes)
+                check_no_nul(content)
                 if body is not None:
                     check_mistakes(content, body)
                 return await handle(request)

@@ -1,4 +1,4 @@
-"""What every request passes before its route: bodies that are too large stay outside, the rest is counted."""
+"""What every request passes before its route: what is too large, or no text, stays outside, and all is counted."""
 
 from __future__ import annotations
 
@@ -58,6 +58,19 @@ class LimitBodies:
                 break
             if name == b"content-length" and not _small(value):
                 app = problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
+        await app(scope, receive, send)
+
+
+class RefuseNul:
+    """Refuses addresses with the character U+0000, which not every database keeps, or looks for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
+            app = problem(422, "invalid", "the address has the character U+0000, written %00; leave it out")
         await app(scope, receive, send)
 
 

@@ -90,10 +90,10 @@ _NOT_SAID = {"context", "count"}
 
 
 class AskDecision(Body):
-    context: dict[str, Any] = Field(default_factory=dict)
+    context: dict[str, Any] | None = None
     segment: Name | None = None
     arms: list[Name] | None = None
-    exclude: list[Name] = Field(default_factory=list)
+    exclude: list[Name] | None = None
     prices: dict[Name, Money] | None = None
     holds: dict[Name, Money] | None = None
     most_bytes: ClassVar[int] = 64_000
@@ -121,7 +121,7 @@ class AskDecisions(AskDecision):
 class Feedback(Body):
     reward: float | None = None  # any number: one out of range must not keep the cost from being booked
     cost: Money | None = None
-    failed: bool = False
+    failed: bool | None = None
 
 
 class FeedbackItem(Feedback):
@@ -207,6 +207,7 @@ class ArmView(BaseModel):
 
 class CampaignDetail(CampaignView):
     answered: int
+    gone: int
     segments: list[str]
     arms: list[ArmView]
 

@@ -19,7 +19,7 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.bodies import SMALL, check_mistakes, read_body
+from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, read_body
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
 from budgetbandits.service.http.parts import Service
@@ -74,7 +74,7 @@ async def feedback(service: Service, request: Request) -> Response:
     """What a decision brought, what it cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
-    task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, body.failed), campaign)
+    task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
     booked = await service.store.perform(*task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -86,7 +86,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
-    outcomes = [Outcome(item.decision, item.reward, item.cost, item.failed) for item in body.outcomes]
+    outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
@@ -213,6 +213,7 @@ def _count(service: Service, campaign: str, booked: Booked) -> None:
 async def _body(request: Request, kind: type[B]) -> B:
     """What was sent, checked; errors look as FastAPI's do."""
     content = await read_body(request, kind.most_bytes) or b"{}"
+    check_no_nul(content)
     if len(content) > SMALL:
         check_mistakes(content, kind)
     try:

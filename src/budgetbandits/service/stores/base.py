@@ -279,8 +279,10 @@ class Store(ABC):
 
 def found(transaction: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
-    row = transaction.campaign(campaign) if len(campaign) == 32 else None  # as ids are, and few names
-    if row is None and campaign.isprintable():
+    row, can_be = None, campaign.isprintable()  # no name or id is otherwise, and a database might not take it
+    if can_be and len(campaign) == 32:  # as ids are, and few names
+        row = transaction.campaign(campaign)
+    if row is None and can_be:
         row = transaction.campaign_named(normal(campaign))
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")

@@ -9,7 +9,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.records import Event, Lease, LeaseEvent
 from budgetbandits.service.stores.statements import Statements
 
-LEASE = "id, campaign, amount, spent, held, expires_at, turn, merged, tag"
+LEASE = "id, campaign, amount, spent, held, gone, expires_at, turn, merged, tag"
 EVENT = "campaign, kind, at, decision, arm, amount, reward, lease, turn, actor, request, propensity"
 LEASE_EVENTS = (
     "SELECT "
@@ -38,11 +38,11 @@ class LeaseTransaction(Statements):
 
     def add_lease(self, lease: Lease) -> None:
         values = (lease.id, lease.campaign, *lease_values(lease))
-        self._change(f"INSERT INTO lease ({LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self._change(f"INSERT INTO lease ({LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def save_lease(self, lease: Lease) -> None:
         self._change(
-            "UPDATE lease SET amount = ?, spent = ?, held = ?, expires_at = ?, turn = ?, merged = ?, tag = ? "
+            "UPDATE lease SET amount = ?, spent = ?, held = ?, gone = ?, expires_at = ?, turn = ?, merged = ?, tag = ? "
             "WHERE id = ?",
             (*lease_values(lease), lease.id),
         )
@@ -60,12 +60,12 @@ class LeaseTransaction(Statements):
 
 def lease_values(lease: Lease) -> tuple[Any, ...]:
     a = lease.account
-    return a.budget, a.spent, a.held, lease.expires_at, lease.turn, lease.merged, lease.tag
+    return a.budget, a.spent, a.held, a.gone, lease.expires_at, lease.turn, lease.merged, lease.tag
 
 
 def lease_of(row: Sequence[Any]) -> Lease:
-    id, campaign, amount, spent, held, expires_at, turn, merged, tag = row
-    return Lease(id, campaign, Account(amount, spent, held), expires_at, turn, merged, tag)
+    id, campaign, amount, spent, held, gone, expires_at, turn, merged, tag = row
+    return Lease(id, campaign, Account(amount, spent, held, gone=gone), expires_at, turn, merged, tag)
 
 
 def lease_event_of(row: Sequence[Any]) -> LeaseEvent:

@@ -26,7 +26,7 @@ class Rank(IntEnum):
     BLOCKED = 2
     SILENT = 3
     OVERRAN = 4
-    """It was resumed, and a day ago or less something cost more than its cap."""
+    """It was resumed a day ago or less, after something had cost more than its cap."""
     NEARLY_EXHAUSTED = 5
     RUNNING = 6
     PAUSED = 7
@@ -42,7 +42,7 @@ class Rank(IntEnum):
 @dataclass(frozen=True)
 class Since:
     """Moments that tell alarms from what is well: ``silent`` is since when feedback must have come, ``recent`` since
-    when money that is gone, or an overrun, is news."""
+    when money that is gone, or going on after an overrun, is news."""
 
     silent: float
     recent: float
@@ -69,7 +69,13 @@ class Sums:
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
 _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
-_OVERRAN = "(SELECT e.at FROM event e WHERE e.seq = m.overran)"
+_FOLDED = "COALESCE(f.folded, {})"
+"""A server of an earlier version may have written a name without it; who opens the database next folds it."""
+RESUMED = (
+    "(SELECT e.at FROM event e WHERE e.campaign = {campaign} AND e.decision IS NULL AND e.lease IS NULL "
+    "AND e.kind = 'active' AND e.seq > {overran} ORDER BY e.seq LIMIT 1)"
+)
+"""When a campaign was first resumed after the event of this number, its latest overrun."""
 _GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
 _ORDERS: dict[Order, str] = {
     "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
@@ -82,7 +88,7 @@ _ORDERS: dict[Order, str] = {
 def _below(which: str) -> str:
     """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
     caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
-    return f"{_LEFT} < f.cost_max AND {_LEFT} < COALESCE(({caps}), 0)"
+    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < COALESCE(({caps}), 0)"
 
 
 _RANK = (
@@ -91,7 +97,7 @@ _RANK = (
     f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN c.held > 0 AND {_HEARD} < ? AND COALESCE(m.decided_at, 0.0) > {_HEARD} THEN {Rank.SILENT:d} "
-    f"WHEN c.overrun > 0 AND {_OVERRAN} > ? THEN {Rank.OVERRAN:d} "
+    f"WHEN c.overrun > 0 AND {RESUMED.format(campaign='c.id', overran='m.overran')} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
 """The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` and
@@ -135,15 +141,16 @@ class CampaignLists:
     def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
         values: list[Any] = [since.recent, since.silent, since.recent]
-        which = []
+        which, folded = [], _FOLDED.format(self._tx.bytewise("LOWER(f.name)"))
         if text:
-            which.append(self._tx.contains("f.folded"))
+            which.append(self._tx.contains(folded))
             values.append(text.casefold())
         if self._only is not None:
             which.append("c.id = ?")
             values.append(self._only)
         table = (
-            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, f.folded, "
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, "
+            f"{folded} AS folded, "
             f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
             f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.lease_sql import EVENT
-from budgetbandits.service.stores.list_sql import CampaignLists
+from budgetbandits.service.stores.list_sql import RESUMED, CampaignLists
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rollup_sql import HOUR
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
@@ -71,6 +71,8 @@ class Glance:
     """... the latest cost told ..."""
     overran_at: float | None
     """... and the latest that was more than its cap; all as of a few seconds ago."""
+    resumed_at: float | None
+    """When it was first resumed after that."""
     arms: int = 0
     """Those that can be chosen ..."""
     least: int = 0
@@ -105,7 +107,9 @@ class Pages:
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-            "c.settings, c.created_at, m.decided_at, m.told_at, e.at FROM campaign c "
+            "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, e.at, "
+            f"{RESUMED.format(campaign='c.id', overran='m.overran')} "
+            "FROM campaign c "
             "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
             f"WHERE c.id IN ({marks})",
             campaigns,
@@ -188,6 +192,11 @@ class Pages:
         row = self._tx.ask(f"SELECT {EVENT}, seq FROM event WHERE seq = ?", (seq,)).fetchone()
         return None if row is None else Event(*row)
 
+    def resumed_at(self, campaign: str, overran: int) -> float | None:
+        """When a campaign was first resumed after the event of this number."""
+        row = self._tx.ask(f"SELECT {RESUMED.format(campaign='?', overran='?')}", (campaign, overran)).fetchone()
+        return None if row is None else row[0]
+
     def holds(self, campaign: str, now: float, ages: Sequence[float]) -> Holds:
         """The open holds by age. Costs as much as there are open holds."""
         counts = ", ".join(["SUM(CASE WHEN decision.created_at > ? THEN 1 ELSE 0 END)"] * len(ages))
@@ -206,6 +215,6 @@ class Pages:
 
 
 def _glance(row: Sequence[Any]) -> Glance:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, *rest = row
-    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
     return Glance(id, name, policy, account, settings_of(settings), *rest)

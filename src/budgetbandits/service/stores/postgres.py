@@ -49,7 +49,7 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import UNFOLDED, check_version, migrations
+from budgetbandits.service.stores.schema import INCOMPLETE, check_version, migrations, missing_facts
 from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
@@ -213,6 +213,9 @@ class _Transaction(SqlTransaction):
     def contains(self, text: str) -> str:
         return f"strpos({text}, ?) > 0"
 
+    def bytewise(self, text: str) -> str:
+        return f'{text} COLLATE "C"'
+
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 
@@ -252,6 +255,5 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))
-    if done < steps[-1][0]:
-        for id, name in connection.execute(UNFOLDED).fetchall():
-            connection.execute("UPDATE campaign_name SET folded = %s WHERE id = %s", (name.casefold(), id))
+    for statement, values in missing_facts("postgresql", connection.execute(INCOMPLETE).fetchall()):
+        connection.execute(statement.replace("?", "%s"), values)

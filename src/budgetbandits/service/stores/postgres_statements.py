@@ -13,7 +13,7 @@ _MADE = (
 )
 """Decisions that are looked up one by one, because of the LIMIT: for a list, a database that has no statistics yet may
 read all decisions of a campaign instead."""
-_MONEY = "budget = $2, spent = $3, held = $4, overrun = $5, day = $6, today = $7, leased = $8, status = $9"
+_MONEY = "budget = $2, spent = $3, held = $4, overrun = $5, day = $6, today = $7, leased = $8, gone = $9, status = $10"
 _ONE = "id >= {0} AND id <= {0} ORDER BY id DESC LIMIT 1"
 _CAMPAIGN = _LEASE = _ONE.format("$1")
 _ARM = "campaign = $1 AND number >= $2 AND number <= $2 ORDER BY number DESC LIMIT 1"
@@ -42,10 +42,10 @@ STATEMENTS = {
     "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 ORDER BY number",
     "arm": f"SELECT {ARM} FROM arm WHERE {_ARM}",
     "save money": f"UPDATE campaign SET {_MONEY} WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $10 "
+    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $11 "
     f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save lease": "UPDATE lease SET amount = $2, spent = $3, held = $4, expires_at = $5, turn = $6, merged = $7, "
-    f"tag = $8 WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",
+    "save lease": "UPDATE lease SET amount = $2, spent = $3, held = $4, gone = $5, expires_at = $6, turn = $7, "
+    f"merged = $8, tag = $9 WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",
     "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
     "add decisions": f"WITH made AS (INSERT INTO decision ({DECISION}) SELECT {DECISION} "
     "FROM json_populate_recordset(null::decision, $1) RETURNING id, state, expires_at) "

@@ -16,7 +16,11 @@ MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to an arm in the time that begins then; the columns of the table ``rollup``."""
+    """What happened to an arm in the time that begins then; the columns of the table ``rollup``.
+
+    A failure is an event after that of its cost, so what failed is counted apart: the prices of an arm are those of
+    what it has answered.
+    """
 
     begins: int
     arm: int
@@ -29,12 +33,21 @@ class Counts:
     cost: int = 0
     spent: int = 0
     overrun: int = 0
+    failed: int = 0
+    failed_cost: int = 0
+    gone: int = 0
     delay_10: int = 0
     delay_60: int = 0
     delay_300: int = 0
     reward: float = 0.0
     reward_squared: float = 0.0
     cost_squared: float = 0.0
+    failed_squared: float = 0.0
+
+    @property
+    def prices(self) -> tuple[int, int, float]:
+        """Of what was answered, as far as its cost is told: how many, their sum and the sum of their squares."""
+        return self.told - self.failed, self.cost - self.failed_cost, self.cost_squared - self.failed_squared
 
     def plus(self, other: Counts) -> Counts:
         """Both together, as of the first."""
@@ -46,7 +59,7 @@ class Counts:
 
 NUMBERS = tuple(field.name for field in fields(Counts))[2:]
 _numbers = attrgetter(*NUMBERS)
-SUMS = ("reward", "reward_squared", "cost_squared")
+SUMS = ("reward", "reward_squared", "cost_squared", "failed_squared")
 """Those that are no whole numbers."""
 
 
@@ -75,6 +88,8 @@ class Tail:
 
 
 _KEPT = ", ".join(NUMBERS)
+# a hold that had expired stays so, and its event says what was charged then
+_CHARGED_BEFORE = "(SELECT x.amount FROM event x WHERE x.decision = d.id AND x.kind = 'expired')"
 _RESULT = {
     "decided": "CASE WHEN e.kind = 'decided' THEN 1 ELSE 0 END",
     "told": "CASE WHEN e.kind = 'settled' THEN 1 ELSE 0 END",
@@ -83,12 +98,14 @@ _RESULT = {
     "expired": "CASE WHEN e.kind = 'expired' THEN 1 ELSE 0 END",
     "overran": "CASE WHEN e.kind = 'settled' AND d.overrun > 0 THEN 1 ELSE 0 END",
     "cost": "CASE WHEN e.kind = 'settled' THEN e.amount ELSE 0 END",
-    # nothing changes what is charged once the cost is told; a hold that had expired stays so, and its event says what
-    # was charged then
-    "spent": "CASE WHEN e.kind = 'settled' THEN d.charged - CASE WHEN d.state = 'expired' THEN (SELECT x.amount "
-    "FROM event x WHERE x.decision = d.id AND x.kind = 'expired') ELSE 0 END "
-    "WHEN e.kind = 'expired' THEN e.amount ELSE 0 END",
+    # nothing changes what is charged once the cost is told
+    "spent": f"CASE WHEN e.kind = 'settled' THEN d.charged - CASE WHEN d.state = 'expired' THEN {_CHARGED_BEFORE} "
+    "ELSE 0 END WHEN e.kind = 'expired' THEN e.amount ELSE 0 END",
     "overrun": "CASE WHEN e.kind = 'settled' THEN d.overrun ELSE 0 END",
+    "failed": "CASE WHEN e.kind = 'failed' THEN 1 ELSE 0 END",
+    "failed_cost": "CASE WHEN e.kind = 'failed' THEN d.cost ELSE 0 END",
+    "gone": f"CASE WHEN e.kind = 'settled' AND (d.state = 'settled' OR {_CHARGED_BEFORE} = 0) THEN 1 "
+    "WHEN e.kind = 'expired' AND e.amount > 0 THEN 1 ELSE 0 END",
     "delay_10": "CASE WHEN e.kind = 'settled' AND e.at - d.created_at < 10 THEN 1 ELSE 0 END",
     "delay_60": "CASE WHEN e.kind = 'settled' AND e.at - d.created_at >= 10 AND e.at - d.created_at < 60 "
     "THEN 1 ELSE 0 END",
@@ -97,7 +114,8 @@ _RESULT = {
 }
 _SUMS = ", ".join(f"CAST(SUM({each}) AS BIGINT)" for each in _RESULT.values()) + (
     ", COALESCE(SUM(e.reward), 0.0), COALESCE(SUM(e.reward * e.reward), 0.0), "
-    "COALESCE(SUM(CASE WHEN e.kind = 'settled' THEN CAST(e.amount AS DOUBLE PRECISION) * e.amount END), 0.0)"
+    "COALESCE(SUM(CASE WHEN e.kind = 'settled' THEN CAST(e.amount AS DOUBLE PRECISION) * e.amount END), 0.0), "
+    "COALESCE(SUM(CASE WHEN e.kind = 'failed' THEN CAST(d.cost AS DOUBLE PRECISION) * d.cost END), 0.0)"
 )
 assert (*_RESULT, *SUMS) == NUMBERS
 _COUNTED = (

@@ -13,7 +13,9 @@ from budgetbandits.service.lease_ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 
-CAMPAIGN = "id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, created_at"
+CAMPAIGN = (
+    "id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, learned, created_at"
+)
 ARM = "campaign, number, name, cost_cap, learned, active"
 PLAIN_DECISION = (
     "id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, payload, created_at, expires_at, "
@@ -29,12 +31,12 @@ def json_text(values: dict[str, Any]) -> str:
 
 
 def money_of(a: Account) -> tuple[Any, ...]:
-    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased
+    return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased, a.gone
 
 
 def campaign_of(row: Sequence[Any]) -> Campaign:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, settings, learned, at = row
-    account = Account(budget, spent, held, overrun, status, day, today, leased)
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, learned, at = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
     return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned))
 
 

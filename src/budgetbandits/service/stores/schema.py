@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Literal
 
 from budgetbandits.errors import StoreError
 
 MIGRATIONS = "budgetbandits.service.stores.migrations"
+Database = Literal["sqlite", "postgresql"]
 _CLEARED = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000"
 """Old versions are cleared away after so many changes, however many rows there are."""
 
@@ -41,20 +42,38 @@ WORDS = {
 """What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, a text that
 is ordered by its bytes, how an entry of JSON is read, and how the pending decisions are found."""
 
-UNFOLDED = "SELECT id, name FROM campaign_name WHERE folded IS NULL"
-"""The names that a migration folds after its statements, since databases do not agree with Python about it."""
+INCOMPLETE = "SELECT id, name FROM campaign_name WHERE folded IS NULL OR cost_max IS NULL"
+"""Campaigns that lack what the list of all campaigns looks at: those from before a migration, and those that a server
+of an earlier version has made since, on a database that a newer one had migrated already."""
+
+_COMPLETE = (
+    "UPDATE campaign_name SET folded = ?, "
+    "cost_max = (SELECT CAST(SETTING(cost_max) AS BIGINT) FROM campaign WHERE campaign.id = campaign_name.id), "
+    "currency = (SELECT SETTING(currency) FROM campaign WHERE campaign.id = campaign_name.id) WHERE id = ?"
+)
 
 
-def migrations(database: Literal["sqlite", "postgresql"]) -> list[tuple[int, list[str]]]:
+def migrations(database: Database) -> list[tuple[int, list[str]]]:
     """(number, statements) of every migration in order."""
     steps = []
     for entry in resources.files(MIGRATIONS).iterdir():
         if entry.name.endswith(".sql"):
-            text = entry.read_text(encoding="utf-8")
-            for word, meaning in WORDS[database].items():
-                text = text.replace(word, meaning)
+            text = _worded(entry.read_text(encoding="utf-8"), database)
             steps.append((int(entry.name.split("_")[0]), list(_statements(text))))
     return sorted(steps)
+
+
+def missing_facts(database: Database, incomplete: Iterable[Sequence[str]]) -> list[tuple[str, tuple[str, str]]]:
+    """What to run, with ``?`` for these values, so that no campaign is `INCOMPLETE`. Names are folded here because
+    databases do not agree with Python about it."""
+    statement = _worded(_COMPLETE, database)
+    return [(statement, (name.casefold(), id)) for id, name in incomplete]
+
+
+def _worded(text: str, database: Database) -> str:
+    for word, meaning in WORDS[database].items():
+        text = text.replace(word, meaning)
+    return text
 
 
 def check_version(done: int, newest: int) -> None:

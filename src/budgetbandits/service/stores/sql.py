@@ -24,7 +24,7 @@ from budgetbandits.service.stores.rows import (
     money_of,
 )
 
-_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?"
+_MONEY = "budget = ?, spent = ?, held = ?, overrun = ?, day = ?, today = ?, leased = ?, gone = ?"
 
 # what is run all the time, put together once
 _BY_ID = f"SELECT {DECISION} FROM decision WHERE id = ?"
@@ -68,6 +68,10 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         """An expression for whether another text, which is its value, is part of a text."""
         return f"instr({text}, ?) > 0"
 
+    def bytewise(self, text: str) -> str:
+        """An expression for a text that is ordered by its bytes."""
+        return text
+
     def rollups(self) -> Rollups:
         return Rollups(self)
 
@@ -105,7 +109,7 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
             (campaign.id, campaign.name, *facts),
         )
         self._change(
-            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO campaign ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 campaign.id, campaign.name, campaign.policy, campaign.account.status, *money_of(campaign.account),
                 json_text(campaign.settings), json_text(campaign.learned), campaign.created_at,

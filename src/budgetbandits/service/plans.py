@@ -1,0 +1,38 @@
+"""What a policy is told that plans with a campaign's money and with the requests that it is for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from budgetbandits.learner import Learner
+from budgetbandits.policies.paced import Paced
+from budgetbandits.service.ledger import Account
+
+
+def hear_money(
+    learner: Learner, rules: int, account: Account, settings: dict[str, Any], lent: Account | None = None
+) -> None:
+    """What is left of the budget and of the requests: also what was charged and taught nothing, as where a reward is
+    late, a hold has expired or a call has failed, is gone.
+
+    Under a lease ``lent`` is what became of its money since it was merged, when the campaign had this account.
+    """
+    state = learner.state
+    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]):
+        return
+    spent, gone = account.spent, account.gone
+    if lent is not None:
+        if rules < 4:
+            return
+        spent, gone = spent + lent.spent, gone + lent.gone
+    learner.new_budget((account.budget - spent) / settings["cost_max"] + state.paid)
+    if rules >= 4:
+        learner.new_unlearned(gone - int(state.pulls.sum()))
+
+
+def hear_failures(learner: Learner, rules: int, failures: int) -> None:
+    """By the rules 3 so many requests are gone beside those that were told in full; later ones count them with the
+    money."""
+    if rules == 3:
+        learner.new_unlearned(failures)
