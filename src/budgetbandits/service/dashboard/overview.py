@@ -38,9 +38,7 @@ class Asked:
         number = whole_number(page[:9])
         if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
             raise BadParameter("there is no such list; use the links of the page")
-        # no name has characters that cannot be printed, and PostgreSQL takes no text with some of them
-        text = "".join(filter(str.isprintable, normal(text[:200])))
-        return cls(text, group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
+        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
 
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others.
