@@ -92,7 +92,14 @@ def test_the_inverse_is_the_inverse():
     found = largest_ratio(reward, cost, level)
     inside = (cost > 1e-4) & (found < 1e250)
     assert inside.sum() > 10_000
-    assert ratio_divergence(reward, cost, found)[inside] == pytest.approx(level[inside], rel=1e-7, abs=1e-14)
+    assert ratio_divergence(reward, cost, found)[inside] == pytest.approx(level[inside], rel=1e-9, abs=1e-14)
+
+
+def test_the_inverse_of_an_arm_does_not_depend_on_the_others():
+    reward, cost, _ = states(4, 300)
+    level = 10.0 ** np.random.default_rng(5).uniform(-7, 2, 300)
+    alone = [float(largest_ratio(*state)) for state in zip(reward, cost, level, strict=True)]
+    assert largest_ratio(reward, cost, level) == pytest.approx(alone, rel=1e-14)
 
 
 def test_the_inverse_at_the_ends():

@@ -1,4 +1,4 @@
-"""The kinds of array that the package passes around, and a choice between two that can be compiled."""
+"""The kinds of array that the package passes around, and what formulas need that can be compiled for single arms."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ AnyArray = np.ndarray[Any, Any]
 def either(condition: Any, yes: Any, no: Any) -> Any:
     """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
     return np.where(condition, yes, no)
+
+
+def everywhere(condition: Any) -> bool:
+    """Whether the condition holds for all elements; compiled for scalars, the condition itself."""
+    return bool(np.all(condition))

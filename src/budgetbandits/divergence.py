@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.arrays import either
+from budgetbandits.arrays import either, everywhere
 
 SERIES_BELOW = 0.05
 """Where x − ln(1 + x) would lose digits to cancellation, its power series is used."""
@@ -31,8 +31,9 @@ SMALLEST = 1e-300
 LARGEST, LARGEST_LOG = 1e300, 690.0
 """Stands for infinity, and its logarithm, where something must be multiplied."""
 
-NEWTON_STEPS = 9
-"""They leave a relative error below 1e-7 in the level, or an absolute one of 1e-14 (tests/test_divergence.py)."""
+NEWTON_STEPS, CLOSE = 9, 1e-5
+"""At most so many, and none after one that began as close to the level, relative to it: each about squares the error.
+That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (tests/test_divergence.py)."""
 
 DIVERGENCE_BISECTIONS = 28
 """A maximum inside is flat: half the digits of λ are all of those of D. At the end λ is right from the start."""
@@ -141,12 +142,16 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
     log_below = np.maximum(log_below, np.log(np.maximum(below, SMALLEST)))
     lowest = np.log(np.maximum(mean_reward, SMALLEST)) - np.log(cost)
     place = np.log(np.maximum(np.minimum(above, 1.0), SMALLEST)) - log_below
+    settled = level < 0.0
     for _ in range(NEWTON_STEPS):
         place = np.minimum(np.maximum(place, lowest), LARGEST_LOG)
         ratio = np.exp(place)
         tilt = tilt_at_gap(mean_reward, mean_cost, ratio, ratio * mean_cost - mean_reward)
         excess = plain_divergence(mean_reward, mean_cost, ratio, tilt) - level
-        place = place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST)
+        place = either(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST))
+        settled = excess <= CLOSE * level
+        if everywhere(settled):
+            break
     found = np.exp(np.minimum(np.maximum(place, lowest), LARGEST_LOG))
     return either(mean_cost > 0.0, either(level > 0.0, found, mean_reward / cost), np.inf)
 

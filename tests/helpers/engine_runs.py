@@ -47,11 +47,13 @@ def simulate_runs(
     settings: Settings | None = None,
     posterior: np.ndarray | None = None,
     frozen: bool = False,
+    kappa: float = 1.0,
 ) -> RunResults:
     """Play `runs` independent games of BTS (or, with `classical`, Thompson sampling on rewards alone).
 
     seed is an integer (run i gets the i-th child of its SeedSequence) or one integer per run.  posterior[arm] =
-    (a, b, c, d) starts from given counts; frozen keeps them for ever, for tests of a single round.
+    (a, b, c, d) starts from given counts; frozen keeps them for ever, for tests of a single round.  A trial
+    weighs kappa.
     """
     amounts = np.asarray(budgets, dtype=np.float64).ravel()
     if amounts.size == 0 or not (np.isfinite(amounts) & (amounts > 0)).all():
@@ -74,7 +76,7 @@ def simulate_runs(
 
     def one(run: int) -> None:
         words = seeds[run].generate_state(8, np.uint64)
-        game = Run(laws, ordered, words, classical, settings, posterior, frozen)
+        game = Run(laws, ordered, words, classical, settings, posterior, frozen, kappa)
         game.play()
         pulls[run, order] = game.out_pulls
         reward[run, order] = game.out_reward

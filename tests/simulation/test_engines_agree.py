@@ -51,7 +51,7 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
     ("policy", "which"),
     [
         ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
-        ("thompson:kappa=2", "any law"),
+        ("thompson:kappa=2,prior_reward=3/1", "any law"),
         ("bts-gaussian", "ten arms"),
         ("bts-joint", "any law"),
     ],

@@ -35,6 +35,7 @@ ANY_LAW = Problem(
     )
 )
 TEN = family("uniform-bernoulli", 10, seed=4, low=0.1)
+CLEAR = Problem.bernoulli([0.9, 0.5, 0.3], [0.4, 0.5, 0.6])
 BUDGETS = [2.0, 15.5, 40.0]
 
 
@@ -161,23 +162,29 @@ def test_score_and_learn_of_beta_posteriors_say_what_their_methods_say(policy):
         ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
         ("bts:prior_reward=1/1+9/2,prior_cost=1/1+1/7", TEN),  # some arms stay in the pool of those that are alike
         ("thompson:prior_reward=9/1+1/1+2/6", TEN),
+        ("bts:kappa=0.4", ANY_LAW),
+        ("bts:kappa=2.5", CLEAR),  # nearly all of it is one arm's pulls, in blocks
+        ("thompson:kappa=3", TEN),
     ],
 )
-def test_the_lazy_engine_plays_whole_priors(policy, problem):
+def test_the_lazy_engine_plays_whole_priors_and_weighted_trials(policy, problem):
     """Two-sample tests with the plain loop, Bonferroni; false alarms at 1e-6."""
     policy = parse_policy(policy)
-    outcome = simulate(problem, policy, BUDGETS[:2], 3_000, seed=1)
+    budgets = [40.0, 160.0] if problem is CLEAR else BUDGETS[:2]
+    outcome = simulate(problem, policy, budgets, 3_000, seed=1)
     assert outcome.engine == "thompson"
-    plain, uniform = (
-        sample(SamplingGames(problem, each, BUDGETS[:2]), 700, seed=2) for each in (policy, type(policy)())
-    )
+    plain, uniform = (sample(SamplingGames(problem, each, budgets), 700, seed=2) for each in (policy, type(policy)()))
     assert smallest_p(rows(outcome), plain) > FALSE_ALARM
-    assert smallest_p(rows(outcome), uniform) < FALSE_ALARM  # it can fail: another prior is another game
+    assert smallest_p(rows(outcome), uniform) < FALSE_ALARM  # it can fail: another posterior is another game
 
 
 @pytest.mark.parametrize(
     ("policy", "why"),
-    [("bts:kappa=1.5", "kappa"), ("bts:prior_cost=1.5/1", "whole"), ("bts:prior_reward=jeffreys", "whole")],
+    [
+        ("bts:kappa=1.5,prior_cost=2/1", "kappa"),
+        ("bts:prior_cost=1.5/1", "whole"),
+        ("bts:prior_reward=jeffreys", "whole"),
+    ],
 )
 def test_what_the_lazy_engine_leaves_to_the_plain_loop(policy, why):
     engine = engine_for(TEN, parse_policy(policy), BUDGETS)

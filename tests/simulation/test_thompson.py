@@ -19,7 +19,8 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.simulation.compiled import draws
 from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.thompson import envelope
-from budgetbandits.simulation.thompson.player import FiniteLaws, SampledLaws, Settings
+from budgetbandits.simulation.thompson.blocks import open_window
+from budgetbandits.simulation.thompson.player import FiniteLaws, Run, SampledLaws, Settings
 from engine_runs import bernoulli, simulate_runs
 from plain_loops import naive_runs, numpy_run
 from quadrature import exceedance, selection_probabilities
@@ -319,29 +320,69 @@ LONGER = {"blocks_coin_only": 30_000_000, "restless_near_ties": 10_000_000}
 """Rounds of `make deep` where a branch is rare or a bias was small."""
 
 
+TEMPERED = {"rings": 1.5, "leader_below_level": 0.6}
+"""Cases that are played once more with trials that weigh so much, at whose parameters each branch is still taken."""
+
+
 @functools.cache
-def probabilities(counts: bytes, classical: bool) -> np.ndarray:
+def probabilities(counts: bytes, classical: bool, kappa: float) -> np.ndarray:
     """Quadrature takes seconds, and several cases share a posterior."""
-    return selection_probabilities(np.frombuffer(counts, dtype=np.int64).reshape(-1, 4), classical)
+    trials = np.frombuffer(counts, dtype=np.int64).reshape(-1, 4) - 1
+    return selection_probabilities(1.0 + kappa * trials, classical)
 
 
-@pytest.mark.parametrize("name", FROZEN)
-def test_frozen_round(name):
+@pytest.mark.parametrize(("name", "kappa"), [*((name, 1.0) for name in FROZEN), *TEMPERED.items()])
+def test_frozen_round(name, kappa):
     posterior, classical, settings, needed = FROZEN[name]
     rounds = 2_000_000 if DEEP == 1 else LONGER.get(name, 6_000_000)
     arms = len(posterior)
     laws = bernoulli(np.zeros(arms), np.ones(arms))
     results = simulate_runs(
         laws, [rounds], 1, 11, classical=classical, posterior=posterior, frozen=True,
-        settings=Settings(planning=False, **settings),
+        settings=Settings(planning=False, **settings), kappa=kappa,
     )  # fmt: skip
     for counter in needed:
         assert results.counters[counter][0] > 5_000, (counter, results.counters[counter][0])
     observed = results.pulls[0, 0]
     assert observed.sum() == rounds
-    expected = rounds * probabilities(posterior.tobytes(), classical)
+    expected = rounds * probabilities(posterior.tobytes(), classical, kappa)
     assert expected.min() > 20
     assert stats.chisquare(observed, expected).pvalue > ALARM, (observed - expected) / np.sqrt(expected)
+
+
+@njit
+def window_of(games, level, window):
+    """(pulls, tilt, bound): what the first arm's window promises."""
+    game = games[0]
+    game.leader, game.level, game.window = 0, level, window
+    open_window(game)
+    return game.window_left, game.tilt, game.log_ceiling
+
+
+@pytest.mark.parametrize("kappa", [0.3, 1.0, 2.5])
+def test_a_window_bounds_the_leader_whatever_its_pulls_bring(kappa):
+    generator = np.random.default_rng(23)
+    for counts in random_posteriors(60, 29):
+        run = Run(
+            bernoulli([0.5], [0.5]),
+            np.array([9.0]),
+            np.arange(8, dtype=np.uint64),
+            False,
+            Settings(),
+            counts[None],
+            kappa=kappa,
+        )
+        a, b, c, d = 1.0 + kappa * (counts - 1.0)
+        level = float(a / (a + b) * (c + d) / c * np.exp(-generator.uniform(0, 1.5)))
+        pulls, tilt, bound = window_of(run.game, level, np.int64(generator.integers(1, 40)))
+        if tilt == 0.0:
+            continue
+        for _ in range(20):
+            played = generator.integers(0, pulls + 1)
+            won, paid = generator.integers(0, played + 1, 2) * generator.integers(0, 2, 2)
+            paid = played - paid  # nothing won and everything paid, the worst, in a quarter of the draws
+            after = (a + kappa * won, b + kappa * (played - won), c + kappa * paid, d + kappa * (played - paid))
+            assert envelope.log_shortfall(*after, level, tilt, False) <= bound + 1e-9
 
 
 # ---------------------------------------------------------------- whole games against the plain loop

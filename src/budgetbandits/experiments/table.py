@@ -57,23 +57,24 @@ def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
 
 def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
     """What the rows of each part are of, problem by problem of its cell, and the part's path."""
-    problems = {problem["name"]: problem for problem in record["problems"]}
-    of = [
-        (problems[name], place, cell)
-        for cell in record["cells"]
-        for place, name in enumerate(cell.get("problems") or [cell["problem"]])  # one in studies of older versions
-    ]
-    return pl.DataFrame(
+    problems = pl.DataFrame(
         {
-            "group": [problem["group"] for problem, _, _ in of],
-            "problem": [problem["name"] for problem, _, _ in of],
-            "arms": [problem["arms"] for problem, _, _ in of],
-            "policy": [cell["policy"] for _, _, cell in of],
-            PLACE: [place for _, place, _ in of],
-            "part": [str(study.part(cell["key"])) for _, _, cell in of],
+            "group": [problem["group"] for problem in record["problems"]],
+            "problem": [problem["name"] for problem in record["problems"]],
+            "arms": [problem["arms"] for problem in record["problems"]],
         },
-        schema_overrides={"arms": pl.Int64, PLACE: pl.Int64},
+        schema_overrides={"arms": pl.Int64},
     )
+    cells = pl.DataFrame(
+        {
+            # one in studies of older versions
+            "problem": [cell.get("problems") or [cell["problem"]] for cell in record["cells"]],
+            "policy": [cell["policy"] for cell in record["cells"]],
+            "part": [str(study.part(cell["key"])) for cell in record["cells"]],
+        }
+    ).with_columns(pl.int_ranges(pl.col("problem").list.len()).alias(PLACE))
+    labels = cells.explode("problem", PLACE).join(problems, on="problem", maintain_order="left")
+    return labels.select("group", "problem", "arms", "policy", PLACE, "part")
 
 
 def _parts(labels: pl.DataFrame) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
+from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
 from budgetbandits.policies.tally import Tally
 
 
@@ -99,6 +99,7 @@ class BGreedy(IndexPolicy):
 
     name: ClassVar[str] = "b-greedy"
     index = staticmethod(plain_ratio)
+    monotone = Monotone(ignores_rounds=True)
     alpha: float = 1.0
 
     def __post_init__(self) -> None:

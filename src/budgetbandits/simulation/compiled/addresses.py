@@ -13,6 +13,7 @@ from typing import Any
 from numba import njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
+from numba.core.typing.typeof import typeof_impl
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
@@ -46,6 +47,7 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
 
     def __init__(self, signature: Any, function: Callable[..., Any]) -> None:
         self._signature = signature
+        self.type = types.FunctionType(signature)
         self.dispatcher: Dispatcher = njit(signature, **OPTIONS)(function)
         compiled = self.dispatcher.overloads[signature.args]
         self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
@@ -55,3 +57,10 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
 
     def signature(self) -> Any:
         return self._signature
+
+
+@typeof_impl.register(Address)  # type: ignore[untyped-decorator]
+def _type_of(address: Address, context: object) -> types.FunctionType:
+    """Numba asks with every call of an engine, and would make the type anew each time, which takes longer than many a
+    stretch that is played."""
+    return address.type

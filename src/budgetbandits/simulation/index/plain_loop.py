@@ -1,4 +1,4 @@
-"""Any index policy, all arms evaluated in every round, compiled: exact by inspection, and the cost grows with K.
+"""Any index policy, all arms looked at in every round, compiled: exact by inspection, and the cost grows with K.
 
 It serves rules whose monotonicity nobody declared and those that draw the arm by its index, and it is what the lazy
 engine is tested against.
@@ -12,7 +12,7 @@ from numba import njit
 from budgetbandits.simulation.compiled.draws import exponential, uniform
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
-from budgetbandits.simulation.index.memory import CHOOSING, OPENING, PULLING, money_left
+from budgetbandits.simulation.index.memory import CHOOSING, FLOOR_SEEN, OPENING, PULLING, money_left
 from budgetbandits.simulation.index.pulling import first_pulls, pull_leader, stop
 from budgetbandits.simulation.index.scores import evaluate
 
@@ -40,13 +40,20 @@ def best_of_all(game, index):
         return stop(game)
     exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
     pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
+    values = float_pointer(game.value_at)
+    kept = not game.rounds_matter and game.kind < FLOOR_SEEN  # an index changes with the arm's own pulls alone
+    if kept and game.leader >= 0:
+        values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
+    known = kept and game.leader >= 0
     chosen = -1
     best = -np.inf
     ties = 0
     for arm in range(game.arms):
         if pulls[arm] == 0 or not price[arm] <= money:
             continue
-        value = 0.0 if exploring else evaluate(game, index, arm, game.rounds, game.floor)
+        if not known and (kept or not exploring):
+            values[arm] = evaluate(game, index, arm, game.rounds, game.floor)
+        value = 0.0 if exploring else values[arm]
         if value != value:
             game.leader = arm
             return NOT_A_NUMBER

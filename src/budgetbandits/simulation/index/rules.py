@@ -22,6 +22,7 @@ from numba.core.errors import NumbaError
 from numba.extending import overload, register_jitable
 
 from budgetbandits import divergence
+from budgetbandits.arrays import everywhere
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index_policy import Monotone, either
@@ -40,6 +41,14 @@ def _either_of_scalars(condition: Any, yes: Any, no: Any) -> Any:
         return yes if condition else no
 
     return pick
+
+
+@overload(everywhere)  # type: ignore[untyped-decorator]
+def _everywhere_of_scalars(condition: Any) -> Any:
+    def itself(condition: Any) -> Any:
+        return condition
+
+    return itself
 
 
 HELPERS = (

@@ -48,8 +48,8 @@ def open_window(game):
     a, b, c, d = counts_of(game, game.leader)
     level, classical, width = game.level, game.classical, game.window
     while True:
-        grown_b = b + width
-        grown_c = c + width
+        grown_b = b + game.kappa * width
+        grown_c = c + game.kappa * width
         tilt = shortfall_tilt(a, grown_b, grown_c, d, level, classical)
         log_bound = log_shortfall(a, grown_b, grown_c, d, level, tilt, classical) if tilt > 0.0 else 0.0
         dips = width * math.exp(min(log_bound, 0.0))

@@ -30,7 +30,7 @@ FLOAT_STATE = (
     "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "spent_error",
 )  # fmt: skip
 
-SETTINGS = ("log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless", "step")
+SETTINGS = ("kappa", "log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless", "step")
 SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
 
 LAWS = (
@@ -67,11 +67,14 @@ SETTLED = -2
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def counts_of(game, slot):
-    """The four parameters of an arm's posterior: Beta(a, b) of its reward, Beta(c, d) of its cost."""
+    """The four parameters of an arm's posterior: Beta(a, b) of its reward, Beta(c, d) of its cost.
+
+    Trials are counted in whole numbers from 1 on; each weighs ``kappa``.
+    """
     posterior = whole_pointer(game.posterior_at)
     return (
-        float(posterior[4 * slot]), float(posterior[4 * slot + 1]),
-        float(posterior[4 * slot + 2]), float(posterior[4 * slot + 3]),
+        1.0 + game.kappa * (posterior[4 * slot] - 1), 1.0 + game.kappa * (posterior[4 * slot + 1] - 1),
+        1.0 + game.kappa * (posterior[4 * slot + 2] - 1), 1.0 + game.kappa * (posterior[4 * slot + 3] - 1),
     )  # fmt: skip
 
 

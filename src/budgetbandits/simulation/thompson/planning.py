@@ -68,6 +68,7 @@ def block_price(game, leader, level):
     growth = tilt / (a + b)
     if not game.classical:
         growth += tilt * (1.0 / c - 1.0 / (c + d))
+    growth *= game.kappa
     best = np.inf
     width = 1.0
     while width < 1e15:

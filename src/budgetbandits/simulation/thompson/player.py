@@ -149,8 +149,12 @@ class Run:
         settings: Settings,
         posterior: np.ndarray | None = None,
         frozen: bool = False,
+        kappa: float = 1.0,
     ) -> None:
-        """``posterior[arm]`` = (a, b, c, d) starts from given counts; ``frozen`` keeps them, to test a single round."""
+        """``posterior[arm]`` = (a, b, c, d) starts from given counts; ``frozen`` keeps them, to test a single round.
+
+        A trial adds ``kappa`` to a parameter of the posterior.
+        """
         arms, number = laws.arms, budgets.size
         self.laws = laws
         self.generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
@@ -186,7 +190,9 @@ class Run:
             window=settings.first_window, allow_blocks=settings.blocks,
             log_hot=math.log(settings.hot_above) if settings.hot_above > 0 else -math.inf,
             log_largest_dip=math.log(settings.largest_dip), caution=settings.caution,
-            log_direct=math.log(settings.direct_above), near_ties_from=settings.near_ties_from, restless=settings.restless,
+            log_direct=math.log(settings.direct_above), restless=settings.restless, kappa=kappa,
+            # what is proven of stretches is proven for parameters that are whole numbers
+            near_ties_from=settings.near_ties_from if kappa == 1.0 else math.inf,
         )  # fmt: skip
         if isinstance(laws, SampledLaws):
             self._keep_outcomes(arms)
@@ -233,9 +239,9 @@ class Run:
 
 
 def why_not_lazily(policy: BetaThompson) -> str:
-    """Why this engine does not play a policy; empty if it does. Its bounds hold for counts that are whole numbers."""
-    if policy.kappa != 1.0:
-        return "its counts are multiplied by kappa, and the lazy engine counts in whole numbers"
+    """Why this engine does not play a policy; empty if it does. It counts trials in whole numbers from 1 on."""
+    if policy.kappa != 1.0 and any(number != 1.0 for prior in policy.priors for pair in prior for number in pair):
+        return "its counts are multiplied by kappa from another prior than Beta(1, 1)"
     if any(number % 1.0 or number < 1.0 for prior in policy.priors for pair in prior for number in pair):
         return "its priors are not whole numbers, and the lazy engine counts in whole numbers from 1 on"
     return ""
@@ -265,7 +271,7 @@ class ThompsonGames:
         laws = self._laws if outcomes is None else _shared(self._laws.arms, outcomes)
         classical = isinstance(self._policy, Thompson)
         words = seed.generate_state(8, np.uint64)
-        run = Run(laws, self._budgets, words, classical, Settings(), self._first)
+        run = Run(laws, self._budgets, words, classical, Settings(), self._first, kappa=self._policy.kappa)
         run.play()
         if run.out_rounds[-1] > max_rounds:
             raise RoundLimit(
