@@ -20,7 +20,7 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
-from budgetbandits.policies.paced import Paced
+from budgetbandits.policies.paced_sums import Paced
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.propensity import propensity
 from budgetbandits.segments import Segments

@@ -26,7 +26,7 @@ own_scales  whether an arm's costs are learned as shares of its own cap
 rules       `RULES`; campaigns from before there were these rules have no such entry
 """
 
-RULES = 3
+RULES = 4
 """Which rules a new campaign follows; older ones go on by their own, so that every audit repeats what was decided.
 
 2  arms rest that neither bring nor cost anything, and where a level is for many arms, a choice among less than half of
@@ -34,6 +34,8 @@ RULES = 3
 3  failures of decisions that were under way together count once for a rest; requests that failed are gone of the
    horizon; what could not be chosen is written down with each decision; `bts-paced` learns prices that are far above
    their estimates, and no segment is surer of what others know than 20 outcomes make it
+4  `bts-paced` plans for coming requests with all arms that these may have, and its first guess at an arm's cost follows
+   the costs that were seen; the prices of `primal-dual-bwk` rise when an outcome is told
 """
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from budgetbandits.policies.paced import COUNT, PAID, REWARD
+from budgetbandits.policies.paced_sums import COUNT, PAID, REWARD
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.records import ArmRow, Campaign
 
