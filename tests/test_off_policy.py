@@ -149,6 +149,56 @@ def test_segments_and_arms_that_could_not_be_chosen():
     assert none.segments == ()
 
 
+def offered_half(rng, n):
+    """Requests of two situations: in half of them only arm a is on offer, which brings 0.2 then and 0.6 otherwise; b
+    brings 0.9. What can be chosen between is chosen evenly."""
+    both = rng.random(n) < 0.5
+    b = both & (rng.random(n) < 0.5)
+    means = np.where(b, 0.9, np.where(both, 0.6, 0.2))
+    return columns(
+        np.where(b, "b", "a").tolist(), (rng.random(n) < means).astype(float).tolist(), np.where(b, 0.4, 0.1).tolist(),
+        np.where(both, 0.5, 1.0).tolist(), arms=[json.dumps(["a", "b"] if each else ["a"]) for each in both],
+    )  # fmt: skip
+
+
+def test_requests_that_the_target_cannot_answer_bring_nothing():
+    """By enumeration: a log that has each situation, choice and outcome as often as it is likely. Of always b, half of
+    the requests stay unanswered and the others bring 0.9 for 0.4; a mix gives what b cannot have to a."""
+    rows = []
+    for arms, arm, propensity, mean, cost, times in (
+        (["a", "b"], "a", 0.5, 0.6, 0.1, 50), (["a", "b"], "b", 0.5, 0.9, 0.4, 50), (["a"], "a", 1.0, 0.2, 0.1, 100),
+    ):  # fmt: skip
+        for outcome, share in ((1.0, mean), (0.0, 1.0 - mean)):
+            rows += [(arm, outcome, cost, propensity, json.dumps(arms))] * (6 * round(share * times))
+    log = off_policy.read_log(
+        dict(zip(("arm", "reward", "cost", "propensity", "arms"), zip(*rows, strict=True), strict=True))
+    )
+    for target, reward, cost in (
+        (off_policy.one_arm(log, "b"), 0.45, 0.2),
+        (off_policy.one_arm(log, "a"), 0.4, 0.1),
+        (off_policy.mix(log, {"a": 1, "b": 3}), 0.5 * (0.25 * 0.6 + 0.75 * 0.9) + 0.5 * 0.2, 0.5 * 0.325 + 0.05),
+    ):
+        found = off_policy.evaluate(log, target)
+        for value, truth in ((found.reward, reward), (found.cost, cost)):
+            assert value.self_normalised.value == pytest.approx(truth)
+            assert value.inverse_propensity.value == pytest.approx(truth)
+    assert off_policy.evaluate(log, off_policy.one_arm(log, "b")).unanswered == 0.5
+
+
+def test_intervals_cover_where_the_target_cannot_answer():
+    """Of 200 logs. Each of six shares outside of what 95 % makes 99.99 % likely is a false alarm in 1 of 10,000."""
+    rng, covered = np.random.default_rng(12), {}
+    for _ in range(200):
+        log = off_policy.read_log(offered_half(rng, 600))
+        found = off_policy.evaluate(log, off_policy.one_arm(log, "b"))
+        for value, truth, what in ((found.reward, 0.45, "reward"), (found.cost, 0.2, "cost")):
+            for way in ("inverse_propensity", "self_normalised", "doubly_robust"):
+                each = getattr(value, way)
+                covered[what, way] = covered.get((what, way), 0) + (each.low <= truth <= each.high)
+    low, high = stats.binom.ppf([0.00005, 0.99995], 200, 0.95)
+    assert {key: hits for key, hits in covered.items() if not low <= hits <= high} == {}
+
+
 def test_a_failure_has_brought_nothing():
     given = columns(["a", "b", "b"], [1.0, None, None], [0.2, None, 0.4], [0.5, 0.5, 0.5], failed=[0, 1, "true"])
     log = off_policy.read_log(given)
@@ -271,7 +321,7 @@ def test_the_command_says_when_it_cannot(log_file, tmp_path):
     assert "the log's propensities are not those of its choices" in " ".join(text.split())
     rows = log_file.read_text().splitlines()
     few = tmp_path / "few.csv"
-    few.write_text("\n".join([*rows[:60], "huge,1,2,0.01,,"]))
+    few.write_text("\n".join([*rows[:60], "huge,1,2,0.01,,,0"]))
     assert "too little overlap" in evaluated(few, "--arm", "huge")
 
 

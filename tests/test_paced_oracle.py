@@ -42,6 +42,30 @@ def test_the_best_mix_is_what_a_solver_finds(segments):
     assert checked > 20
 
 
+def test_the_fluid_bound_is_what_a_solver_finds():
+    """Of 220 problems with up to 20 arms and 5 segments, money scarce or not: of every segment the share f of requests
+    is answered, and nobody is asked to spend more than there is."""
+    rng, scarce = np.random.default_rng(9), 0
+    for _ in range(220):
+        segments, arms = int(rng.integers(1, 6)), int(rng.integers(1, 21))
+        reward, cost = rng.random((segments, arms)), rng.random((segments, arms)) ** 3 + 1e-3
+        weight = rng.dirichlet(np.ones(segments))
+        rate = float(rng.random() ** 2 * cost.mean() * 2 + 1e-4)
+        mix = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), rate)
+        spend, value = mix.spend(cost.tolist(), weight.tolist()), mix.spend(reward.tolist(), weight.tolist())
+        scarce += spend > rate
+        of = linprog(
+            -np.append(weight[:, None] * reward, 0.0),
+            A_ub=[np.append(weight[:, None] * cost, 0.0)],
+            b_ub=[rate],
+            A_eq=np.column_stack([np.kron(np.eye(segments), np.ones(arms)), -np.ones(segments)]),
+            b_eq=np.zeros(segments),
+            bounds=[(0, None)] * (segments * arms) + [(0, 1)],
+        )
+        assert value * min(1.0, rate / spend) == pytest.approx(-of.fun, abs=1e-9)
+    assert 30 < scarce < 190
+
+
 def test_the_price_is_what_more_money_brings():
     reward, cost, weight = [[0.2, 0.8, 0.9], [0.1, 0.3, 0.7]], [[0.1, 0.5, 1.0], [0.2, 0.3, 0.9]], [0.4, 0.6]
     for rate in (0.4, 0.5, 0.7, 0.9):

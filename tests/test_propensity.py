@@ -1,16 +1,20 @@
 """Probabilities of choices: the program solved for many draws at once, and (1 + m) / (1 + n), against exact values."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from budgetbandits import Allocation, parse_policy
+from budgetbandits import POLICIES, Allocation, parse_policy
 from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.learner import Learner
 from budgetbandits.policies.base import Request, RequestPolicy
 from budgetbandits.propensity import counts, propensity
+from budgetbandits.recorded import ReplayTable, read_table
+from budgetbandits.simulation.replay import logged
 
 
 @pytest.mark.parametrize(("segments", "arms"), [(1, 2), (1, 6), (4, 3), (9, 3), (3, 1)])
@@ -63,8 +67,11 @@ def test_choices_at_once_have_the_law_of_choices_one_by_one(spec):
     assert learner.state.to_dict() == before
     one_by_one = np.bincount([policy.choose(learner.state, rng, *request) for _ in range(1500)], minlength=3)
     assert same_law(at_once, one_by_one)
-    two = counts(learner, rng, 500, np.array([True, False, True]), *request)
-    assert (two[1], two.sum()) == (0, 500)
+    some = np.array([True, False, True])
+    two = counts(learner, rng, 4000, some, *request)
+    assert (two[1], two.sum()) == (0, 4000)
+    one_by_one = np.bincount([learner.choose(rng, some, *request) for _ in range(1500)], minlength=3)
+    assert same_law(two, one_by_one)
 
 
 def test_a_policy_that_counts_its_choices_is_not_changed():
@@ -101,8 +108,41 @@ def test_a_choice_without_an_alternative_has_propensity_1():
     rng = np.random.default_rng(8)
     learner = Learner.new(parse_policy("bts"), 3)
     assert propensity(learner, 1, rng, 50, np.array([False, True, False])) == 1.0
-    index = told(parse_policy("i-ucb"), [0] * 9, rng)
-    assert propensity(index, index.choose(rng), rng, 50) == 1.0
+
+
+KNOWN = {"costs": {"a": 0.3, "b": 0.5, "c": 0.4}, "cost_floor": 0.2}
+SURE = ("kube", "i-ucb", "ucb1", "epsilon-first", "omega-ucb")
+"""Policies that leave nothing to chance where no two arms are alike."""
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_propensity_is_that_of_the_choice_before_it_is_made(name):
+    """Of every policy: counted from the state before the ask, by the ask's own generator. From the state after it, a
+    policy that counts its choices would name the next arm."""
+    policy = parse_policy(name)
+    known = {word: KNOWN[word] for word in KNOWN if word in policy.needs}
+    spend = Allocation(policy, ["a", "b", "c"], 30.0, seed=3, propensity_draws=6, **known)
+    worth, seen = {"a": (0.31, 0.32), "b": (0.62, 0.53), "c": (0.73, 0.44)}, []
+    for number in range(7):
+        before = copy.deepcopy(spend._learner)
+        ask = spend.ask()
+        named = counts(before, np.random.default_rng([spend._propensities.seed, number]), 6)
+        assert ask.propensity == (1 + named["abc".index(ask)]) / 7
+        seen.append(ask.propensity)
+        spend.tell(ask, *worth[str(ask)])
+    if name in SURE:
+        assert seen == [1.0] * 7
+
+
+def test_a_log_of_a_policy_without_chance_has_propensity_1():
+    rows = [(n, arm, r, c) for n in range(20) for arm, r, c in (("small", 0.51, 0.1), ("large", 0.9, 0.4))]
+    table = ReplayTable.of(
+        read_table(dict(zip(("request", "arm", "reward", "cost"), zip(*rows, strict=True), strict=True)))
+    )
+    for name in ("kube", "epsilon-first"):
+        log = logged(table, parse_policy(name), 0.3, draws=20)
+        assert log["propensity"] == [1.0] * 20
+        assert log["failed"] == [0] * 20
 
 
 def test_asks_say_how_likely_they_were_and_choices_stay_the_same():

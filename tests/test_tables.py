@@ -159,6 +159,14 @@ def test_an_allocation_shows_other_posteriors(policy):
     assert low < float(ratio) < high < low + 2.0
 
 
+def test_means_of_a_policy_that_forgets_are_of_what_it_remembers():
+    """Outcomes 1, 1 and 0, each of which halves what counts of those before: 0.75 of 1.75. Pulls are all of them."""
+    spend = Allocation("bts-paced:forget=0.5", ["a", "b"], 9.0, horizon=9, seed=1)
+    for reward in (1.0, 1.0, 0.0):
+        spend.tell(spend.ask(arms=["a"]), reward, 0.5)
+    assert Cells(spend._repr_html_()).cells[6:11] == ["a", "3", "0.429", "0.500", "0.857"]
+
+
 def test_an_allocation_without_a_posterior_shows_what_was_seen():
     spend = Allocation(parse_policy("kube"), ["a", "b"], 9.0, seed=1)
     spend.tell(spend.ask(), 1.0, 0.25)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation_state import AllocationState
+from budgetbandits.allocation_state import AllocationState, planned_requests
 from budgetbandits.errors import (
     BadParameter,
     BudgetExhausted,
@@ -33,11 +33,11 @@ class Allocation(AllocationState):
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
-    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for: each ask is
-    one, whether it is answered or fails. ``history`` maps an arm to what is known of it from before, as (pulls, total
-    reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for policies that must know them, in the
-    user's units. With ``propensity_draws`` each ask says how likely it was, from so many further choices, and which
-    arms there were to choose from, for `off_policy`; no choice is changed by it.
+    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for, for policies
+    that plan with them: each ask is one, whether it is answered or fails. ``history`` maps an arm to what is known of
+    it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for
+    policies that must know them, in the user's units. With ``propensity_draws`` each ask says how likely it was, from
+    so many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
 
     Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
     it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
@@ -83,7 +83,7 @@ class Allocation(AllocationState):
         if costs is not None:
             known["costs"] = [self._units.known_cost(name, costs) for name in self._names]
         if horizon is not None:
-            known["horizon"] = positive("horizon", horizon)
+            known["horizon"] = planned_requests(policy, horizon)
         scales = self._units.scales(self._names)
         self._learner = Learner.new(
             policy, len(self._names), known, scales=None if scales is None else np.array(scales)
@@ -96,6 +96,7 @@ class Allocation(AllocationState):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
             self._recall(name, past)
+        self._hear_what_is_gone()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
@@ -122,20 +123,26 @@ class Allocation(AllocationState):
             allowed = self._allowed(arms, exclude)
             estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
             amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-            among = self._money.affordable(self._awake(allowed), amounts, self._asks.held)
+            payable = self._money.affordable(allowed, amounts, self._asks.held)
             shares = None if estimates is None else estimates / self._units.cost_max
-            request = self._segments.request(self._learner, segment, shares)  # may open a segment: after all checks
-            arm = self._learner.choose(self._rng, among, request)
-            if arm is None:
+            # may open a segment: after all checks
+            request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
+            for among in self._awake_first(payable):
+                chances = self._propensities.before(self._learner, self._asks.next_number, among, request)
+                arm = self._learner.choose(self._rng, among, request)
+                if arm is not None:
+                    break
+            else:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
                 )
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
             price = None if estimates is None else float(estimates[arm])
-            likely = self._propensities.of(self._learner, arm, self._asks.next_number, among, request)
-            could = None if likely is None or among.all() else np.flatnonzero(among).tolist()
-            ask = OpenAsk(arm, amount, segment=request.segment, price=price, propensity=likely, could=could)
+            ask = OpenAsk(arm, amount, segment=request.segment, price=price)
+            if chances is not None:
+                # by their numbers, also if they are all: there may be more of them by the time somebody looks
+                ask = replace(ask, propensity=chances.of(arm), could=np.flatnonzero(among).tolist())
             return self._named(self._asks.add(ask), ask)
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
@@ -192,7 +199,9 @@ class Allocation(AllocationState):
     def forget(self, ask: str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
         with self._lock:
-            self._asks.close(self._asks.find(ask, self._arm(ask), reward=True, cost=True))
+            arm = self._arm(ask)
+            self._asks.close(self._asks.find(ask, arm, reward=True, cost=True))
+            self._learner.drop(arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -205,7 +214,7 @@ class Allocation(AllocationState):
     def new_horizon(self, horizon: float) -> None:
         """The budget is for this many requests in all, those already answered included."""
         with self._lock:
-            self._learner.new_horizon(positive("horizon", horizon))
+            self._learner.new_horizon(planned_requests(self.policy, horizon))
 
     def add_arm(
         self,
@@ -260,10 +269,13 @@ class Allocation(AllocationState):
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed
 
-    def _awake(self, allowed: Among) -> Among:
-        """Those that do not rest; all of them if every one does."""
+    def _awake_first(self, payable: Among) -> Iterator[Among]:
+        """Those that do not rest, if there are any; then all of them, because a policy that knows what arms cost may
+        be able to pay those at rest alone."""
         awake = self._rests.awake(self._asks.next_number)
-        return allowed if awake is None or not (allowed & awake).any() else allowed & awake
+        if awake is not None and (payable & awake).any():
+            yield payable & awake
+        yield payable
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

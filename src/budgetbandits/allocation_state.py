@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation_table import allocation_table
-from budgetbandits.errors import BadState, UnknownArm, UnknownPolicy
+from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
 from budgetbandits.learner import Learner
 from budgetbandits.money import Money
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
@@ -246,3 +246,12 @@ class AllocationState:
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         return self
+
+
+def planned_requests(policy: Policy, horizon: float) -> float:
+    """A number of requests for a policy that plans with it; an error for one that does not."""
+    if "horizon" not in policy.needs:
+        raise BadParameter(
+            f"{policy.spec} does not plan with a number of requests; leave out horizon, or use bts-paced"
+        )
+    return positive("horizon", horizon)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.beliefs import kept_posterior
-from budgetbandits.policies.paced import COST, REWARD, Paced
+from budgetbandits.policies.paced_sums import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.tally import Tally
 from budgetbandits.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.units import Units
@@ -50,6 +50,7 @@ def _seen(state: State, arm: int) -> tuple[float, float]:
     pulls = int(state.pulls[arm])
     if isinstance(state, Tally) and pulls:
         return float(state.reward[arm] / pulls), float(state.cost[arm] / pulls)
-    if isinstance(state, Paced) and pulls:
-        return float(state.sums[REWARD, :, arm].sum() / pulls), float(state.sums[COST, :, arm].sum() / pulls)
+    if isinstance(state, Paced) and pulls:  # what it has forgotten counts neither in the sums nor in their number
+        count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
+        return reward / count, cost / count
     return np.nan, np.nan

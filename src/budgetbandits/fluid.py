@@ -16,6 +16,7 @@ with them until it is gone; with one segment, that is pulling the arm with the b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -90,8 +91,8 @@ def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> t
 
 
 def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> int:
-    """The arm with the largest reward less its cost at this price; the first of several."""
-    best, top = 0, -float("inf")
+    """The arm with the largest reward less its cost at this price; the first of several. Engines compile it, too."""
+    best, top = 0, -math.inf
     for arm in range(len(reward)):
         value = reward[arm] - price * cost[arm]
         if value > top:

@@ -6,7 +6,9 @@ and the budget are in the policy's units, where the largest reward and the large
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -81,13 +83,24 @@ class Learner:
         """The arm to pull, among these if not among all that are active; None if the policy stops."""
         if among is None or among is self.state.active:
             return self._choose(rng, request) if self.goes_on else None
-        active, self.state.active = self.state.active, among
-        try:
+        with self.only(among, request) as seen:
             if not self.goes_on:
                 return None
             # what was drawn ahead was drawn for all active arms
             ahead = self.kind in ("window", "sparse window")
-            return self.policy.choose(self.state, rng) if ahead else self._choose(rng, request)
+            return self.policy.choose(self.state, rng) if ahead else self._choose(rng, seen)
+
+    @contextmanager
+    def only(self, among: Among | None, request: Request = PLAIN) -> Iterator[Request]:
+        """While these arms alone may be chosen, if not all that are active: the request as the policy sees it. One that
+        plans for the requests to come is told that they may have the others, too."""
+        active = self.state.active
+        if among is None or among is active:
+            yield request
+            return
+        self.state.active = among
+        try:
+            yield replace(request, coming=active) if isinstance(self.policy, RequestPolicy) else request
         finally:
             self.state.active = active
 
@@ -110,6 +123,10 @@ class Learner:
         else:
             self.by_request.observe(self.state, arm, reward, cost, rng, request)
         self.chooser.told(self.state, rng, arm)
+
+    def drop(self, arm: int) -> None:
+        """A choice of this arm was never acted on, and nothing will be told of it."""
+        self.policy.drop(self.state, arm)
 
     @property
     def by_request(self) -> RequestPolicy:
@@ -157,7 +174,7 @@ class Learner:
 
     def new_unlearned(self, requests: int) -> None:
         """A policy that counts what it learned from must know how many other requests are gone."""
-        if "horizon" in self.state.known and (requests or "failed" in self.state.known):
+        if "horizon" in self.state.known:
             self.state.known["failed"] = requests
 
     # --- saving --------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ class Ask(str):
     """The name of the arm to pull, which also knows which ask it was, so that each is told once.
 
     It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
-    ``propensity`` is how likely the choice was, for an allocation with ``propensity_draws``; None for others. ``arms``
-    are those that it was chosen from: allowed, awake and affordable; None for all. A log for `off_policy` has both.
+    ``propensity`` is how likely the choice was, and ``arms`` are those that it was made from: allowed, affordable and
+    awake; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
     """
 
     __slots__ = ("arms", "number", "propensity")
@@ -50,7 +50,7 @@ class OpenAsk:
     segment the number of the request's segment
     price   what the arm was estimated to cost, if it was
     propensity  how likely the choice was, if that is known
-    could   then, the numbers of the arms it was chosen from; None for all
+    could   then, the numbers of the arms it was chosen from
     """
 
     arm: int

@@ -11,6 +11,9 @@ The choice itself is one of the n + 1, which is what makes its inverse nearly un
 
 so that only choices less likely than about 1/n count for too little, and no weight is above n + 1. A policy that leaves
 nothing to chance gets 1, and so does the only arm that can be chosen.
+
+The n further choices are drawn before the choice itself: some policies count what they have chosen, and would then go
+on to the next arm.
 """
 
 from __future__ import annotations
@@ -43,11 +46,24 @@ class Propensities:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 0:
             raise BadParameter(f"propensity_draws is {self.draws!r:.40}; use a whole number, 0 for no propensities")
 
-    def of(self, learner: Learner, arm: int, number: int, among: Among, request: Request) -> float | None:
-        """Of the ask of this number; None if there are none."""
+    def before(self, learner: Learner, number: int, among: Among, request: Request) -> Chances | None:
+        """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
+        know."""
         if not self.draws:
             return None
-        return propensity(learner, arm, np.random.default_rng([self.seed, number]), self.draws, among, request)
+        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, among, request)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How often each arm was named in so many choices; without any, there is one arm to choose."""
+
+    named: NDArray[np.int64] | None
+    draws: int
+
+    def of(self, arm: int) -> float:
+        """The propensity of a choice of this arm."""
+        return 1.0 if self.named is None else (1.0 + float(self.named[arm])) / (1.0 + self.draws)
 
 
 @runtime_checkable
@@ -59,32 +75,33 @@ class DrawsMany(Protocol):
     ) -> NDArray[np.int64]: ...
 
 
+def chances(
+    learner: Learner, rng: np.random.Generator, draws: int, among: Among | None = None, request: Request = PLAIN
+) -> Chances:
+    """Of the choice that the learner is about to make, among these arms if not among all that are active.
+
+    No choice is changed by it if ``rng`` is not the generator that they are made with.
+    """
+    could = learner.state.active if among is None else among
+    alone = int(could.sum()) == 1
+    return Chances(None if alone else counts(learner, rng, draws, among, request), draws)
+
+
 def propensity(
     learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: Among | None = None,
     request: Request = PLAIN,
 ) -> float:  # fmt: skip
-    """Of the choice of this arm, which the learner has just made, among these arms if not among all that are active.
-
-    Choices to come are not changed by it if ``rng`` is not the generator that they are made with.
-    """
-    could = learner.state.active if among is None else among
-    if int(could.sum()) == 1:
-        return 1.0
-    again = counts(learner, rng, draws, among, request)
-    return (1.0 + float(again[arm])) / (1.0 + draws)
+    """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
+    return chances(learner, rng, draws, among, request).of(arm)
 
 
 def counts(
     learner: Learner, rng: np.random.Generator, draws: int, among: Among | None = None, request: Request = PLAIN
 ) -> NDArray[np.int64]:
     """How often each arm is named in so many choices, none of which is made."""
-    active = learner.state.active
-    learner.state.active = active if among is None else among
-    try:
-        chosen = _choices(learner.policy, learner.state, rng, draws, request)
-    finally:
-        learner.state.active = active
-    return np.bincount(chosen, minlength=len(active))
+    with learner.only(among, request) as seen:
+        chosen = _choices(learner.policy, learner.state, rng, draws, seen)
+    return np.bincount(chosen, minlength=len(learner.state.pulls))
 
 
 def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int, request: Request) -> NDArray[np.int64]:

@@ -17,15 +17,20 @@ class Segments(dict[str | None, int]):
     def __init__(self, names: Iterable[str | None] = ()) -> None:
         super().__init__((name, number) for number, name in enumerate(names))
 
-    def request(self, learner: Learner, name: str | None, prices: Array | None = None) -> Request:
-        """A request as the policy sees it; a segment that is new is opened. ``prices`` are in the policy's units."""
+    def request(
+        self, learner: Learner, name: str | None, prices: Array | None = None, *, asked: bool = False
+    ) -> Request:
+        """A request as the policy sees it; a segment that is new is opened. ``prices`` are in the policy's units.
+
+        ``asked``: whether there are requests whose outcomes are still to come, and whose segments are known by number.
+        """
         if name is None and prices is None and not self:
             return PLAIN
         if name is not None and (not isinstance(name, str) or not name):
             raise BadParameter(f"segment is {name!r:.40}; name it by a text such as 'code'")
         policy, state = learner.by_request, learner.state
-        if not self and name is not None and state.pulls.any():
-            self[None] = 0  # what was learned before any segment was named is of no named one
+        if not self and name is not None and (asked or state.pulls.any()):
+            self[None] = 0  # what was asked or learned before any segment was named is of no named one
         if name not in self:
             number = len(self)
             while policy.segments(state) <= number:

@@ -161,6 +161,12 @@ class Traffic:
         return np.array([[name in part.problem.names for name in self.names] for part in self.parts])
 
     @cached_property
+    def coming(self) -> NDArray[np.bool_]:
+        """Which arms some segment of each part's phase has, as (part, arm): those that requests to come may have."""
+        phases = self.offered.reshape(len(self.firsts), len(self.segments), len(self))
+        return np.repeat(phases.any(axis=1), len(self.segments), axis=0)
+
+    @cached_property
     def reward_means(self) -> Array:
         """As (part, arm); 0 for an arm that a part does not have."""
         return self._by_part(lambda problem: problem.reward_means)

@@ -11,6 +11,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import shipped_summary
 from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
+from budgetbandits.policies.literature import source_of
 
 
 def row(policy, mean, apart, *, best=False, competes=True, q99=10.0):
@@ -104,6 +105,20 @@ def test_a_budget_that_must_last_is_looked_up_among_those_that_must():
     assert found["warnings"] == ["the settings most like yours do not agree on the best policy"]
     assert recommend(PACED, Case(10, 2_000.0, "bernoulli", horizon=20_000))["policy"] == "primal-dual-bwk"
     assert recommend(PACED, Case(10, 120.0, "bernoulli"))["settings"][0]["name"] == "endless"
+
+
+def test_what_is_proven_depends_on_the_parameters():
+    """Whatever a leaderboard wrote down of it; nothing is proven of a policy that forgets."""
+    forgets = "bts-paced:forget=0.002"
+    about = {"needs": ["budget", "horizon"], "proven": "O(√T)"}
+    short = setting("short", 10, 100.0, "bernoulli", [row(forgets, 1.0, True, best=True)]) | {"horizon": 1_000}
+    summary = {"settings": [short], "policies": {forgets: about}}
+    assert recommend(summary, Case(10, 120.0, "bernoulli", horizon=1_200))["proven"] == "nothing"
+    assert "O(√T)" in recommend(PACED, Case(10, 120.0, "bernoulli", horizon=1_200))["proven"]
+    shipped = shipped_summary(paced=True)["policies"]
+    assert {name: each["proven"] for name, each in shipped.items()} == {
+        name: source_of(name).proven for name in shipped
+    }
 
 
 def test_what_is_far_from_every_setting_with_a_horizon_is_said():

@@ -11,7 +11,8 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import best_mix
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.beliefs import posterior
-from budgetbandits.policies.paced import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED, PacedThompson
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.policies.thompson import BudgetedThompson
 
 
@@ -27,7 +28,7 @@ def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
 def drawn(policy, state, rows, rounds=4000, first=1.0):
     """Means drawn of one row, as (round, segment, arm)."""
     rng = np.random.default_rng(5)
-    return np.array([policy.draw(*(state.sums[row] for row in rows), first, rng) for _ in range(rounds)])
+    return rng.beta(*policy.shapes(*(state.sums[row] for row in rows), first), size=(rounds, *state.sums.shape[1:]))
 
 
 def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
@@ -69,6 +70,46 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
             for _ in range(2000):
                 policy.choose(state, rng)
         assert stats.kstest(costs, stats.beta(*parameters).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("costs", "first"),
+    [
+        ([], (0.25, 0.75)),
+        ([0.0, 0.0], (0.25, 0.75)),
+        ([0.0, 1.0, 0.0], (0.25, 0.75)),
+        ([0.6, 0.5], (0.25, 0.75)),  # a unit of money has met costs of 0.61/1.1
+        ([0.01], (0.005, 0.015)),
+        ([0.01, 0.03], (0.0125, 0.0375)),  # of 0.001/0.04 on average
+    ],
+)
+def test_the_first_costs_follow_those_that_were_seen(costs, first):
+    """The parameters of the Betas by hand, from the outcomes and the first two."""
+    policy = PacedThompson()
+    shapes = policy.of_all(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
+    for arm, seen in enumerate((np.array([*costs, *first]), np.array(first))):  # of the second arm there is no outcome
+        kappa = len(seen) * seen.mean() * (1 - seen.mean()) / seen.var()
+        found = [each[1, 0, arm] for each in shapes]
+        assert found == pytest.approx([kappa * seen.mean(), kappa * (1 - seen.mean())])
+    shapes = policy.of_all(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
+    begins = shapes[0][1, 1, 0] / (shapes[0] + shapes[1])[1, 1, 0]
+    assert begins == pytest.approx(np.mean([*costs, *first]))  # the second segment, with what the first knows
+
+
+def test_a_largest_cost_far_above_all_costs_takes_little_reward():
+    """A price list in which nothing costs more than a thousandth of the largest cost, 300 requests, money for half of
+    them to have the dear arm: it earns nearly what it earns with the right largest cost."""
+    earned = []
+    for scale in (1.0, 1e-3):
+        policy, rng = PacedThompson(), np.random.default_rng(4)
+        state, total = policy.start(2, {"budget": 150 * scale, "horizon": 300.0}), 0.0
+        while state.pulls.sum() < 300 and state.left > 0.0:
+            arm = policy.choose(state, rng)
+            cost = (0.1, 0.9)[arm] * scale * rng.uniform(0.8, 1.1)
+            total += (0.3, 0.8)[arm]
+            policy.observe(state, arm, (0.3, 0.8)[arm], cost, rng)
+        earned.append(total)
+    assert earned[1] > 0.95 * earned[0]
 
 
 def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid():

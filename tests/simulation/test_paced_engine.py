@@ -13,7 +13,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import engine_for
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
-from budgetbandits.traffic import Traffic
+from budgetbandits.traffic import Part, Traffic
 
 ANY_LAW = Problem(
     (
@@ -30,7 +30,24 @@ OWN_SCALES = Problem(
         Arm("middle", Independent(Lattice([0.1, 0.9], [1, 2]), Fixed(0.07)), cost_max=0.3),
     )
 )
+THREE = Traffic(
+    (
+        Part(Problem(TEN.arms[:4]), 0, "easy", 0.5),
+        Part(Problem(TEN.arms[3:7]), 0, "hard", 0.3),
+        Part(Problem(TEN.arms[1:5]), 0, "rare", 0.2),
+        Part(Problem(TEN.arms[2:8]), 50, "easy", 0.2),
+        Part(TEN, 50, "hard", 0.6),
+        Part(Problem(TEN.arms[:2]), 50, "rare", 0.2),
+    )
+)
+"""Segments with arms of their own, which change."""
 PLAYED = {
+    "two segments": Traffic.of_segments({"easy": (0.7, TEN), "hard": (0.3, Problem(TEN.arms[::-1]))}),
+    "segments and scales": Traffic.of_segments(
+        {"one": (0.6, OWN_SCALES), "other": (0.4, Problem(OWN_SCALES.arms[1:]))}
+    ),
+    "segments of any law": Traffic.of_segments({"a": (0.5, ANY_LAW), "b": (0.3, ANY_LAW), "c": (0.2, ANY_LAW)}),
+    "segments that change": THREE,
     "any law": ANY_LAW,
     "scales of their own": OWN_SCALES,
     "ten arms": TEN,
@@ -43,7 +60,13 @@ PLAYED = {
 @pytest.mark.parametrize("name", PLAYED)
 @pytest.mark.parametrize(
     "policy",
-    ["bts-paced", "bts-paced:trials=1", "bts-paced:forget=0.1", "primal-dual-bwk", "primal-dual-bwk:horizon=77"],
+    [
+        "bts-paced",
+        "bts-paced:trials=1",
+        "bts-paced:forget=0.1,pooling=2.0",
+        "primal-dual-bwk",
+        "primal-dual-bwk:horizon=77",
+    ],
 )
 def test_the_loops_play_the_games_of_the_reference(policy, name):
     """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
@@ -87,13 +110,21 @@ def test_outcomes_may_be_common():
     assert (fast.pulls == 1).all()
 
 
-SEGMENTS = Traffic.of_segments({"easy": (0.5, TEN), "hard": (0.5, Problem(TEN.arms[::-1]))})
+def test_many_games_with_segments_have_the_law_of_the_reference():
+    """Two-sample tests; false alarms at 1e-6. If one segment comes less often, it is another game."""
+    here, there = (
+        Traffic.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
+        for share in (0.6, 0.1)
+    )
+    fast, other = (simulate(traffic, "bts-paced", [4.0], 150, horizon=40) for traffic in (here, there))
+    slow = simulate(here, "bts-paced", [4.0], 150, seed=1, horizon=40, engine="reference")
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+    assert smallest_p(rows(other), rows(slow)) < FALSE_ALARM
 
 
 @pytest.mark.parametrize(
     ("problem", "policy", "why"),
     [
-        (SEGMENTS, "bts-paced", "no compiled engine knows segments"),
         (PLAYED["an arm comes"], "bts", "knows traffic"),
         (TEN, "epsilon-first", "knows no horizon"),
         (OWN_SCALES, "bts", "scales of the arms' own"),
@@ -110,7 +141,7 @@ def test_what_is_left_to_the_reference(problem, policy, why):
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(PacedThompson, "draw"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+    [(PacedThompson, "of_all"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
 )
 def test_a_method_of_its_own(kind, name):
     method = getattr(kind, name)

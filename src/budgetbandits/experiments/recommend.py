@@ -16,6 +16,7 @@ from budgetbandits.experiments.standings import FREE
 from budgetbandits.experiments.suite import LAWS
 from budgetbandits.laws import Bernoulli, Beta, Fixed, Independent, Lattice
 from budgetbandits.policies.base import KNOWLEDGE
+from budgetbandits.policies.literature import SOURCES, source_of
 from budgetbandits.problem import Problem
 
 LIKE = 3
@@ -84,7 +85,7 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
         "alternatives": [row["policy"] for row in same],
         "tail": tail["policy"],
         "needs": summary["policies"][best["policy"]]["needs"],
-        "proven": summary["policies"][best["policy"]]["proven"],
+        "proven": _proven(summary, best["policy"]),
         "settings": [
             {
                 "name": each["name"], "title": each["title"], "arms": each["arms"], "laws": each["laws"],
@@ -140,6 +141,12 @@ def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
     """Whether what a policy must know is known."""
     known = case.knows if case.horizon is None else case.knows | {"horizon"}
     return set(summary["policies"][row["policy"]]["needs"]) <= known
+
+
+def _proven(summary: dict[str, Any], policy: str) -> str:
+    """Of the package's policies as it knows it, whatever the leaderboard wrote down; of others, what that says."""
+    known = policy.partition(":")[0] in SOURCES
+    return source_of(policy).proven if known else str(summary["policies"][policy]["proven"])
 
 
 def _best(summary: dict[str, Any], at: dict[str, Any], case: Case) -> str:

@@ -1,9 +1,12 @@
 """Estimates of what a target earns and spends for each request, from decisions that another policy has made.
 
-With w = π(arm) / propensity, the weight of a decision, and y its reward or cost:
+What is estimated is the mean over all requests. One for which the target has no arm among those on offer stays
+unanswered: it brings 0 and costs 0. With A = Σ π(a), which is 1 for a request that the target answers and 0 for others,
+w = π(arm) / propensity, the weight of a decision, and y its reward or cost:
 
     inverse propensity   mean of w y. Unbiased; wide, and so skewed that its intervals cover too little.
-    self-normalised      mean of w y over the mean of w. A little biased, narrower.
+    self-normalised      mean of w y over the mean of w, times the mean of A: what a request brings that is answered,
+                         and how many are. A little biased, narrower.
     doubly robust        mean of Σ π(a) q(a) + w (y − q(arm)), where q is a guess at the mean of y for each segment and
                          arm. Unbiased for any q that is fixed, and the narrower the better the guess.
 
@@ -157,14 +160,20 @@ def _value(log: Log, target: Target, chances: Array, weight: Array, outcome: Arr
     guess = _guesses(log, outcome)
     own = np.take_along_axis(guess, log.arm[:, None], axis=1)[:, 0]
     terms = (chances * guess).sum(axis=1) + weight * (outcome - own)
-    normalised = float((weight * outcome).sum() / weight.sum())
     noise = _drawn_noise(target, log, guess.mean(axis=0))
     return Value(
         _mean(weight * outcome, noise),
-        Estimate(normalised, _mean(weight * (outcome - normalised) / weight.mean(), noise).error),
+        _mean(_normalised(weight, outcome, chances.sum(axis=1)), noise),
         _mean(terms, noise),
         _mean(terms - outcome, noise),
     )
+
+
+def _normalised(weight: Array, outcome: Array, answered: Array) -> Array:
+    """Terms whose mean is the self-normalised estimate, and whose spread is its error, to first order."""
+    of_answered = float((weight * outcome).sum() / weight.sum())
+    scale = answered.mean() / weight.mean()
+    return np.asarray(scale * weight * (outcome - of_answered) + of_answered * answered)
 
 
 def _mean(terms: Array, noise: float = 0.0) -> Estimate:

@@ -139,6 +139,9 @@ class Policy(ABC):
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         """Learn from one pull."""
 
+    def drop(self, state: State, arm: int) -> None:  # noqa: B027 - most policies do not count what they choose
+        """Take back a choice of this arm that was never acted on; for policies that count their choices."""
+
     @abstractmethod
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Learn from ``pulls`` past pulls with this total reward and total cost."""
@@ -182,10 +185,12 @@ class Request:
 
     segment  the number of its segment
     prices   an estimate of what each arm will cost, in units of the largest cost; None if there is none
+    coming   the arms that requests to come may have; None if those are the active ones, as this request may have
     """
 
     segment: int = 0
     prices: Array | None = None
+    coming: NDArray[np.bool_] | None = None
 
 
 PLAIN = Request()

@@ -8,7 +8,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
-from budgetbandits.policies.paced import COST, COUNT, REWARD, Paced
+from budgetbandits.policies.paced_sums import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BetaPosterior

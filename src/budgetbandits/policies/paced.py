@@ -17,8 +17,11 @@ from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the ou
 
 For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
 narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how dear it is, and to hope
-that it is nearly free would cost as much as a small budget holds, again and again. With ``trials=1`` the posteriors are
-BTS's own: uniform priors, and a Bernoulli trial for each outcome between 0 and 1.
+that it is nearly free would cost as much as a small budget holds, again and again. But a largest cost may be far above
+what arms cost. Where Σc²/Σc, the mean cost that a unit of money spent on the arm has met, is below one half, the two
+are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
+changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between
+0 and 1.
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
@@ -27,6 +30,9 @@ starts no surer than 20 outcomes 0 and 1 would make it, and with no posterior wh
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
+
+Plans. The program is for the requests to come, so it has all arms that these may have. Where the request at hand may
+not have the arm that the mix names, it gets the one that is worth most at the price on money of the program.
 
 Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
 learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
@@ -40,116 +46,39 @@ estimates or κ > n + 2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
-from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import Mix, at_price, best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
-from budgetbandits.policies.pooling import MULTIPLES, Prior, pooled
-from budgetbandits.policies.sampling import trial
-
-PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
-"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
-
-SMALLEST_COST = 1e-12
-"""A drawn cost is never 0; rounding might make it so."""
-
-SMALLEST_VARIANCE = 1e-9
-"""Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
-
-SQUARES = np.array([1.0, 0.625])[:, None, None]
-"""The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
+from budgetbandits.policies.paced_sums import (
+    COST,
+    COST_SQUARED,
+    COUNT,
+    PRICED,
+    REWARD,
+    REWARD_SQUARED,
+    SMALLEST_COST,
+    SQUARES,
+    Paced,
+    beta_parameters,
+    first_costs,
+    gamma_parameters,
+    mean_met,
+    note,
+)
+from budgetbandits.policies.pooling import MULTIPLES, pooled
 
 MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
 
 MOST_RELATIVE = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
-
-
-def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
-    """The Beta law of a mean, from the number, the sum and the squares of outcomes, beside ``weight`` others with this
-    mean and mean square. Numbers or arrays; engines compile it for numbers."""
-    n = count + weight
-    middle = (total + weight * mean) / n
-    most = middle * (1.0 - middle)
-    variance = np.maximum((squares + weight * square) / n - middle * middle, SMALLEST_VARIANCE * most)
-    kappa = n * most / variance
-    return kappa * middle, kappa * (1.0 - middle)
-
-
-def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
-    """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
-    n = count + prior.weight
-    middle = (total + prior.weight * prior.mean) / n
-    variance = (squares + prior.weight * prior.square) / n - middle * middle
-    shape = n / np.maximum(variance / (middle * middle), SMALLEST_VARIANCE)
-    return shape, middle / shape
-
-
-def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
-    """Add one outcome to the first six sums of an arm. Engines compile it, too."""
-    sums[PAID] += cost
-    if trials > 0.0:
-        reward, cost = trial(reward, rng), trial(cost, rng)
-    if forget > 0.0:
-        sums[COUNT:PRICED] *= 1.0 - forget
-    sums[COUNT] += 1.0
-    sums[REWARD] += reward
-    sums[COST] += cost
-    sums[REWARD_SQUARED] += reward * reward
-    sums[COST_SQUARED] += cost * cost
-
-
-@dataclass
-class Paced(State):
-    """Sums of outcomes as (row, segment, arm), and how many of the pulls were not made with this budget."""
-
-    sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
-    past_pulls: int = 0
-
-    @property
-    def segments(self) -> int:
-        return int(self.sums.shape[1])
-
-    @property
-    def scales(self) -> Any:
-        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
-        return self.known.get("scales", 1.0)
-
-    @property
-    def paid(self) -> float:
-        """What this budget has paid."""
-        return float((self.sums[PAID] * self.scales).sum())
-
-    @property
-    def left(self) -> float:
-        """What is left of the budget."""
-        return max(float(self.known["budget"]) - self.paid, 0.0)
-
-    @property
-    def rate(self) -> float:
-        """Money for each request that is still to come; 0 without a horizon."""
-        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
-        return self.left / max(float(self.known["horizon"]) - gone, 1.0)
-
-    def widen(self, segments: int) -> None:
-        """Make room for this many segments."""
-        if segments > self.segments:
-            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
-            self.sums = np.concatenate([self.sums, more], axis=1)
-
-    def filled(self, values: Mapping[str, Any]) -> Self:
-        try:
-            self.widen(np.shape(values["sums"])[1])
-        except (KeyError, IndexError, ValueError):
-            raise BadState("'sums' has no segments; the saved state is damaged") from None
-        return super().filled(values)
 
 
 @dataclass(frozen=True)
@@ -209,47 +138,63 @@ class PacedThompson(RequestPolicy):
         assert isinstance(state, Paced)
         if not state.active.any():
             return None
-        arms = np.flatnonzero(state.active)
+        arms = _planned(state, request)
         sums = state.sums if len(arms) == len(state.active) else state.sums[:, :, arms]
         scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        first = 1.0 if self.trials else SQUARES
-        means = self.draw(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, rng)
+        means = _means(rng.beta(*self.of_all(sums)))
         reward, cost = means[0].tolist(), (means[1] * scales).tolist()
         answered = sums[COUNT].sum(axis=1) + 1.0
         mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
-        if request.prices is not None:
+        here = cost[request.segment]
+        if request.prices is None:
+            arm = _drawn(mix, request.segment, rng)
+            if state.active[arms[arm]]:
+                return int(arms[arm])
+        else:
             here = (2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng)[request.segment]).tolist()
-            return int(arms[at_price(reward[request.segment], here, mix.price)])
-        return int(arms[_drawn(mix, request.segment, rng)])
+        worth = np.where(state.active[arms], means[0, request.segment], -np.inf).tolist()
+        return int(arms[at_price(worth, here, mix.price)])
 
     def choices(
         self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
     ) -> NDArray[np.int64]:
         """What `choose` would name, so many times over: the same law, drawn all at once."""
         assert isinstance(state, Paced)
-        arms = np.flatnonzero(state.active)
+        arms = _planned(state, request)
         sums = state.sums[:, :, arms]
-        first = 1.0 if self.trials else SQUARES
-        shapes = self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first)
+        shapes = self.of_all(sums)
         means = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))
         answered = sums[COUNT].sum(axis=1) + 1.0
         cost = means[:, 1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
         chosen, price = arms_at_rate(
             means[:, 0], cost, answered / answered.sum(), state.rate, request.segment, rng.random(draws)
         )
+        here, may = cost[:, request.segment], state.active[arms]
         if request.prices is not None:
             here = 2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng, draws)[:, request.segment]
-            chosen = (means[:, 0, request.segment] - price[:, None] * here).argmax(axis=1)
+        if request.prices is not None or not may.all():
+            worth = np.where(may, means[:, 0, request.segment] - price[:, None] * here, -np.inf).argmax(axis=1)
+            chosen = worth if request.prices is not None else np.where(may[chosen], chosen, worth)
         return np.asarray(arms[chosen])
 
-    def draw(self, count: Array, total: Array, squares: Array, first: float | Array, rng: np.random.Generator) -> Array:
-        """Plausible means of every segment and arm, from the number, the sum and the squares of outcomes as (segment,
-        arm), and the squares of the first two; sums of several kinds of outcome have a further axis in front."""
-        return _means(rng.beta(*self.shapes(count, total, squares, first)))
+    def of_all(self, sums: Array) -> tuple[Array, Array]:
+        """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
+        sizes = np.ones((2, 1, sums.shape[2]))
+        sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
+        first = 1.0 if self.trials else SQUARES
+        return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
 
-    def shapes(self, count: Array, total: Array, squares: Array, first: float | Array) -> tuple[Array, Array]:
-        """The parameters of the Betas that the means are drawn from."""
-        return beta_parameters(count, total, squares, *pooled(count, total, squares, first, self.pooling))
+    def first_costs(self, total: Array, squares: Array) -> Array:
+        """The size of the first two costs of each arm."""
+        return np.asarray(first_costs(total, squares, mean_met(total.sum(), squares.sum())))
+
+    def shapes(
+        self, count: Array, total: Array, squares: Array, first: float | Array, sizes: float | Array = 1.0
+    ) -> tuple[Array, Array]:
+        """The same from the number, the sum and the squares of outcomes as (segment, arm), the squares of the first two
+        and what these are to be multiplied by; sums of several kinds of outcome have a further axis in front."""
+        prior = pooled(count, total, squares, first, self.pooling, sizes=sizes)
+        return beta_parameters(count, total, squares, *prior)
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int | None = None) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
@@ -286,6 +231,11 @@ class PacedThompson(RequestPolicy):
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
         state.past_pulls += pulls
+
+
+def _planned(state: Paced, request: Request) -> NDArray[np.int64]:
+    """The numbers of the arms that the program is solved for."""
+    return np.flatnonzero(state.active if request.coming is None else state.active | request.coming)
 
 
 def _means(drawn: Array) -> Array:

@@ -71,20 +71,20 @@ def pooled(
     pooling: float,
     kind: Kind = SHARES,
     surest: float = SUREST,
+    sizes: float | Array = 1.0,
 ) -> Prior:
     """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
-    and the squares of the first two."""
+    the squares of the first two, and what these are to be multiplied by."""
+    of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
+    first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
     if count.shape[-2] == 1:
-        return Prior(FIRST_COUNT, FIRST_MEAN, first / FIRST_COUNT)
+        return Prior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
     all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
     n = all_count - count + FIRST_COUNT
-    mean = (all_total - total + FIRST_COUNT * FIRST_MEAN) / n
+    mean = (all_total - total + first_total) / n
     square = (all_squares - squares + first) / n
     variance = np.maximum(square - mean * mean, 0.0)
-    alike = _likeness(
-        count, total, all_count + FIRST_COUNT, all_total + FIRST_COUNT * FIRST_MEAN, all_squares + first, pooling
-    )
-    of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # as a share of that of one 0 and one 1
+    alike = _likeness(count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling)
     sure = surest / of_first * variance / kind.largest(mean)
     return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 

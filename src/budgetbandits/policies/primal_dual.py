@@ -8,7 +8,10 @@ With φ(x, n) = √(νx/n) + ν/n and ν = ¼ ln(BK),
 where the resources are money and, if there is a horizon T, time; uses are scaled so that both have the same budget
 B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The prices start at v_j = 1 and rise by the factor
 (1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
-the two rules are one. The horizon is what the driver says the budget is for, unless ``horizon`` gives another.
+the two rules are one. The horizon is what the driver says the budget is for, unless ``horizon`` gives one.
+
+The prices rise when an outcome is told, by what was known before it. The requests are those that were chosen for: one
+that fails is gone like one that is answered, and one that is dropped is not.
 
 Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is that of Xia et al. 2015.
 """
@@ -68,7 +71,8 @@ class PDBwK(IndexPolicy):
 
 @dataclass
 class Priced(Tally):
-    """Sums, and the price of each resource on the logarithmic scale: prices themselves overflow at large budgets."""
+    """Sums, the price of each resource on the logarithmic scale, since prices themselves overflow at large budgets, and
+    how many requests there were."""
 
     log_money: float = 0.0
     log_time: float = 0.0
@@ -91,7 +95,7 @@ class PrimalDualBwK(PDBwK):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"budget", "horizon"})
+        return frozenset({"budget", "horizon"} if self.horizon is None else {"budget"})
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
         return Priced(**vars(super().start(arms, known)))
@@ -107,8 +111,16 @@ class PrimalDualBwK(PDBwK):
         arm = super().choose(state, rng)
         if arm is not None:
             state.chosen += 1
-            self._raise_prices(state, arm)
         return arm
+
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        assert isinstance(state, Priced)
+        self._raise_prices(state, arm)
+        super().observe(state, arm, reward, cost, rng)
+
+    def drop(self, state: State, arm: int) -> None:
+        assert isinstance(state, Priced)
+        state.chosen = max(state.chosen - 1, 0)
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         assert isinstance(state, Priced)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from budgetbandits.learner import Learner
-from budgetbandits.policies.paced import Paced
+from budgetbandits.policies.paced_sums import Paced
 from budgetbandits.service.ledger import Account
 
 

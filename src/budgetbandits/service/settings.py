@@ -35,7 +35,9 @@ RULES = 4
    horizon; what could not be chosen is written down with each decision; `bts-paced` learns prices that are far above
    their estimates, and no segment is surer of what others know than 20 outcomes make it
 4  a request is gone of the horizon when its money is: once its cost is told, or it is charged because nobody told;
-   what happens under a lease is heard at its next decision, not when it is merged
+   what happens under a lease is heard at its next decision, not when it is merged; `bts-paced` plans for coming
+   requests with all arms that these may have, and its first guess at an arm's cost follows the costs that were seen;
+   the prices of `primal-dual-bwk` rise when an outcome is told
 """
 
 

@@ -65,7 +65,7 @@ def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizo
         return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
     try:
         if _paced(policy, horizon):
-            check_paced(problem, policy)
+            check_paced(policy)
             return Engine(PLAIN_PACED)
         if isinstance(problem, Traffic):
             return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows traffic")

@@ -100,7 +100,7 @@ def requests_of(problem: Played, policy: Policy, state: State) -> list[tuple[Req
         return [()] * len(problem.parts)
     while policy.segments(state) < len(problem.segments):
         policy.open_segment(state)
-    return [(Request(number % len(problem.segments)),) for number in range(len(problem.parts))]
+    return [(Request(number % len(problem.segments), coming=coming),) for number, coming in enumerate(problem.coming)]
 
 
 class ReferencePlayer:

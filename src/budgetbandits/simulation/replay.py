@@ -20,8 +20,8 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import best_mix
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
-from budgetbandits.policies.paced import SMALLEST_COST
-from budgetbandits.propensity import propensity
+from budgetbandits.policies.paced_sums import SMALLEST_COST
+from budgetbandits.propensity import Chances, chances
 from budgetbandits.recorded import ReplayTable
 
 
@@ -113,7 +113,7 @@ def _means(values: Array) -> Array:
     return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
-LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms")
+LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 
 
 @dataclass
@@ -128,13 +128,18 @@ class Decisions:
     rng: np.random.Generator
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOGGED})
 
-    def add(self, learner: Learner, arm: int, among: Among, request: Request, reward: float, cost: float) -> None:
+    def before(self, learner: Learner, among: Among, request: Request) -> Chances:
+        """How likely each choice is that the learner may make next."""
+        return chances(learner, self.rng, self.draws, among, request)
+
+    def add(self, chances: Chances, arm: int, among: Among, request: Request, reward: float, cost: float) -> None:
         names, segments = self.table.arms, self.table.segments
         row = {
             "arm": names[arm], "reward": reward, "cost": cost,
-            "propensity": propensity(learner, arm, self.rng, self.draws, among, request),
+            "propensity": chances.of(arm),
             "segment": segments[request.segment] if segments else None,
             "arms": json.dumps([names[each] for each in np.flatnonzero(among)]),
+            "failed": 0,
         }  # fmt: skip
         for name, value in row.items():
             self.columns[name].append(value)
@@ -209,13 +214,14 @@ class _Game:
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not
         request = self._requests[self._table.segment[number]]
         among = learner.state.active if fits.all() else fits
+        likely = log.before(learner, among, request) if log is not None and fits.any() else None
         arm = learner.choose(rng, among, request) if fits.any() else None
         if arm is None:
             self.unanswered += 1
             return
         cost, reward = float(costs[arm]), float(self._table.rewards[number, arm])
-        if log is not None:
-            log.add(learner, arm, among, request, reward, cost)
+        if log is not None and likely is not None:
+            log.add(likely, arm, among, request, reward, cost)
         self.spent += cost
         self.earned += reward
         learner.learn(arm, reward / self._reward_max, cost / float(self._scale[arm]), rng, request)

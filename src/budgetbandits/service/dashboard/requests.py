@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.paced import COST, COUNT, PAID, REWARD, PacedThompson
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced_sums import COST, COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums

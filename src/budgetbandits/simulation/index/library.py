@@ -27,7 +27,7 @@ COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "goes_on"
 }
 """What the engines of index policies stand in for."""
 
-PRICED = COUNTING | methods(PrimalDualBwK, "start", "choose", "goes_on", "_raise_prices", "_common_budget")
+PRICED = COUNTING | methods(PrimalDualBwK, "start", "choose", "observe", "goes_on", "_raise_prices", "_common_budget")
 """The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
 
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import carray, njit
+from numba import njit
 from numba.extending import register_jitable
 
-from budgetbandits import fluid
-from budgetbandits.policies import paced
-from budgetbandits.policies.paced import SMALLEST_COST
-from budgetbandits.policies.pooling import FIRST_COUNT, FIRST_MEAN
+from budgetbandits.policies import paced_sums
+from budgetbandits.policies.paced_sums import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.compiled.budgets import add_cost
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON
 from budgetbandits.simulation.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
+from budgetbandits.simulation.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
+from budgetbandits.simulation.paced.program import costs_of, named_by_mix, rewards_of, solve
+from budgetbandits.simulation.paced.requests import next_request, offered
 from budgetbandits.simulation.sampling import rules as sampling_rules  # noqa: F401 - lets `note` call `trial`
 
-for function in (fluid.next_break, fluid.mix_of_one, paced.beta_parameters, paced.note):
-    register_jitable(function)
-
-SUMS = paced.PRICED
+register_jitable(paced_sums.note)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -50,70 +48,60 @@ def play_priced(games, index, rng):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def next_request(game):
-    """Whether there is one: GOING_ON, FINISHED or ROUND_LIMIT; a new phase may begin with it."""
-    if game.rounds == game.max_rounds:
-        return ROUND_LIMIT
-    if game.rounds >= game.horizon:
-        return FINISHED
-    first = whole_pointer(game.first_at)
-    while game.phase + 1 < game.phases and game.rounds >= first[game.phase + 1]:
-        game.phase += 1
-        offer, who = whole_pointer(game.offer_at + 8 * game.arms * game.phase), whole_pointer(game.who_at)
-        game.offered = 0
-        for arm in range(game.arms):
-            if offer[arm] > 0:
-                who[game.offered] = arm
-                game.offered += 1
-    return GOING_ON
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def sums_of(game, arm):
-    return carray(float_pointer(game.sums_at + 8 * SUMS * arm), (SUMS,))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_mix(game, rng):
-    """Draw plausible means of all arms on offer, and make an arm of the best mix the leader."""
+    """Draw plausible means of all segments and the arms planned for, and make an arm of the best mix the leader."""
     status = next_request(game)
     if status != GOING_ON:
         return status
-    if game.rounds == 0:
-        for arm in range(game.arms):
-            renew_law(game, arm)
-    elif game.last >= 0:
-        renew_law(game, game.last)
-    who, law, scales = whole_pointer(game.who_at), float_pointer(game.law_at), float_pointer(game.scales_at)
-    rewards = carray(float_pointer(game.rewards_at), (game.offered,))
-    costs = carray(float_pointer(game.costs_at), (game.offered,))
-    for place in range(game.offered):
-        at = 4 * who[place]
-        rewards[place] = max(rng.beta(law[at], law[at + 1]), SMALLEST_COST)
-    for place in range(game.offered):
-        at = 4 * who[place]
-        costs[place] = max(rng.beta(law[at + 2], law[at + 3]), SMALLEST_COST) * scales[who[place]]
-    paid = 0.0
-    for arm in range(game.arms):
-        paid += sums_of(game, arm)[paced.PAID] * scales[arm]
-    rate = max(game.budget - paid, 0.0) / max(game.horizon - float(game.rounds), 1.0)
-    arm, upgrade, share, _ = fluid.mix_of_one(rewards, costs, rate)
-    if share > 0.0 and rng.random() < share:
-        arm = upgrade
-    game.leader = who[arm]
+    renew(game)
+    draw_means(game, rng)
+    weigh_segments(game)
+    solve(game, rate_of(game))
+    game.leader = named_by_mix(game, rng)
     return GOING_ON
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def renew_law(game, arm):
-    """The posteriors of an arm's mean reward and mean cost, from its sums."""
-    sums, law = sums_of(game, arm), float_pointer(game.law_at + 32 * arm)
-    law[0], law[1] = paced.beta_parameters(
-        sums[paced.COUNT], sums[paced.REWARD], sums[paced.REWARD_SQUARED], FIRST_COUNT, FIRST_MEAN, game.reward_square
-    )  # fmt: skip
-    law[2], law[3] = paced.beta_parameters(
-        sums[paced.COUNT], sums[paced.COST], sums[paced.COST_SQUARED], FIRST_COUNT, FIRST_MEAN, game.cost_square
-    )  # fmt: skip
+def draw_means(game, rng):
+    """Rewards first, then costs."""
+    who, scales = whole_pointer(game.who_at), float_pointer(game.scales_at)
+    for segment in range(game.segments):
+        rewards = rewards_of(game, segment)
+        for place in range(game.planned):
+            law = law_of(game, segment, who[place])
+            rewards[place] = max(rng.beta(law[REWARDS], law[REWARDS + 1]), SMALLEST_COST)
+    for segment in range(game.segments):
+        costs = costs_of(game, segment)
+        for place in range(game.planned):
+            law = law_of(game, segment, who[place])
+            costs[place] = max(rng.beta(law[COSTS], law[COSTS + 1]), SMALLEST_COST) * scales[who[place]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_segments(game):
+    """How often each segment has come, and once more."""
+    if game.segments == 1:
+        return
+    who, weight = whole_pointer(game.who_at), float_pointer(game.weight_at)
+    total = 0.0
+    for segment in range(game.segments):
+        answered = 0.0
+        for place in range(game.planned):
+            answered += sums_of(game, segment, who[place])[COUNT]
+        weight[segment] = answered + 1.0
+        total += weight[segment]
+    for segment in range(game.segments):
+        weight[segment] /= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rate_of(game):
+    """Money for each request that is still to come."""
+    scales, paid = float_pointer(game.scales_at), 0.0
+    for segment in range(game.segments):
+        for arm in range(game.arms):
+            paid += sums_of(game, segment, arm)[PAID] * scales[arm]
+    return max(game.budget - paid, 0.0) / max(game.horizon - float(game.rounds), 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -123,25 +111,24 @@ def best_index(game, index, rng):
     status = next_request(game)
     if status != GOING_ON:
         return status
-    offer = whole_pointer(game.offer_at + 8 * game.arms * game.phase)
     while game.opened < game.arms:
         arm = game.opened
         game.opened += 1
-        if offer[arm] > 0 and sums_of(game, arm)[paced.COUNT] == 0.0:
+        if offered(game, arm) and sums_of(game, 0, arm)[COUNT] == 0.0:
             game.leader = arm
             return GOING_ON
     top = max(game.log_money, game.log_time)
     money = math.exp(game.log_money - top) * game.money_use
     time = math.exp(game.log_time - top) * game.time_use
-    scores, who = float_pointer(game.rewards_at), whole_pointer(game.who_at)
+    scores, who = rewards_of(game, 0), whole_pointer(game.who_at)
     best, ties = -np.inf, 0
-    for place in range(game.offered):
-        sums = sums_of(game, who[place])
-        pulls = sums[paced.COUNT]
+    for place in range(game.planned):
+        sums = sums_of(game, 0, who[place])
+        pulls = sums[COUNT]
         value = np.inf
         if pulls > 0.0:
-            means = sums[paced.REWARD] / pulls, sums[paced.COST] / pulls
-            value = index(means[0], means[1], pulls, float(game.rounds), game.width, money, time, 0.0)
+            means = sums[REWARD] / pulls, sums[COST] / pulls
+            value = index(means[0], means[1], pulls, float(game.rounds), game.width_of_bounds, money, time, 0.0)
         scores[place] = value
         if value > best:
             best, ties, game.leader = value, 1, who[place]
@@ -149,7 +136,7 @@ def best_index(game, index, rng):
             ties += 1
     if ties > 1:
         left = rng.integers(0, ties)
-        for place in range(game.offered):
+        for place in range(game.planned):
             if scores[place] == best:
                 if left == 0:
                     game.leader = who[place]
@@ -162,10 +149,10 @@ def best_index(game, index, rng):
 @njit(cache=True, nogil=True, error_model="numpy")
 def raise_prices(game):
     """By what the chosen arm is sure to use of either resource; an arm never pulled uses nothing yet."""
-    sums = sums_of(game, game.leader)
-    pulls = sums[paced.COUNT]
+    sums = sums_of(game, 0, game.leader)
+    pulls = sums[COUNT]
     if pulls > 0.0:
-        game.log_money += game.money_growth * lower(sums[paced.COST] / pulls, pulls, game.width)
+        game.log_money += game.money_growth * lower(sums[COST] / pulls, pulls, game.width_of_bounds)
         game.log_time += game.time_growth
 
 
@@ -173,7 +160,7 @@ def raise_prices(game):
 def pull(game, rng):
     """Pull the leader: GOING_ON, FINISHED, or the place in the buffer whose outcomes have run out; then nothing has
     happened."""
-    place = game.phase * game.arms + game.leader
+    place = game.part * game.arms + game.leader
     used = whole_pointer(game.used_at)
     if used[place] == whole_pointer(game.filled_at)[place]:
         return place
@@ -181,7 +168,7 @@ def pull(game, rng):
     reward, cost = outcome[0], outcome[1]
     used[place] += 1
     told = cost / float_pointer(game.scales_at)[game.leader]
-    paced.note(sums_of(game, game.leader), reward, told, rng, game.trials, game.forget)
+    paced_sums.note(sums_of(game, game.segment, game.leader), reward, told, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
     game.rounds += 1
     game.last, game.leader = game.leader, -1

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced import SQUARES, PacedThompson
-from budgetbandits.policies.pooling import FIRST_COUNT
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced_sums import SQUARES
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.status import ROUND_LIMIT
 from budgetbandits.simulation.index.rules import compiled
-from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.known import check_methods, methods
 from budgetbandits.simulation.paced.memory import Memory
 from budgetbandits.simulation.paced.plain_loop import play_paced, play_priced
 from budgetbandits.simulation.reference import (
@@ -34,7 +35,9 @@ LARGEST_BUFFER = 1 << 22
 
 METHODS = {
     PacedThompson: methods(
-        PacedThompson, "needs", "anytime", "take", "start", "choose", "draw", "shapes", "observe", "goes_on"
+        PacedThompson,
+        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "first_costs", "shapes"),
+        *("observe", "goes_on"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
@@ -45,13 +48,11 @@ METHODS = {
 """What the loops stand in for."""
 
 
-def check_policy(problem: Played, policy: Policy) -> None:
-    """`Unsuited` if no loop plays the policy on this problem as it is written."""
+def check_policy(policy: Policy) -> None:
+    """`Unsuited` if no loop plays the policy as it is written."""
     for kind, known in METHODS.items():
         if isinstance(policy, kind):
             check_methods(policy, known)
-    if isinstance(problem, Traffic) and len(problem.segments) > 1:
-        raise Unsuited("no compiled engine knows segments")
 
 
 class PacedGames:
@@ -65,7 +66,11 @@ class PacedGames:
         self._horizon = horizon
         first = problem.firsts if isinstance(problem, Traffic) else (0,)
         offer = problem.offered if isinstance(problem, Traffic) else np.ones((1, len(problem)), dtype=np.bool_)
-        self._memory = Memory(first, offer, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size)))
+        plan, segments = offer, 1
+        if isinstance(problem, Traffic) and isinstance(policy, PacedThompson):  # which looks at requests
+            plan, segments = problem.coming, len(problem.segments)
+        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
+        self._memory = Memory(first, offer, plan, segments, chunk)
         if policy.own_scales and problem.scales is not None:
             self._memory.arrays["scales"][:] = problem.scales
         self._loop: Callable[[Any, np.random.Generator], int] = play_paced
@@ -83,8 +88,8 @@ class PacedGames:
         self, budget: float, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
     ) -> Game:
         memory, arms = self._memory, len(self._problem)
-        memory.clear(max_rounds=max_rounds, **self._fields(budget))
-        world, player = (np.random.default_rng(child) for child in seed.spawn(2))
+        world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
+        memory.clear(self._parts(order), max_rounds=max_rounds, **self._fields(budget))
         draw = [each for part in draws(self._problem, outcomes or world) for each in part]
         while (status := self._loop(memory.game, player)) >= 0:
             refill(memory.arrays, int(status), draw[int(status)])
@@ -98,6 +103,13 @@ class PacedGames:
         reward, spent = (float(memory.game[name][0]) for name in ("reward", "spent"))
         return reward, spent, rounds, counted(self._problem, pulls)
 
+    def _parts(self, order: np.random.Generator) -> NDArray[np.int64] | None:
+        """The parts of the requests; None where each phase has one, which the loop knows."""
+        problem = self._problem
+        if isinstance(problem, Traffic) and len(problem.segments) > 1:
+            return problem.sequence(int(self._horizon), order)
+        return None
+
     def _fields(self, budget: float) -> dict[str, float]:
         """What the policy and its loop know before the first request."""
         policy = self._policy
@@ -105,12 +117,11 @@ class PacedGames:
         fields = {"budget": budget, "horizon": self._horizon}
         if isinstance(policy, PacedThompson):
             squares = (1.0, 1.0) if policy.trials else SQUARES.ravel().tolist()
-            first = dict(zip(("reward_square", "cost_square"), squares, strict=True))
-            fields |= {"trials": policy.trials, "forget": policy.forget}
-            return fields | {name: each / FIRST_COUNT for name, each in first.items()}
+            fields |= dict(zip(("reward_squares", "cost_squares"), squares, strict=True))
+            return fields | {name: getattr(policy, name) for name in ("trials", "forget", "pooling")}
         state = policy.start(len(self._problem), known)
         names = ("money_use", "time_use", "money_growth", "time_growth")
         numbers = dict(zip(names, (*policy.uses(state), *policy.growth(state)), strict=True))
         # a horizon of the policy's own may end the game first
         fields["horizon"] = min(self._horizon, policy.requests(state))
-        return fields | numbers | {"width": policy.width(state)}
+        return fields | numbers | {"width_of_bounds": policy.width(state)}

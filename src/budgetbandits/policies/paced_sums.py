@@ -1,0 +1,125 @@
+"""What `bts-paced` keeps of each arm and segment, and the laws of means that follow from it.
+
+The policy's page is `paced`; engines compile the functions for numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from budgetbandits.arrays import Array
+from budgetbandits.errors import BadState
+from budgetbandits.policies.base import State
+from budgetbandits.policies.pooling import Prior
+from budgetbandits.policies.sampling import trial
+
+PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
+"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
+
+SMALLEST_COST = 1e-12
+"""A drawn cost is never 0; rounding might make it so."""
+
+SMALLEST_VARIANCE = 1e-9
+"""Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
+
+SQUARES = np.array([1.0, 0.625])[:, None, None]
+"""The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
+
+TINY = 1e-200
+"""Beside a cost nothing."""
+
+
+def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+    """The Beta law of a mean, from the number, the sum and the squares of outcomes, beside ``weight`` others with this
+    mean and mean square. Numbers or arrays; engines compile it for numbers."""
+    n = count + weight
+    middle = (total + weight * mean) / n
+    most = middle * (1.0 - middle)
+    variance = np.maximum((squares + weight * square) / n - middle * middle, SMALLEST_VARIANCE * most)
+    kappa = n * most / variance
+    return kappa * middle, kappa * (1.0 - middle)
+
+
+def mean_met(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
+    """The mean cost that a unit of money has met, from the sum and the squares of costs; ``otherwise`` if none was
+    spent. Numbers or arrays, as below."""
+    return (squares + TINY * otherwise) / (total + TINY)
+
+
+def first_costs(total: Any, squares: Any, of_all: Any) -> Any:
+    """The size of an arm's first two costs, which are ¼ and ¾ of it, from the sum and the squares of its costs, and the
+    mean that money has met over all arms. It is 1 for costs 0 and 1."""
+    return np.minimum(1.0, 2.0 * mean_met(total, squares, of_all))
+
+
+def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
+    """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
+    n = count + prior.weight
+    middle = (total + prior.weight * prior.mean) / n
+    variance = (squares + prior.weight * prior.square) / n - middle * middle
+    shape = n / np.maximum(variance / (middle * middle), SMALLEST_VARIANCE)
+    return shape, middle / shape
+
+
+def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+    """Add one outcome to the first six sums of an arm. Engines compile it, too."""
+    sums[PAID] += cost
+    if trials > 0.0:
+        reward, cost = trial(reward, rng), trial(cost, rng)
+    if forget > 0.0:
+        sums[COUNT:PRICED] *= 1.0 - forget
+    sums[COUNT] += 1.0
+    sums[REWARD] += reward
+    sums[COST] += cost
+    sums[REWARD_SQUARED] += reward * reward
+    sums[COST_SQUARED] += cost * cost
+
+
+@dataclass
+class Paced(State):
+    """Sums of outcomes as (row, segment, arm), and how many of the pulls were not made with this budget."""
+
+    sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
+    past_pulls: int = 0
+
+    @property
+    def segments(self) -> int:
+        return int(self.sums.shape[1])
+
+    @property
+    def scales(self) -> Any:
+        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        return self.known.get("scales", 1.0)
+
+    @property
+    def paid(self) -> float:
+        """What this budget has paid."""
+        return float((self.sums[PAID] * self.scales).sum())
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget."""
+        return max(float(self.known["budget"]) - self.paid, 0.0)
+
+    @property
+    def rate(self) -> float:
+        """Money for each request that is still to come; 0 without a horizon."""
+        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
+        return self.left / max(float(self.known["horizon"]) - gone, 1.0)
+
+    def widen(self, segments: int) -> None:
+        """Make room for this many segments."""
+        if segments > self.segments:
+            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
+            self.sums = np.concatenate([self.sums, more], axis=1)
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        try:
+            self.widen(np.shape(values["sums"])[1])
+        except (KeyError, IndexError, ValueError):
+            raise BadState("'sums' has no segments; the saved state is damaged") from None
+        return super().filled(values)

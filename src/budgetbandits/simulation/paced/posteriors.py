@@ -1,0 +1,119 @@
+"""What `bts-paced` believes of an arm in each segment: `PacedThompson.of_all` and `pooling.pooled`, for one arm.
+
+An outcome changes what all segments believe of its arm, and nothing of the others.
+"""
+
+from __future__ import annotations
+
+from numba import carray, njit
+from numba.extending import register_jitable
+
+from budgetbandits.policies import paced_sums
+from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
+from budgetbandits.policies.pooling import FIRST_COUNT, FIRST_MEAN, OUTCOMES_FOR_GUESS, SMALLEST_WITHIN, SUREST
+from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+
+for function in (paced_sums.beta_parameters, paced_sums.mean_met, paced_sums.first_costs):
+    register_jitable(function)
+
+SUMS = paced_sums.PRICED
+REWARDS, COSTS = 0, 2
+"""Where the parameters of the two posteriors stand."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def sums_of(game, segment, arm):
+    return carray(float_pointer(game.sums_at + 8 * SUMS * (game.arms * segment + arm)), (SUMS,))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def law_of(game, segment, arm):
+    """Four numbers: the parameters of the Betas of its mean reward and of its mean cost."""
+    return float_pointer(game.law_at + 32 * (game.arms * segment + arm))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def over_segments(game, arm, row):
+    """The sum of a row of an arm's sums."""
+    total = 0.0
+    for segment in range(game.segments):
+        total += sums_of(game, segment, arm)[row]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def renew(game):
+    """The posteriors of the arm that was pulled last, and of those without a cost, whose first ones are like those of
+    all arms that are planned for."""
+    who, total, squares = whole_pointer(game.who_at), 0.0, 0.0
+    for place in range(game.planned):
+        total += over_segments(game, who[place], COST)
+        squares += over_segments(game, who[place], COST_SQUARED)
+    of_all = paced_sums.mean_met(total, squares)
+    if game.last >= 0:
+        renew_laws(game, game.last, of_all)
+    for place in range(game.planned):
+        if over_segments(game, who[place], COST) == 0.0:
+            renew_laws(game, who[place], of_all)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def renew_laws(game, arm, of_all):
+    """The posteriors of an arm's mean reward and mean cost in every segment, from its sums."""
+    size = paced_sums.first_costs(over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), of_all)
+    if game.segments == 1:
+        renew_alone(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
+        renew_alone(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
+    else:
+        renew_pooled(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
+        renew_pooled(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def renew_alone(game, arm, row, squares, place, first, size):
+    """Of one kind of outcome, where there is one segment: it starts with the first two outcomes."""
+    sums, law = sums_of(game, 0, arm), law_of(game, 0, arm)
+    mean, square = FIRST_COUNT * FIRST_MEAN * size / FIRST_COUNT, first * size * size / FIRST_COUNT
+    law[place], law[place + 1] = paced_sums.beta_parameters(
+        sums[COUNT], sums[row], sums[squares], FIRST_COUNT, mean, square
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def renew_pooled(game, arm, row, squares, place, first, size):
+    """The same where each segment starts with what the others know."""
+    spread = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)
+    first, first_total = first * size * size, FIRST_COUNT * FIRST_MEAN * size
+    all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, row)
+    all_squares = over_segments(game, arm, squares)
+    alike = likeness(game, arm, row, all_count + FIRST_COUNT, all_total + first_total, all_squares + first)
+    for segment in range(game.segments):
+        sums, law = sums_of(game, segment, arm), law_of(game, segment, arm)
+        n = all_count - sums[COUNT] + FIRST_COUNT
+        mean = (all_total - sums[row] + first_total) / n
+        square = (all_squares - sums[squares] + first) / n
+        variance = max(square - mean * mean, 0.0)
+        sure = SUREST / spread * variance / (mean * (1.0 - mean))
+        least = variance / (mean * (1.0 - mean) * min(mean, 1.0 - mean))
+        weight = min(n, max(min(alike, sure), least))
+        law[place], law[place + 1] = paced_sums.beta_parameters(
+            sums[COUNT], sums[row], sums[squares], weight, mean, square
+        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def likeness(game, arm, row, n, total, squares):
+    """The variance of an arm's outcomes within segments by that of its means between them."""
+    mean = total / n
+    between, counts_squared, seen = 0.0, 0.0, 0.0
+    for segment in range(game.segments):
+        sums = sums_of(game, segment, arm)
+        count = sums[COUNT]
+        apart = sums[row] / max(count, 1.0) - mean
+        between += count * (apart * apart)
+        counts_squared += count * count
+        seen += 1.0 if count > 0.0 else 0.0
+    within = max(squares / n - mean * mean - between / n, SMALLEST_WITHIN)
+    by_chance = max(seen - 1.0, 0.0)
+    differences = OUTCOMES_FOR_GUESS / game.pooling + max(between / within - by_chance, 0.0)
+    return (OUTCOMES_FOR_GUESS + (n - counts_squared / n)) / differences
