@@ -18,8 +18,9 @@ from engine import problems
 from budgetbandits import Problem
 from budgetbandits.simulation.compiled.laws import Tables
 from budgetbandits.simulation.thompson import prices
+from budgetbandits.simulation.thompson.laws import engine_laws
 from budgetbandits.simulation.thompson.memory import COUNTERS
-from budgetbandits.simulation.thompson.player import Run, Settings, engine_laws
+from budgetbandits.simulation.thompson.player import Run, Settings
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

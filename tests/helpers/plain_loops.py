@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.compiled.draws import gamma, new_stream, uniform
-from budgetbandits.simulation.thompson.player import FiniteLaws
+from budgetbandits.simulation.thompson.laws import FiniteLaws
 from engine_runs import RunResults
 
 

@@ -28,7 +28,8 @@ from budgetbandits.policies.index_policy import IndexPolicy  # noqa: E402
 from budgetbandits.problem import Arm  # noqa: E402
 from budgetbandits.simulation.engines import engine_for, player  # noqa: E402
 from budgetbandits.simulation.index.player import Games  # noqa: E402
-from budgetbandits.simulation.thompson.player import SampledLaws, Settings  # noqa: E402
+from budgetbandits.simulation.thompson.laws import SampledLaws  # noqa: E402
+from budgetbandits.simulation.thompson.player import Settings  # noqa: E402
 from engine_runs import RunResults, bernoulli, simulate_runs  # noqa: E402
 
 PROBLEMS = {

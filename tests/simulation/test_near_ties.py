@@ -14,8 +14,9 @@ from scipy import special, stats
 
 from budgetbandits.simulation.compiled.draws import new_stream
 from budgetbandits.simulation.thompson import near_ties, stretches
+from budgetbandits.simulation.thompson.laws import FiniteLaws
 from budgetbandits.simulation.thompson.memory import GAME
-from budgetbandits.simulation.thompson.player import FiniteLaws, Settings
+from budgetbandits.simulation.thompson.player import Settings
 from engine_runs import bernoulli, simulate_runs
 from quadrature import selection_probabilities
 
@@ -27,6 +28,7 @@ def game_of(counts: np.ndarray, classical: bool, **fields: float) -> np.ndarray:
     game = np.zeros(1, GAME)
     game["posterior_at"] = counts.ctypes.data
     game["classical"] = classical
+    game["kappa"] = 1.0
     for name, value in fields.items():
         game[name] = value
     return game

@@ -20,7 +20,8 @@ from budgetbandits.simulation.compiled import draws
 from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.thompson import envelope
 from budgetbandits.simulation.thompson.blocks import open_window
-from budgetbandits.simulation.thompson.player import FiniteLaws, Run, SampledLaws, Settings
+from budgetbandits.simulation.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.thompson.player import Run, Settings
 from engine_runs import bernoulli, simulate_runs
 from plain_loops import naive_runs, numpy_run
 from quadrature import exceedance, selection_probabilities
