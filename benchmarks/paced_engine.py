@@ -14,6 +14,7 @@ import numpy as np
 from paced import SHARES, problems, rate
 
 from budgetbandits import simulate
+from budgetbandits.traffic import Traffic
 
 HORIZON, GAMES, FEW = 10_000, 20, 1
 
@@ -31,17 +32,32 @@ def microseconds(policy: str, arms: int, engine: str, games: int) -> float:
     return seconds / requests * 1e6
 
 
+def of_segments(engine: str, games: int) -> float:
+    """The same of `bts-paced` for three segments, each with a problem of five arms."""
+    found = list(problems(5, 3))
+    traffic = Traffic.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
+    budget = max(1, round(float(np.mean([rate(each, SHARES["tight"]) for each in found])) * HORIZON))
+    simulate(traffic, "bts-paced", [1], runs=1, horizon=10, engine=engine)
+    began = time.process_time()
+    played = simulate(traffic, "bts-paced", [budget], runs=games, horizon=HORIZON, engine=engine)
+    return (time.process_time() - began) / int(np.sum(played.rounds)) * 1e6
+
+
+def row(policy: str, arms: str, fast: float, slow: float) -> str:
+    minutes = fast * 1e-6 * HORIZON * 10_000 / 2 / 60
+    return f"| `{policy}` | {arms} | {fast:.2f} | {slow:.1f} | {slow / fast:.0f} | {minutes:.1f} min |"
+
+
 def main() -> None:
     print("| policy | arms | µs a request | reference | times | 10,000 games on two cores |")
     print("|---|---|---|---|---|---|")
+    print(
+        row("bts-paced", "5, three segments", *(of_segments(*each) for each in (("fast", GAMES), ("reference", FEW))))
+    )
     for policy in ("bts-paced", "primal-dual-bwk", "bts", "ucb-bv1"):
         for arms in (5, 10, 20):
             fast = microseconds(policy, arms, "fast", GAMES)
-            slow = microseconds(policy, arms, "reference", FEW)
-            minutes = fast * 1e-6 * HORIZON * 10_000 / 2 / 60
-            print(
-                f"| `{policy}` | {arms} | {fast:.2f} | {slow:.1f} | {slow / fast:.0f} | {minutes:.1f} min |", flush=True
-            )
+            print(row(policy, str(arms), fast, microseconds(policy, arms, "reference", FEW)), flush=True)
 
 
 if __name__ == "__main__":

@@ -293,7 +293,10 @@ def test_prices_of_money_and_time():
     policy.recall(state, 1, 60, 10.0, 50.0)
     state.opened = 2
     nu = 0.25 * math.log(200)
-    assert policy.choose(state, np.random.default_rng(0)) == 0
+    rng = np.random.default_rng(0)
+    assert policy.choose(state, rng) == 0
+    assert (state.log_money, state.log_time) == (0.0, 0.0)  # until something is told, by what was known before it
+    policy.observe(state, 0, 1.0, 0.9, rng)
     growth = math.log1p(math.sqrt(math.log(2) / 100))
     assert state.log_money == pytest.approx(growth * lower(0.5, 60.0, nu))
     assert state.log_time == pytest.approx(growth * 0.25)

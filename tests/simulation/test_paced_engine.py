@@ -152,3 +152,8 @@ def test_a_method_of_its_own(kind, name):
 def test_a_game_that_goes_on_too_long():
     with pytest.raises(RoundLimit, match="has played 50 rounds"):
         simulate(TEN, "bts-paced", [500.0], 1, max_rounds=50, horizon=400)
+
+
+def test_traffic_is_listed_request_by_request():
+    with pytest.raises(BadParameter, match="use at most 100,000,000 requests of traffic"):
+        simulate(PLAYED["two segments"], "bts-paced", [5.0], 1, horizon=10**12)

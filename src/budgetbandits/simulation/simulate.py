@@ -25,6 +25,8 @@ from budgetbandits.traffic import Played, Traffic
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
+MOST_LISTED = 100_000_000
+"""Requests of traffic: the part of each is listed before the game."""
 
 
 def simulate(
@@ -96,6 +98,8 @@ def checked_horizon(problem: Played, horizon: int | None, common: bool) -> float
         return math.inf
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
+    if isinstance(problem, Traffic) and horizon > MOST_LISTED:
+        raise BadParameter(f"horizon is {horizon:,}; use at most {MOST_LISTED:,} requests of traffic")
     return float(horizon)
 
 

@@ -20,9 +20,9 @@ WHOLE = ("arms", "segments", "width", "parts", "chunk", "listed", "max_rounds", 
 """Sizes: the arms, the segments that the policy tells apart, the segments that there are, and the parts; whether the
 requests' parts are listed; the rounds played, the request's part and segment, and how many arms are planned for."""
 
-CHOSEN = ("leader", "last", "opened", "mixed", "upgrade")
+CHOSEN = ("leader", "last", "opened", "unpriced", "mixed", "upgrade")
 """The arm that was chosen and not pulled and the one that was pulled last (-1 if none); how many arms have had their
-first pull handed out; the segment that mixes two arms, and its dearer one."""
+first pull handed out, and how many have no cost yet; the segment that mixes two arms, and its dearer one."""
 
 MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
@@ -72,7 +72,7 @@ class Memory(Record):
         self.point_to(**{name: np.zeros(parts * arms, dtype=np.int64) for name in ("used", "filled", "pulls")})
         self.point_to(list=np.zeros(0, dtype=np.int64))
         self.set(arms=arms, segments=segments, width=parts // len(first), parts=parts, chunk=chunk)
-        self.set(leader=-1, last=-1, part=-1, tolerance=TOLERANCE)
+        self.set(leader=-1, last=-1, part=-1, unpriced=arms, tolerance=TOLERANCE)
         self._start = self.fields()
 
     def clear(self, listed: NDArray[np.int64] | None = None, **fields: float) -> None:

@@ -43,18 +43,26 @@ def over_segments(game, arm, row):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew(game):
-    """The posteriors of the arm that was pulled last, and of those without a cost, whose first ones are like those of
-    all arms that are planned for."""
+    """The posteriors of the arm that was pulled last, and of those without a cost."""
+    if game.last >= 0:
+        renew_laws(game, game.last, 1.0)  # without a cost it is among the others
+    if game.unpriced > 0:
+        renew_unpriced(game)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def renew_unpriced(game):
+    """Of arms without a cost: the first ones are like those of all arms that are planned for. There are ever fewer."""
     who, total, squares = whole_pointer(game.who_at), 0.0, 0.0
     for place in range(game.planned):
         total += over_segments(game, who[place], COST)
         squares += over_segments(game, who[place], COST_SQUARED)
     of_all = paced_sums.mean_met(total, squares)
-    if game.last >= 0:
-        renew_laws(game, game.last, of_all)
-    for place in range(game.planned):
-        if over_segments(game, who[place], COST) == 0.0:
-            renew_laws(game, who[place], of_all)
+    game.unpriced = 0
+    for arm in range(game.arms):
+        if over_segments(game, arm, COST) == 0.0:
+            renew_laws(game, arm, of_all)
+            game.unpriced += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
