@@ -392,3 +392,18 @@ def test_other_policies_say_that_they_do_not_look_at_requests():
         fresh(cost_max={"small": 1.0})
     with pytest.raises(BadParameter, match="which is no arm"):
         fresh(cost_max=CAPS | {"huge": 1.0})
+
+
+@pytest.mark.parametrize("policy", ["pd-bwk", "primal-dual-bwk"])
+def test_a_budget_that_a_policy_takes_for_a_constant_stays_one(policy):
+    horizon = {"horizon": 100} if policy == "primal-dual-bwk" else {}
+    spend = Allocation(policy, ["a", "b"], 60.0, **horizon)
+    for number in range(6):
+        ask = spend.ask()
+        if number % 2:
+            spend.tell(ask, failed=True, cost=0.5)
+        else:
+            spend.tell(ask, cost=0.5)  # its reward comes later
+    assert spend._learner.state.known["budget"] == 60.0
+    spend.top_up(20.0)
+    assert spend._learner.state.known["budget"] == 80.0

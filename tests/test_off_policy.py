@@ -334,6 +334,8 @@ def test_the_command_says_when_it_cannot(log_file, tmp_path):
         (["--arm", "nobody"], "no arm 'nobody'"),
         (["--policy", "bts-paced"], "budget_per_request"),
         (["--even", "--columns", "colour=arm"], "write MEANING=COLUMN"),
+        (["--even", "--learn-on", "nobody.csv"], "are for a --policy"),
+        (["--even", "--budget-per-request", "-5"], "are for a --policy"),
     ],
 )
 def test_the_command_refuses_with_a_remedy(log_file, words, message):

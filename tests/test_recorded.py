@@ -11,7 +11,7 @@ from budgetbandits import Problem, parse_policy
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.recorded import ReplayTable, parse_columns, read_csv, read_table
-from budgetbandits.simulation.replay import fluid_reward_of, replay
+from budgetbandits.simulation.replay import fluid_reward_of, logged, replay
 
 COLUMNS = {"request": "prompt", "arm": "model", "cost": "usd"}
 TEXT = """prompt,model,reward,usd,segment
@@ -122,6 +122,16 @@ def test_learning_before_helps():
     table, before, policy = made_up(80, 1), made_up(300, 2), parse_policy("bts-paced")
     cold, warm = (replay(table, policy, 0.05, orders=4, learn_on=each).reward.mean() for each in (None, before))
     assert warm > cold
+
+
+def test_a_log_is_of_the_policy_that_has_learned_before():
+    table, before, policy = made_up(80, 1), made_up(300, 2), parse_policy("bts-paced")
+    cold, warm = (logged(table, policy, 0.05, draws=2, learn_on=each) for each in (None, before))
+    assert len(warm["arm"]) <= 80
+    assert sum(warm["reward"]) / 80 == pytest.approx(
+        replay(table, policy, 0.05, 1, learn_on=before).reward[0], rel=0.05
+    )
+    assert warm["arm"] != cold["arm"]
 
 
 def test_the_same_seed_gives_the_same_replay():

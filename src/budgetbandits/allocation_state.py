@@ -19,6 +19,7 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.names import label
+from budgetbandits.policies.paced_sums import Paced
 from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.saved_allocation import not_negative, read, written
@@ -140,9 +141,10 @@ class AllocationState:
 
     def _hear_what_is_gone(self) -> None:
         """A policy that plans with money and requests plans without what is gone and was not learned from: that of
-        failures, and of asks whose cost is told and whose reward is not."""
+        failures, and of asks whose cost is told and whose reward is not. To others the budget is a constant."""
         asks, cost = self._asks.paid
-        self._learner.new_budget(self._money.planned(cost) / self._units.cost_max)
+        plans = isinstance(self._learner.state, Paced)
+        self._learner.new_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
         self._learner.new_unlearned(int(self._rests.failures.sum()) + asks)
 
     def _arm(self, name: str) -> int:

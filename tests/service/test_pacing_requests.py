@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, HoldRefused
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.audit import verify
 from budgetbandits.service.engine import Engine
@@ -280,4 +280,16 @@ def test_tampering_with_segments_is_found(engine, store):
     learned["segments"] = ["mail"]
     assert any("segments" in text for text in verify(store, campaign))
     learned["segments"] = ["code"]
+    assert verify(store, campaign) == []
+
+
+@pytest.mark.parametrize("lease", [{}, {"lease": 8.0, "lease_seconds": 10.0}])
+def test_decisions_that_are_voided_use_up_no_requests(store, engine, lease):
+    campaign = engine.create("ads", "primal-dual-bwk", budget=50.0, arms=ARMS, horizon=10, **lease)
+    for number in range(25):
+        engine.void(engine.decide(campaign, str(number)).decision)
+    for number in range(10):
+        engine.feedback(engine.decide(campaign, f"told {number}").decision, reward=0.5, cost=0.05)
+    with pytest.raises(HoldRefused, match="stops here"):
+        engine.decide(campaign, "one more")
     assert verify(store, campaign) == []

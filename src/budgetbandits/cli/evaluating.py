@@ -50,6 +50,8 @@ def evaluate_command(
     """Estimate what other policies would have earned and spent for each request of a log; or say that it cannot."""
     if not (policy or arm or shares or evenly):
         raise BadParameter("nothing to evaluate; name a --policy, an --arm or a --mix, or say --even")
+    if not policy and (learn_on is not None or budget_per_request is not None):
+        raise BadParameter("--learn-on and --budget-per-request are for a --policy; name one, or leave them out")
     named = parse_columns(columns, MEANINGS)
     whole = read_log(log, named)
     before, here = _learn_and_look(whole, learn_on, named, bool(policy))

@@ -42,7 +42,7 @@ def replay_command(
     before, records = _tables(table, learn_on, parse_columns(columns), no_segments)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     if log is not None:
-        _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed))
+        _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before))
     total = len(policies) * len(budget_per_request) * orders
     found: list[Replayed] = []
     with share_bar("replaying") as advance:

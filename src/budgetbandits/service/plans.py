@@ -7,6 +7,7 @@ from typing import Any
 
 from budgetbandits.learner import Learner
 from budgetbandits.policies.paced_sums import Paced
+from budgetbandits.policies.primal_dual import Priced
 from budgetbandits.service.ledger import Account
 
 
@@ -19,13 +20,13 @@ def hear_money(
     Under a lease ``lent`` is what became of its money since it was merged, when the campaign had this account.
     """
     state = learner.state
-    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]):
-        return
     spent, gone = account.spent, account.gone
     if lent is not None:
-        if rules < 4:
-            return
         spent, gone = spent + lent.spent, gone + lent.gone
+    if isinstance(state, Priced) and rules >= 4:
+        state.chosen = gone  # a decision that was voided is not
+    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]) or (lent is not None and rules < 4):
+        return
     learner.new_budget((account.budget - spent) / settings["cost_max"] + state.paid)
     if rules >= 4:
         learner.new_unlearned(gone - int(state.pulls.sum()))

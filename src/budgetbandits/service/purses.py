@@ -89,10 +89,8 @@ class CampaignPurse(Purse):
             # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
             ledger.check_time(row.account, int(holds[fitting].max()), now, limits)
         with change:
-            request = PLAIN
-            if learner.looks:
-                learner.hear_money(row.account, row.settings)
-                request = learner.request(wanted, row.settings)
+            learner.hear_money(row.account, row.settings)
+            request = learner.request(wanted, row.settings) if learner.looks else PLAIN
             id, arm = learner.next_choice(fitting, request)
             if arm is None:
                 ledger.stop(row.policy)

@@ -152,11 +152,18 @@ def logged(
     draws: int = 200,
     seed: int = 0,
     requests: Sequence[int] | None = None,
+    learn_on: ReplayTable | None = None,
 ) -> dict[str, list[Any]]:
-    """The decisions of a policy that is played on the table once, in a shuffled order, or for these ``requests``."""
+    """The decisions of a policy that is played on the table once, in a shuffled order, or for these ``requests``.
+
+    It has learned on the other table before, if there is one.
+    """
+    if learn_on is not None and requests is not None:
+        raise BadParameter("the requests are those of one table; leave out learn_on, or requests")
     play, extra = np.random.SeedSequence(seed, spawn_key=(0,)), np.random.SeedSequence(seed, spawn_key=(1,))
     log = Decisions(table, draws, np.random.default_rng(extra))
-    _one_order([table], policy, budget_per_request, play, log, requests)
+    tables = [table] if learn_on is None else [learn_on, table]
+    _one_order(tables, policy, budget_per_request, play, log, requests)
     return log.columns
 
 
