@@ -11,6 +11,7 @@ from budgetbandits import look
 from budgetbandits.service.dashboard import charts, numbers, price_chart, svg
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import duration
+from budgetbandits.words import in_full
 
 if TYPE_CHECKING:
     import jinja2
@@ -49,7 +50,7 @@ def environment() -> jinja2.Environment:
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
         units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
-        plain=numbers.plain, path=lambda name: quote(name, safe=""),
+        plain=numbers.plain, in_full=in_full, path=lambda name: quote(name, safe=""),
     )  # fmt: skip
     return made
 
