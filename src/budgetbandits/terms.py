@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import Field, dataclass, field, fields
+from decimal import Decimal
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from budgetbandits.errors import BadParameter
@@ -74,10 +75,13 @@ def checked_number(name: str, value: float, unit: float = 1.0) -> float:
 
     >>> checked_number("hold_seconds", 5.0, unit=60.0)
     300.0
+    >>> checked_number("pace_seconds", 0.7, unit=86_400.0), 0.7 * 86_400.0
+    (60480.0, 60479.99999999999)
     """
     [term] = [each for each in fields(Terms) if each.name == name]
     _check_number(term, value, unit)
-    return value * unit
+    # of what was typed, and not of the binary number next to it: 0.7 days are 60,480 seconds
+    return float(Decimal(repr(float(value))) * Decimal(unit))
 
 
 def _check(terms: type[Terms], term: Field[Any], value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -25,6 +26,22 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def exact_duration(seconds: float) -> str:
+    """A duration with all its digits, so that two that differ never read the same.
+
+    >>> exact_duration(114.0), exact_duration(8_717_760.0), exact_duration(0.06), exact_duration(7200)
+    ('1 min 54 s', '100 d 21 h 36 min', '0.06 s', '2 h')
+    """
+    rest, parts = Decimal(repr(float(seconds))), list[str]()
+    for size, word in ((86_400, "d"), (3600, "h"), (60, "min")):
+        whole, rest = divmod(rest, size)
+        if whole:
+            parts.append(f"{whole:,f} {word}")
+    if rest or not parts:
+        parts.append(f"{rest.normalize():f} s")
+    return " ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 
 def number(value: float | None) -> str:
@@ -39,6 +40,16 @@ def exact(value: float) -> str:
     ('50,000', '0.25')
     """
     return f"{value:,.10g}"
+
+
+def in_full(number: float) -> str:
+    """A number with all its digits, so that two that differ never read the same.
+
+    >>> in_full(100.0), in_full(100.4), in_full(12345.678), in_full(1e12), in_full(2.5e-7)
+    ('100', '100.4', '12,345.678', '1,000,000,000,000', '0.00000025')
+    """
+    text = f"{Decimal(repr(float(number))):,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def estimate(value: float | None, half: float | None) -> tuple[str, str]:

@@ -297,7 +297,7 @@ def test_terms_are_changed_by_the_form(service, admin):
     assert service.engine.describe("paced")["on_expire"] == "release"
     page = admin("GET", "/campaigns/paced").text
     assert "without feedback charged → released<" in page
-    assert "daily cap 12.50 → none; spread over 1 d 15 h → 3 d<" in page
+    assert "daily cap 12.50 → none; spread over 1 d 15 h 40 min 57.14285714287 s → 3 d<" in page
     assert "daily cap none → 12.50<" in page
     assert verify(service.engine._store, "paced") == []
 

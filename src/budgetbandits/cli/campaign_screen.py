@@ -12,6 +12,7 @@ from rich.markup import escape
 from budgetbandits.amounts import decimals, shown
 from budgetbandits.cli.screen import filled, fits, plain_table, print_json
 from budgetbandits.terms import MONEY, Terms
+from budgetbandits.words import in_full
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.service.engine import Engine
@@ -75,18 +76,21 @@ def show(engine: Engine, campaign: str, as_json: bool) -> None:
 
 def _terms(row: dict[str, Any]) -> list[str]:
     """A campaign's terms in words, and what has come of them."""
-    terms = [f"holds {row['hold_seconds']:g} s, then {row['on_expire']}", f"rewards up to {row['reward_max']:g}"]
+    terms = [
+        f"holds {in_full(row['hold_seconds'])} s, then {row['on_expire']}",
+        f"rewards up to {in_full(row['reward_max'])}",
+    ]
     if row["daily_cap"] is not None:
         terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
     if row["pace_seconds"] is not None:
-        terms.append(f"spread over {row['pace_seconds']:g} s")
+        terms.append(f"spread over {in_full(row['pace_seconds'])} s")
     if row["lease"] is not None:
-        terms.append(f"leases of {shown([row['lease']])[0]} for {row['lease_seconds']:g} s")
+        terms.append(f"leases of {shown([row['lease']])[0]} for {in_full(row['lease_seconds'])} s")
     if row["horizon"] is not None:
         others = f", {row['gone']:,} gone" if row["gone"] != row["answered"] else ""
-        terms.append(f"{row['answered']:,} of {row['horizon']:,.0f} requests answered{others}")
+        terms.append(f"{row['answered']:,} of {in_full(row['horizon'])} requests answered{others}")
     if row["propensity_draws"] is not None:
-        terms.append(f"propensities from {row['propensity_draws']:g} draws")
+        terms.append(f"propensities from {in_full(row['propensity_draws'])} draws")
     if row["segments"]:
         terms.append(f"segments {', '.join(row['segments'])}")
     for term in fields(Terms):

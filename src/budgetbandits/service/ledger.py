@@ -202,6 +202,14 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
             raise HoldRefused("paced", "the campaign is ahead of its pace; try again later", due - elapsed)
 
 
+def spendable(budget: int, now: float, limits: Limits) -> int:
+    """What may be spent and held by now, as `check_time` takes the pace: its share of the budget and the slack."""
+    if limits.pace_seconds is None:
+        return budget
+    share = min((now - limits.begun) / limits.pace_seconds, 1.0)
+    return min(max(math.floor(budget * share) + limits.slack, 0), budget)
+
+
 def _day(account: Account, now: float) -> int:
     """Clocks of different hosts differ a little: a day that has begun for one has begun for all."""
     return max(account.day, day_of(now))

@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from budgetbandits.learner import Among
 from budgetbandits.policies.base import PLAIN
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.requests import Said, written
+from budgetbandits.service.requests import Amounts, Said, Wanted, written
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
@@ -61,6 +62,24 @@ class Purse(ABC):
         was made then: the arm rests."""
 
 
+def fitting_now(
+    learner: CampaignLearner, account: Account, now: float, wanted: Wanted | None = None
+) -> tuple[Amounts, Among]:
+    """What a decision for each arm holds, and the arms that this money can be spent on now; or the refusal."""
+    holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
+    payable = learner.payable(account.left, allowed, holds)
+    if payable is None:
+        ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
+    assert payable is not None
+    return holds, learner.rests.awake(payable, now)
+
+
+def dearest(holds: Amounts, fitting: Among) -> int:
+    """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the moment
+    would choose the cheap."""
+    return int(holds[fitting].max())
+
+
 class CampaignPurse(Purse):
     """The campaign's own, which has been read and so is locked."""
 
@@ -79,15 +98,9 @@ class CampaignPurse(Purse):
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         wanted = None if said is None else learner.wanted(said)
-        holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
-        payable = learner.payable(row.account.left, allowed, holds)
-        if payable is None:
-            ledger.place(row.account, int(holds[allowed].min()))  # always refuses, with the reason
-        assert payable is not None
-        fitting = learner.rests.awake(payable, now)
+        holds, fitting = fitting_now(learner, row.account, now, wanted)
         if limits is not ledger.NO_LIMITS:
-            # wait until any arm could be paid: to choose from what fits the moment would choose the cheap
-            ledger.check_time(row.account, int(holds[fitting].max()), now, limits)
+            ledger.check_time(row.account, dearest(holds, fitting), now, limits)
         with change:
             learner.hear_money(row.account, row.settings)
             request = learner.request(wanted, row.settings) if learner.looks else PLAIN

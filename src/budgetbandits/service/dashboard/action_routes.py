@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from functools import partial
 
 import structlog
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import NotFound
+from budgetbandits.errors import Conflict, NotFound
 from budgetbandits.service.dashboard.actions import ACTIONS
+from budgetbandits.service.dashboard.addresses import address, campaign_address
 from budgetbandits.service.dashboard.forms import sent
 from budgetbandits.service.dashboard.new_form import checked, plan, policies
 from budgetbandits.service.dashboard.preview import Preview, operation
@@ -21,6 +22,9 @@ from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.stores.base import Transaction
 
 log = structlog.get_logger("budgetbandits")
+OF = "of"
+"""The field of every form that has the id of its campaign, and so every button: whatever a browser or a proxy makes of
+an address, nothing is said or done of another campaign than the one on whose page it stands."""
 
 
 class Actions:
@@ -43,8 +47,12 @@ class Actions:
         if name not in ACTIONS:
             raise NotFound(f"there is nothing called {name!r:.40} to do; use the links of the page")
         form, row = await sent(request, session), await self._dashboard.campaign(request, session)
-        action, here = ACTIONS[name], f"/campaigns/{quote(row.name, safe='')}"
-        form = {**action.filled(row), **form}
+        action = ACTIONS[name]
+        form = {OF: row.id, **action.filled(row), **form}
+        if form[OF] != row.id:
+            raise Conflict(
+                f"this form is of another campaign than {row.name!r}; open it from its campaign's page again"
+            )
 
         def check(tx: Transaction) -> None:
             action.preview(Subject.of(tx, row.id), form).check(form)
@@ -56,8 +64,10 @@ class Actions:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return action.preview(Subject.of(tx, row.id), form, in_full)
 
-        crumbs = [("/", "Campaigns"), (here, row.name)]
-        step = Step(f"{action.title} {row.name}", crumbs, "act.html", {"action": action}, preview, do)
+        title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
+        crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]
+        shown = partial(action.shown, row)
+        step = Step(title, here, crumbs, "act.html", {"action": action}, preview, do, shown)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:
@@ -73,11 +83,11 @@ class Actions:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return checked(tx, form, in_full)
 
-        crumbs = [("/", "Campaigns")]
-        step = Step("New campaign", crumbs, "new.html", {"policies": policies()}, preview, do)
+        crumbs = [(address(), "Campaigns")]
+        step = Step("New campaign", address("new"), crumbs, "new.html", {"policies": policies()}, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:
         self._dashboard.forget()
         log.info("done on a page", what=what, campaign=campaign, by=session.name)
-        return RedirectResponse(f"/campaigns/{quote(campaign, safe='')}", 303)
+        return RedirectResponse(campaign_address(campaign), 303)

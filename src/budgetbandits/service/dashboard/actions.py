@@ -16,7 +16,7 @@ from budgetbandits.service.dashboard import confirmations
 from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.dashboard.subject import Subject
-from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_wanted
+from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_shown, terms_wanted
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.records import Campaign
@@ -40,7 +40,9 @@ class Action:
     final: bool = False
     """Whether it cannot be undone."""
     filled: Callable[[Campaign], Fields] = lambda row: {}
-    """What the fields hold at first."""
+    """What the fields hold at first ..."""
+    shown: Callable[[Campaign, Fields], Fields] = lambda row, fields: fields
+    """... and whenever the form is shown again, with what was typed."""
 
     def preview(self, subject: Subject, fields: Fields, in_full: bool = True) -> Preview:
         """What it would do; if the form need not be filled in full yet, nothing is said until it is."""
@@ -123,5 +125,6 @@ ACTIONS: dict[str, Action] = {
     "change-terms": Action(
         "Change the terms of", terms_wanted, _says("Change the terms"), terms_changed,
         lambda campaigns, id, terms, key, by: campaigns.change_terms(id, terms, key, by), FIELDS, filled=terms_now,
+        shown=terms_shown,
     ),
 }  # fmt: skip

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from budgetbandits.errors import Conflict, HoldRefused
+from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.dashboard.fields import Change
 from budgetbandits.service.dashboard.subject import Subject
-from budgetbandits.service.ledger import to_micros, to_units
+from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
+from budgetbandits.service.purses import dearest, fitting_now
 from budgetbandits.service.settings import limits_of
 from budgetbandits.times import DAY, duration
 
@@ -31,8 +34,10 @@ def topped_up(subject: Subject, amount: float) -> list[Change]:
     seconds = subject.row.settings.get("pace_seconds")
     if seconds is not None:
         part = min(DAY / seconds, 1.0)
-        a_day, more = (unit.money(to_units(each.budget) * part) for each in (before, after))
-        changes.append(("Plan", f"{a_day} a day", f"{more} a day, at once"))
+        a_day, more = (to_units(each.budget) * part for each in (before, after))
+        if unit.money(a_day) == unit.money(more):
+            unit = replace(unit, digits=6)
+        changes.append(("Plan", f"{unit.money(a_day)} a day", f"{unit.money(more)} a day, at once"))
     if before.status != "active":
         changes.append(("Status", f"stays {before.status}: money alone does not start it again", ""))
     return changes
@@ -61,23 +66,45 @@ def resumed(subject: Subject, _: Any) -> list[Change]:
 
 
 def _decisions_then(subject: Subject) -> str:
-    """What becomes of the next request once the campaign runs."""
-    account, caps = replace(subject.recalled, status="active"), [arm.cost_cap for arm in subject.arms if arm.active]
-    fitting = [cap for cap in caps if cap <= account.left]
-    if not fitting:
-        left, least, held = subject.money(account.left, min(caps), account.held)
-        until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
-        return f"none {until}: {left} is left, the smallest cap is {least}"
-    limits = limits_of(subject.row)
+    """What becomes of the next request once the campaign runs: one for all arms, which holds a cap."""
+    row, account, limits = subject.row, replace(subject.recalled, status="active"), limits_of(subject.row)
+    learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
     try:
-        ledger.check_time(account, max(fitting), subject.now, limits)
+        now = time_of_decision(row, subject.now)
+        holds, fitting = fitting_now(learner, account, now)
+    except WrongClock as wrong:
+        return f"none for now: {wrong}"
+    except HoldRefused:
+        least = int(learner.caps[learner.allowed(None)].min())
+        left, cap, held = subject.money(account.left, least, account.held)
+        until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
+        said = f"none {until}: {left} is left, the smallest cap is {cap}"
+        return said + _but_for("with smaller holds of their own", account, now, limits)
+    try:
+        ledger.check_time(account, dearest(holds, fitting), now, limits)
     except HoldRefused as refused:
-        wait = duration(refused.retry_after or 0.0)
-        if refused.reason == "paced":
-            return f"none for {wait}: the campaign is ahead of its plan"
-        cap, needed = subject.money(limits.daily_cap or 0, max(fitting))
-        return f"none for {wait}, until the next day by UTC: what is left of the daily cap of {cap} is below {needed}"
+        wait, said = duration(refused.retry_after or 0.0), "the campaign is ahead of its plan"
+        if refused.reason == "daily_cap":
+            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting))
+            wait, said = (
+                f"{wait}, until the next day by UTC",
+                f"what is left of the daily cap of {cap} is below {needed}",
+            )
+        others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
+        return f"none for {wait}: {said}{others}"
+    learner.hear_money(account, row.settings)
+    if learner.next_choice(fitting, learner.request(None, row.settings))[1] is None:
+        return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
+
+
+def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
+    """That some requests are decided all the same; nothing, if not even the smallest hold there is would be granted."""
+    try:
+        ledger.place(account, 1, now, limits)
+    except HoldRefused:
+        return ""
+    return f"; only requests {which} may be decided before"
 
 
 def closed(subject: Subject, _: Any) -> list[Change]:

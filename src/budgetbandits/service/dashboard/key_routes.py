@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
+from budgetbandits.service.dashboard.addresses import address
 from budgetbandits.service.dashboard.forms import sent
 from budgetbandits.service.dashboard.preview import Preview, operation
 from budgetbandits.service.dashboard.routes import Dashboard, wants_json
@@ -102,7 +103,7 @@ class Keys:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return _to_make(tx, scopes, campaign, in_full)
 
-        step = Step("Make a key", CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do)
+        step = Step("Make a key", address("keys", "make"), CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
@@ -116,9 +117,9 @@ class Keys:
             self._store.read(preview).check(form)
             drop_key(self._store, prefix, session.name)
             log.info("key dropped", key=prefix, by=session.name)
-            return RedirectResponse("/keys", 303)
+            return RedirectResponse(address("keys"), 303)
 
-        step = Step("Drop a key", CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
+        step = Step("Drop a key", address("keys", "drop"), CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _sent(self, request: Request, session: Session) -> dict[str, str]:
@@ -127,7 +128,7 @@ class Keys:
         return form
 
 
-CRUMBS = [("/keys", "Keys")]
+CRUMBS = [(address("keys"), "Keys")]
 OWN = "this is the key that you have signed in with; sign in with another one to drop it"
 
 

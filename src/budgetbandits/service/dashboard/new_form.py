@@ -9,13 +9,15 @@ from typing import Any
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.dashboard.fields import Change, Fields, number, term
-from budgetbandits.service.dashboard.numbers import Unit, count, exact, plain
+from budgetbandits.service.dashboard.numbers import Unit, exact
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.times import DAY, duration
+from budgetbandits.terms import Terms
+from budgetbandits.times import DAY, exact_duration
+from budgetbandits.words import in_full
 
 DOES = "Create the campaign"
 NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
@@ -83,19 +85,23 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     ]
     if "pace_seconds" in given:
         a_day = unit.money(budget * min(DAY / given["pace_seconds"], 1.0))
-        changes.append(("Plan", f"{a_day} a day; decisions that are ahead of it wait", ""))
+        over = exact_duration(given["pace_seconds"])
+        changes.append(("Plan", f"spread over {over}, about {a_day} a day; decisions that are ahead of it wait", ""))
     if "daily_cap" in given:
-        cap = Unit.of(budget, given, given["daily_cap"]).money(given["daily_cap"])
-        changes.append(("A day", f"{cap} at most, by UTC", ""))
+        cap = to_units(to_micros(given["daily_cap"], "daily_cap"))
+        changes.append(("A day", f"{Unit.of(budget, given, cap).money(cap)} at most, by UTC", ""))
     if "horizon" in given:
         each = Unit(6, unit.currency).money(budget / given["horizon"])
-        changes.append(("A request", f"{each} on average, if all {count(given['horizon'])} that are expected come", ""))
+        changes.append(
+            ("A request", f"{each} on average, if all {in_full(given['horizon'])} that are expected come", "")
+        )
     if "reward_max" in given:
-        changes.append(("Rewards", f"up to {plain(given['reward_max'])} for a pull", ""))
+        changes.append(("Rewards", f"up to {in_full(given['reward_max'])} for a pull", ""))
     if "propensity_draws" in given:
-        changes.append(("Propensities", f"from {count(given['propensity_draws'])} draws for each decision", ""))
+        changes.append(("Propensities", f"from {in_full(given['propensity_draws'])} draws for each decision", ""))
     what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
-    changes.append(("Without feedback", f"for {duration(given.get('hold_seconds', 3600.0))}, a hold is {what}", ""))
+    waits = exact_duration(given.get("hold_seconds", Terms.hold_seconds))
+    changes.append(("Without feedback", f"for {waits}, a hold is {what}", ""))
     return changes
 
 

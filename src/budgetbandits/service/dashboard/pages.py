@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from budgetbandits import look
-from budgetbandits.service.dashboard import charts, numbers, price_chart, svg
+from budgetbandits.service.dashboard import addresses, charts, numbers, price_chart, svg
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import duration
+from budgetbandits.words import in_full
 
 if TYPE_CHECKING:
     import jinja2
@@ -44,12 +44,13 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     made.globals.update(
-        asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode()
-    )
+        asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode(),
+        address=addresses.address, campaign_address=addresses.campaign_address,
+    )  # fmt: skip
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
         units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
-        plain=numbers.plain, path=lambda name: quote(name, safe=""),
+        plain=numbers.plain, in_full=in_full,
     )  # fmt: skip
     return made
 

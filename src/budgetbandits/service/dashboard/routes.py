@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
+from budgetbandits.service.dashboard.addresses import address, address_of, campaign_address, path_of
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.events import events_view
@@ -91,8 +92,7 @@ class Dashboard:
         if request.method != "GET" or "x-part" in request.headers or wants_json(request):
             error = NotAllowed("your session is over; sign in again", known=False)
             return secured(self._problem(request, None, error))
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return secured(RedirectResponse(f"/sign-in?next={quote(here)}", 303))
+        return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
 
     def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
         if not isinstance(error, EXPECTED):
@@ -108,7 +108,7 @@ class Dashboard:
     def shared(self, request: Request, session: Session | None, now: float | None = None) -> dict[str, Any]:
         """What every template is given."""
         times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
-        return {"session": session, "times": times, "live": "", "path": request.url.path, "inline": False}
+        return {"session": session, "times": times, "live": "", "path": path_of(request), "inline": False}
 
     def filled(self, template: str, request: Request, session: Session, status: int = 200, **values: Any) -> Response:
         """A page of this template."""
@@ -158,7 +158,7 @@ class Dashboard:
         part, last = await self._overviews.get(("overview", only), seen_as, draw)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
-        shared |= {"live": "/live", "part": part, "asked": asked}
+        shared |= {"live": address("live"), "part": part, "asked": asked}
         return Response(render("overview.html", **shared), media_type="text/html")
 
     async def _campaign(self, request: Request, session: Session) -> Response:
@@ -169,7 +169,7 @@ class Dashboard:
         part, last = await self._campaign_part(request, session, id, wanted)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers={"X-Event": str(last)})
-        shared = self.shared(request, session) | {"live": f"/campaigns/{quote(name, safe='')}/live", "wanted": wanted}
+        shared = self.shared(request, session) | {"live": campaign_address(name, "live"), "wanted": wanted}
         return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
 
     async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
@@ -254,7 +254,7 @@ class Dashboard:
 
     async def _sign_out(self, request: Request, session: Session) -> Response:
         session.check_form((await read_form(request)).get("code", ""))
-        response = RedirectResponse("/sign-in", 303)
+        response = RedirectResponse(address("sign-in"), 303)
         response.delete_cookie(COOKIE, path="/")
         return response
 

@@ -29,6 +29,8 @@ class Step:
     """A form, what it would do, and how that is done."""
 
     title: str
+    address: str
+    """Where the form and the button are sent."""
     crumbs: list[tuple[str, str]]
     """(address, words) of the pages above; the last is where "Cancel" leads."""
     template: str
@@ -39,6 +41,8 @@ class Step:
     """What would happen; whether the form must be filled in full."""
     do: Callable[[], Response]
     """Do what was confirmed, or refuse."""
+    shown: Callable[[Fields], Fields] = lambda fields: fields
+    """The fields as the form shows them."""
 
 
 async def follow(dashboard: Dashboard, request: Request, session: Session, form: Fields, step: Step) -> Response:
@@ -58,15 +62,17 @@ async def follow(dashboard: Dashboard, request: Request, session: Session, form:
         if sent and preview.error is not None:
             raise preview.error
         return JSONResponse(preview.as_json())
-    shown = {"preview": preview, "hidden": preview.hidden(form) if preview.possible else {}}
+    hidden = preview.hidden(form) if preview.possible else {}
+    shown = {"preview": preview, "hidden": hidden, "sends_to": step.address}
     if part:
-        page = render("_confirm.html", session=session, path=request.url.path, **shown)
-        return Response(page, media_type="text/html")
+        return Response(render("_confirm.html", session=session, **shown), media_type="text/html")
     wrong = refused or (preview.error if in_full else None)
     status = 200 if wrong is None else describe(wrong)["status"]
     problem = "" if refused is None or preview.error is not None else in_labels(refused)
-    template = "confirm.html" if in_full and preview.possible else step.template
+    template, fields = "confirm.html", values_of(form)
+    if not (in_full and preview.possible):
+        template, fields = step.template, dict(step.shown(fields))
     return dashboard.filled(
-        template, request, session, status, title=step.title, crumbs=step.crumbs, form=values_of(form),
+        template, request, session, status, title=step.title, crumbs=step.crumbs, form=fields,
         problem=problem, **shown, **step.values,
     )  # fmt: skip

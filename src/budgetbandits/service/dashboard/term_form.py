@@ -12,13 +12,15 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.numbers import Unit, count
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.settings import changed_settings, terms_of
+from budgetbandits.service.settings import changed_settings, limits_of, terms_of
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.times import duration
+from budgetbandits.times import exact_duration
+from budgetbandits.words import in_full
 
 WAS = "was_"
 NUMBERS = (
@@ -48,12 +50,24 @@ def terms_now(row: Campaign) -> Fields:
     return texts | {WAS + name: text for name, text in texts.items()}
 
 
+def terms_shown(row: Campaign, fields: Fields) -> Fields:
+    """The fields as a form shows them: those that were touched as they were typed, the others as the terms are, though
+    somebody has changed these since the form was opened."""
+    now = terms_now(row)
+    typed = {field.name: fields[field.name] for field in FIELDS if _touched(fields, field.name)}
+    return {**fields, **now, **typed}
+
+
+def _touched(fields: Fields, name: str) -> bool:
+    return fields.get(name, "").strip() != fields.get(WAS + name, "")
+
+
 def terms_wanted(fields: Fields) -> dict[str, Any]:
     """The terms that the form changes."""
     changes: dict[str, Any] = {}
     for field in FIELDS:
         text = fields.get(field.name, "").strip()
-        if text == fields.get(WAS + field.name, ""):
+        if not _touched(fields, field.name):
             continue
         if field.choices:
             changes[field.name] = text
@@ -68,7 +82,9 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
     after = replace(row, settings=changed_settings(row, changes))
     made = differences(row, after)
     if "pace_seconds" in changes:
-        made.append(("Spendable by now", _plan_now(row, subject.now), _plan_now(after, subject.now)))
+        budget = row.account.budget
+        old, new = subject.money(*(ledger.spendable(budget, subject.now, limits_of(each)) for each in (row, after)))
+        made.append(("Spendable by now", old, new))
     gone = subject.recalled.gone
     if (changes.get("horizon") or math.inf) <= gone:
         said = f"{count(gone)} already, as many as are expected then: all that is left may go to the next one"
@@ -85,9 +101,9 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
     unit = Unit.of(to_units(before.account.budget), before.settings, *caps)
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "daily_cap": ("Daily cap", unit.money), "pace_seconds": ("Spread over", duration),
-        "hold_seconds": ("Wait for feedback", duration),
-        "horizon": ("Requests expected", count), "propensity_draws": ("Draws for propensities", count),
+        "daily_cap": ("Daily cap", unit.money), "pace_seconds": ("Spread over", exact_duration),
+        "hold_seconds": ("Wait for feedback", exact_duration),
+        "horizon": ("Requests expected", in_full), "propensity_draws": ("Draws for propensities", in_full),
         "on_expire": ("Without feedback", {"charge": "charged", "release": "released"}.__getitem__),
     }  # fmt: skip
     made = []
@@ -96,12 +112,6 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
         if old != new:
             made.append((label, "none" if old is None else said(old), "none" if new is None else said(new)))
     return made
-
-
-def _plan_now(row: Campaign, now: float) -> str:
-    seconds, budget = row.settings.get("pace_seconds"), to_units(row.account.budget)
-    due = budget if seconds is None else budget * min((now - row.created_at) / seconds, 1.0)
-    return Unit.of(budget, row.settings).money(due)
 
 
 def _text(value: float) -> str:
