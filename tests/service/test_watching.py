@@ -110,11 +110,11 @@ def test_all_events_are_shown_and_a_freeze_is_one(store, reader):
     assert kinds == ["topped up", "terms changed"] * 30 + ["active", "frozen", "created"]
     assert second["older"] is None
     changed = [event["changed"] for event in events if event["kind"] == "terms changed"]
-    assert changed[0] == changed[1] == "wait for feedback 2 min → 2 min"  # 128 and 127 seconds
-    assert changed[-1] == "wait for feedback 1 h → 1 min"
+    assert changed[:2] == ["wait for feedback 2 min 8 s → 2 min 9 s", "wait for feedback 2 min 7 s → 2 min 8 s"]
+    assert changed[-1] == "wait for feedback 1 h → 1 min 40 s"
     page = reader("GET", f"/campaigns/ads/events?before={first['older']}").text
     assert "Created with 20.00" in page
-    assert "wait for feedback 1 h → 1 min" in page
+    assert "wait for feedback 1 h → 1 min 40 s" in page
     for path in ("/campaigns/ads/events?before=x", "/campaigns/nobody/events"):
         assert reader("GET", path).status_code in (404, 422)
     alone = Browser(store.app, make_key(store, ["read"], 0.0, store.engine.create("b", "bts", 9.0, {"a": 1, "b": 1})))
