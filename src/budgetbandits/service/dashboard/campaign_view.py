@@ -165,7 +165,7 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances([row.id])[0]
+    glance = pages.glances([row.id], silent=0.0)[0]  # its moments follow from the history
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
     glance.overran_at = glance.resumed_at = None
