@@ -1,10 +1,15 @@
-"""Alarms on the pages: silence by one rule for the page and the list."""
+"""Alarms on the pages: silence by one rule for the page and the list, and what was refused since when."""
 
+import re
 import time
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from browsing import Browser
+from budgetbandits.service import ledger
+from budgetbandits.service.dashboard.campaign_view import REASONS
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
@@ -81,3 +86,52 @@ def test_silence_of_less_than_an_hour_is_none(store, reader):
     store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
     decide_at(store, "ads", 50, 10)
     assert word(store, reader, "ads") == "Running"
+
+
+def refuse(store, name, reason, count, at):
+    id, hour = store.engine.describe(name)["id"], int(at) - int(at) % 3600
+    store.write(lambda tx: tx.rollups().add_refusals([(id, hour, reason, count)]))
+
+
+def test_what_was_refused_before_the_last_decision_is_not_counted_again(store, reader):
+    store.clock.now = store.now - 4 * 86_400.0
+    store.engine.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
+    store.engine.feedback(store.engine.decide("ads", "1").decision, cost=1.0, reward=1.0)
+    refuse(store, "ads", "exhausted", 500, store.now - 3 * 86_400.0)
+    store.clock.now = store.now - 7200.0
+    store.engine.top_up("ads", 1.0)
+    store.engine.feedback(store.engine.decide("ads", "2").decision, cost=1.0, reward=1.0)
+    page = reader("GET", "/campaigns/ads").text
+    assert "so no arm can be paid" in page
+    assert "refused for that" not in page
+    refuse(store, "ads", "exhausted", 7, store.now - 7200.0)
+    refuse(store, "ads", "exhausted", 4, store.now)
+    refuse(store, "ads", "paused", 90, store.now)
+    assert " 11 requests were refused for that since " in reader("GET", "/campaigns/ads?range=day").text
+
+
+def test_every_reason_of_a_refusal_is_on_the_page(store, reader):
+    """All that the service refuses with: a new reason needs a word."""
+    source = "".join(path.read_text() for path in Path(ledger.__file__).parent.glob("*.py"))
+    reasons = set(re.findall(r'HoldRefused\(\s*"(\w+)"', source)) | {*get_args(ledger.Status)} - {"active"}
+    assert reasons == set(REASONS)
+    store.engine.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
+    for number, reason in enumerate(REASONS):
+        refuse(store, "ads", reason, 41 + number, store.now)
+    page = reader("GET", "/campaigns/ads").text
+    section = page[page.index('id="refusals"') : page.index('id="holds"')]
+    assert re.findall(r"<dt>([^<]+)</dt>.*?>(\d+)</dd>", section) == [
+        (word, str(41 + number)) for number, word in enumerate(REASONS.values())
+    ]
+
+
+def test_a_freeze_is_one_event_however_much_is_done_to_a_frozen_campaign(store, reader):
+    store.engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
+    store.engine.feedback(store.engine.decide("ads", "dear").decision, cost=2.0, reward=1.0)
+    for _ in range(101):
+        store.engine.top_up("ads", 1.0)
+    events = reader("GET", "/campaigns/ads/events?format=json").json()
+    older = reader("GET", f"/campaigns/ads/events?format=json&before={events['older']}").json()
+    oldest = reader("GET", f"/campaigns/ads/events?format=json&before={older['older']}").json()
+    kinds = [each["kind"] for page in (events, older, oldest) for each in page["events"]]
+    assert kinds == ["topped up"] * 101 + ["frozen", "created"]
