@@ -6,11 +6,12 @@ import pytest
 
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.status import standing
+from budgetbandits.service.dashboard.status import since, standing
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.base import Event
 from budgetbandits.service.stores.list_sql import Rank
+from budgetbandits.service.stores.records import Lease
 from clock import Clock
 from stores import STORES
 
@@ -48,6 +49,11 @@ def filled(store, count, rng):
                 (rng.choice(["active"] * 7 + ["paused", "frozen", "closed"]), rng.choice([0, 500_000]),
                  10_000_000 - left - held - leased, held, leased, moments[0], id),
             )  # fmt: skip
+            if leased:
+                lent = rng.choice([0, 400_000])
+                for kind in rng.choice([(), ("decided",), ("decided", "settled")]):  # after the mark
+                    tx.add_event(Event(id, kind, now - rng.choice([60.0, 4000.0]), lease=f"{id} lease"))
+                tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
             if rng.random() < 0.8:
                 tx.change(
                     "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran) VALUES (?, 0, ?, ?, ?)",
@@ -82,7 +88,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
                 def read(tx, asked=(text, group, order)):
                     views = [overview(tx, Asked(*asked, page), None) for page in range(1, 9)]
-                    return views, tx.pages().glances(ids)
+                    return views, tx.pages().glances(ids, since(tx.now()).silent)
 
                 views, glances = store.read(read)
                 named = [(each, standing(each, views[0].now)) for each in glances]

@@ -339,3 +339,22 @@ def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, mo
     few = page()
     assert "4 more arms, those with the most spend; 5 are not listed" in few
     assert 'href="/campaigns/ads/retire-arm"' in few
+
+
+def test_the_history_of_the_budget_is_not_lost_among_other_events(store):
+    """Topped up and given other terms, then paused and resumed sixty times: what was planned before is still known."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0}, pace_seconds=1000.0)
+    created = clock.now
+    clock.now += 10.0
+    engine.top_up("ads", 90.0)
+    engine.change_terms("ads", {"pace_seconds": 2000.0})
+    for _ in range(60):
+        engine.set_status("ads", "paused")
+        engine.set_status("ads", "active")
+    view = seen(store)
+    assert view.budgets == [(created, 10.0), (created + 10.0, 100.0)]
+    assert view.plans == [(created, 1000.0), (created + 10.0, 2000.0)]
+    assert len(view.events) == 8
+    assert view.more_events

@@ -30,6 +30,7 @@ from budgetbandits.service.earlier_policies import as_it_was
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.requests import Amounts, Said, Wanted
 from budgetbandits.service.segment_sums import SegmentSums
+from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
@@ -268,7 +269,7 @@ class CampaignLearner:
         arm, reward, cost, known = told.arm, told.reward, told.cost, len(self.segments)
         assert reward is not None
         assert cost is not None
-        scale = int(self.caps[arm]) if "scales" in self._learner.state.known else settings["cost_max"]
+        scale = cost_scale(settings, int(self.caps[arm]))
         share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
         request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)

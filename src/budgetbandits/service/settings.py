@@ -123,3 +123,8 @@ def limits_of(row: Campaign) -> Limits:
     if daily_cap is None and pace_seconds is None:
         return ledger.NO_LIMITS
     return Limits(daily_cap, pace_seconds, row.created_at, row.settings["cost_max"])
+
+
+def cost_scale(settings: Mapping[str, Any], cap: int) -> int:
+    """The cost that is 1 to a campaign's policy, for an arm with this cap: the cap, or the largest of all arms."""
+    return cap if settings.get("own_scales") else int(settings["cost_max"])

@@ -31,7 +31,7 @@ MOST_ARMS = 60
 class Values:
     """Values that were told, as shares of the largest: how many, their sum and the sum of their squares."""
 
-    count: int = 0
+    count: float = 0
     sum: float = 0.0
     squares: float = 0.0
 

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from budgetbandits.service.campaigns import named_segments, summary
-from budgetbandits.service.dashboard.campaign_view import AGES, Arm, CampaignView
+from budgetbandits.service.dashboard.arms import Arm
+from budgetbandits.service.dashboard.campaign_view import AGES, CampaignView
 from budgetbandits.service.dashboard.events import event_json
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted as Request

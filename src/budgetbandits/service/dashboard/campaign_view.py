@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from budgetbandits.errors import UnknownArm
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard import timeline
-from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best, compare
+from budgetbandits.service.dashboard.arms import Arm, OtherArm, compared_arms, other_arms
 from budgetbandits.service.dashboard.events import changes_of_terms, operators_events
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, runs_out
 from budgetbandits.service.dashboard.requests import Requests, requests_of
+from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.dashboard.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.dashboard.svg import colour_class
@@ -23,59 +24,22 @@ from budgetbandits.service.dashboard.wanted import SECONDS, Wanted
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.requests import Wanted as Request
-from budgetbandits.service.rollups import History, by_arm
+from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.page_sql import Filter, Found, Glance, Holds
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.stores.rollup_sql import Counts
 from budgetbandits.times import DAY, HOUR, MINUTE
 
 DECISIONS, EVENTS = 12, 8
 MOST_LISTED = 200
 """Arms that are listed without being compared."""
+REASONS = {
+    "paced": "Paced", "daily_cap": "Daily cap", "blocked_by_holds": "Blocked by holds", "exhausted": "Exhausted",
+    "policy_stopped": "Policy stopped", "paused": "Paused", "frozen": "Frozen", "closed": "Closed",
+}  # fmt: skip
+"""Why a request is refused (`HoldRefused.reason`), in words."""
 AGES = (60.0, 300.0, 900.0)
 """Of open holds, in seconds."""
-
-
-@dataclass
-class Arm:
-    """One arm: what it cost and brought, and what that says of it."""
-
-    number: int
-    name: str
-    cap: float
-    active: bool
-    decided: int
-    spent: float
-    cost: float
-    reward: float
-    pulls: int
-    told: int
-    """Costs and rewards that are known."""
-    belief: Belief
-    hour_ago: Belief | None
-    """None if nothing had been told of it by then."""
-    chance: float | None
-    """Of being the best; None if it is retired."""
-    failures: int = 0
-    rests_until: float | None = None
-    """None if it does not rest after a failure now."""
-
-    @property
-    def chance_order(self) -> tuple[bool, float, float]:
-        """The likely best first, retired arms last."""
-        return not self.active, -(self.chance or 0.0), -self.belief.ratio.median
-
-
-@dataclass(frozen=True)
-class OtherArm:
-    """An arm that is not compared with the others."""
-
-    name: str
-    cap: float
-    active: bool
-    pulls: int
-    spent: float
 
 
 @dataclass
@@ -92,9 +56,9 @@ class CampaignView:
     spent: float
     """Also what leases have spent that is not merged yet."""
     answered: int
+    """Requests that were told in full."""
     requests: Requests | None
     """None if the campaign has neither a horizon nor segments."""
-    """Requests that were told in full."""
     begins: float
     ends: float
     """Where pictures end: now, or with the last decision or feedback of a campaign that has come to its end ..."""
@@ -121,6 +85,10 @@ class CampaignView:
     not_compared: int
     saved: dict[str, Any] | None
     refusals: dict[str, int]
+    """By reason, in seven days."""
+    without_money: tuple[float, int] | None
+    """Of an exhausted campaign: the beginning of the hour of its last decision, seven days ago at most, and how many
+    requests were refused since because the money was gone."""
     holds: Holds
     delays: list[int]
     latest: Found
@@ -153,6 +121,11 @@ class CampaignView:
         return named if any(named) else []
 
     @property
+    def refused(self) -> list[tuple[str, int]]:
+        """In words, and how many in seven days."""
+        return [(word, self.refusals.get(reason, 0)) for reason, word in REASONS.items()]
+
+    @property
     def over(self) -> bool:
         """Whether pictures end before now."""
         return self.decided_until < self.now
@@ -165,7 +138,7 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances([row.id])[0]
+    glance = pages.glances([row.id], silent=0.0)[0]  # its moments follow from the history
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
     glance.overran_at = glance.resumed_at = None
@@ -180,28 +153,30 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     in_slots = sum(sum(each.spent.values()) for each in slots)
     pace_seconds = row.settings.get("pace_seconds")
     horizon = 0.0 if pace_seconds is None else row.created_at + pace_seconds
-    arms, not_compared = _arms(rows, totals, history, row, now)
-    more_arms = _more_arms(rows, {arm.number for arm in arms}, totals)
+    arms, not_compared = compared_arms(rows, totals, history, row, now)
+    more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators = operators_events(tx, row, 100)
-    budgets = timeline.budgets(row, operators)
+    operators, changes = operators_events(tx, row, EVENTS + 1), timeline.changes(tx, row)
+    budgets = timeline.budgets(row, changes)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
-        plans=timeline.plans(row, operators, "pace_seconds"),
-        prices=prices_of(history, budgets, timeline.plans(row, operators, "horizon"),
-                         timeline.choosable(row, rows, operators), now),
+        plans=timeline.plans(row, changes, "pace_seconds"),
+        prices=prices_of(history, budgets, timeline.plans(row, changes, "horizon"),
+                         timeline.choosable(row, rows, changes), now),
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
-        arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=_saved(arms, totals, row, spent),
-        refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)), holds=pages.holds(row.id, now, AGES),
+        arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=saved_by(arms, totals, row, spent),
+        refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),
+        without_money=_without_money(tx, history, now) if state.word == "Exhausted" else None,
+        holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.told for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, _filter(wanted, rows), wanted.before),
         events=operators[:EVENTS], more_events=len(operators) > EVENTS,
-        changes=changes_of_terms(row, [event.seq for event in operators if event.kind == "terms changed"]),
+        changes=changes_of_terms(row, [event.seq for event in changes if event.kind == "terms changed"]),
         overran=overran if state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
 
@@ -216,6 +191,13 @@ def _filter(wanted: Wanted, rows: Sequence[ArmRow]) -> Filter:
     return Filter(wanted.show, arm, wanted.segment or None)
 
 
+def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
+    """Refusals are counted by the hour, so those since the last decision cannot be told from others of its hour."""
+    last = history.mark.decided_at or history.row.created_at
+    since = max(last - last % HOUR, now - now % HOUR - 7 * DAY)
+    return since, tx.rollups().refusals(history.row.id, int(since)).get("exhausted", 0)
+
+
 def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: float) -> RunsOut | None:
     """From the last day by the hour, or for a young campaign by the minute; the slot that goes on is left out."""
     seconds = HOUR if now - row.created_at >= 6 * HOUR else MINUTE
@@ -227,70 +209,3 @@ def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: flo
             by_slot[each.begins] += to_units(each.spent)
     left = to_units(row.account.budget - spent)
     return runs_out(list(by_slot.values()), seconds, left, now, ends)
-
-
-def _told(counts: Counts | None, less: Counts | None, row: Campaign) -> Told:
-    """What was told of an arm, less what was told in the last hour."""
-    if counts is None:
-        return Told()
-    less = less or Counts(0, 0)
-    most, price = row.settings["reward_max"], row.settings["cost_max"]
-    (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
-    return Told(
-        Values(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
-               max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
-        Values(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
-    )  # fmt: skip
-
-
-def _arms(
-    rows: Sequence[ArmRow], totals: dict[int, Counts], history: History, row: Campaign, now: float
-) -> tuple[list[Arm], int]:
-    """All arms in their order, and how many that could be chosen are not among those compared."""
-    last_hour = by_arm(history.by(60, now - HOUR))
-    scale = row.settings["reward_max"], to_units(row.settings["cost_max"])
-    active = sorted((each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).told)
-    shown = {each.number for each in active[:MOST_ARMS]}
-    shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
-    arms = []
-    for each in rows:
-        if each.number in shown:
-            counts = totals.get(each.number) or Counts(0, each.number)
-            now_told, then_told = _told(counts, None, row), _told(counts, last_hour.get(each.number), row)
-            arms.append(Arm(
-                each.number, each.name, to_units(each.cost_cap), each.active, counts.decided, to_units(counts.spent),
-                to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
-                counts.prices[0] + counts.rewarded, belief(now_told, *scale),
-                belief(then_told, *scale) if then_told.cost.count or then_told.reward.count else None, None,
-                *_rest(each, now),
-            ))  # fmt: skip
-    choosable = [arm for arm in arms if arm.active]
-    for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
-        arm.chance = chance
-    return arms, len(active) - len(choosable)
-
-
-def _more_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, Counts]) -> list[OtherArm]:
-    """The others, those with the most spend first."""
-    others = [
-        OtherArm(each.name, to_units(each.cost_cap), each.active, int(each.learned["pulls"]),
-                 to_units(totals[each.number].spent) if each.number in totals else 0.0)
-        for each in rows if each.number not in shown
-    ]  # fmt: skip
-    return sorted(others, key=lambda arm: -arm.spent)
-
-
-def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
-    rest = arm.learned.get("rest", {"failures": 0, "until": 0})
-    return int(rest["failures"]), float(rest["until"]) if rest["until"] > now else None
-
-
-def _saved(arms: Sequence[Arm], totals: dict[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:
-    """None until every arm that can be chosen has been told of."""
-    choosable = [arm for arm in arms if arm.active]
-    told = [totals.get(arm.number) for arm in choosable]
-    if len(choosable) < 2 or not all(each is not None and each.prices[0] and each.rewarded for each in told):
-        return None
-    reward = sum(each.reward for each in totals.values())
-    made = compare(to_units(spent), reward, [a.belief.ratios for a in choosable], [a.chance or 0.0 for a in choosable])
-    return asdict(made) | {"best_arm": choosable[made.best_arm].name, "spent": to_units(spent)}

@@ -58,8 +58,8 @@ def _unwritten_freeze(tx: Transaction, row: Campaign) -> Event | None:
     """The freeze of a campaign that is frozen by a service that wrote no event of it: the latest overrun says when."""
     if row.account.status != "frozen":
         return None
-    kinds = (event.kind for event in tx.pages().operators_events(row.id, 100))
-    if next((kind for kind in kinds if kind in ("frozen", "active", "created")), None) == "frozen":
+    latest = tx.pages().operators_events(row.id, 1, kinds=("frozen", "active", "created"))
+    if [event.kind for event in latest] == ["frozen"]:
         return None
     seq = History.of(tx, row).mark.overran
     overran = None if seq is None else tx.pages().event(seq)

@@ -12,7 +12,8 @@ from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import DAY, HOUR, duration
 
 SILENT = HOUR
-"""Seconds without feedback after which that is an alarm."""
+"""Seconds without feedback after which that is an alarm, if anything is held or was decided in as many seconds: holds
+that expire soon are gone before anybody misses the feedback."""
 RECENT = DAY
 """Seconds for which it is an alarm that all money is spent, or that a campaign goes on after something cost more than
 its cap: from the moment when somebody resumed it, however long it had been frozen."""
@@ -71,8 +72,9 @@ def standing(glance: Glance, now: float) -> Standing:
         cause = f"{words(account.left)} left, the smallest cap is {least}"
         new = max(heard, glance.decided_at or 0.0) > now - RECENT
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
-    if account.held and now - heard > SILENT and (glance.decided_at or 0.0) > heard:
-        cause = f"for {duration(now - heard)}, {words(account.held)} held"
+    held, decided = account.held + glance.held_in_leases, glance.decided_at or 0.0
+    if heard < now - SILENT and decided > heard and (held or decided > now - SILENT):
+        cause = f"for {duration(now - heard)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
         cause = (

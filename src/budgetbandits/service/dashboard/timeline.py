@@ -10,6 +10,7 @@ from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
+from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.rollup_sql import Mark
@@ -18,6 +19,15 @@ from budgetbandits.times import HOUR
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
 MOST_SLOTS = 170
+CHANGES = ("topped up", "terms changed", *COMING_AND_GOING)
+"""The events by which what was planned is known of every time."""
+MOST_CHANGES = 2000
+"""Of these; what held before them is taken to have held from the beginning."""
+
+
+def changes(tx: Transaction, row: Campaign) -> list[Event]:
+    """By which budget, terms and arms became what they are, the latest first."""
+    return tx.pages().operators_events(row.id, MOST_CHANGES, kinds=CHANGES)
 
 
 def ends(state: Standing, mark: Mark, begins: float, now: float) -> tuple[float, float]:
@@ -59,29 +69,28 @@ def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[i
     return slot, history.slots(slot, begins)
 
 
-def budgets(row: Campaign, operators: Sequence[Event]) -> list[tuple[float, float]]:
-    """From the latest hundred changes backwards."""
+def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]]:
+    """The budget from when on, from the latest of these changes backwards."""
     budget, made = row.account.budget, []
-    for event in operators:
+    for event in changes:
         if event.kind == "topped up":
             made.append((event.at, to_units(budget)))
             budget -= event.amount or 0
     return [(row.created_at, to_units(budget)), *reversed(made)]
 
 
-def choosable(row: Campaign, arms: Sequence[ArmRow], operators: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
-    """Which arms were there and not retired from when on, from the latest hundred changes backwards."""
+def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
+    """Which arms were there and not retired from when on, from the latest of these changes backwards."""
     there, made = {arm.number for arm in arms if arm.active}, []
-    for event in operators:
+    for event in changes:
         if event.kind in COMING_AND_GOING and event.arm is not None:
             made.append((event.at, frozenset(there)))
             (there.add if event.kind == "arm retired" else there.discard)(event.arm)
     return [(row.created_at, frozenset(there)), *reversed(made)]
 
 
-def plans(row: Campaign, operators: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
-    """What a term was from when on, from the latest hundred changes backwards: what held before them is taken to have
-    held from the beginning."""
+def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
+    """What a term was from when on, from the latest of these changes backwards."""
     terms = [each.get(term) for each in reversed(versions(row))]
-    changed = [event.at for event in operators if event.kind == "terms changed"]
+    changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]

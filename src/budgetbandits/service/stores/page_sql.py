@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.lease_sql import EVENT
-from budgetbandits.service.stores.list_sql import RESUMED, CampaignLists
+from budgetbandits.service.stores.list_sql import AFTER_MARK, HELD_IN_LEASES, RESUMED, CampaignLists
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rollup_sql import HOUR
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
@@ -73,6 +73,8 @@ class Glance:
     """... and the latest that was more than its cap; all as of a few seconds ago."""
     resumed_at: float | None
     """When it was first resumed after that."""
+    held_in_leases: int
+    """Of what is leased, what open decisions hold."""
     arms: int = 0
     """Those that can be chosen ..."""
     least: int = 0
@@ -100,15 +102,16 @@ class Pages:
         """The list of campaigns, or of one."""
         return CampaignLists(self._tx, only)
 
-    def glances(self, campaigns: Sequence[str]) -> list[Glance]:
-        """These campaigns, in this order."""
+    def glances(self, campaigns: Sequence[str], silent: float) -> list[Glance]:
+        """These campaigns, in this order. Of one with leases that had no feedback since ``silent``, as far as its mark
+        knows, the events after the mark are asked as well."""
         if not campaigns:
             return []  # PostgreSQL knows no empty list
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
             "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, e.at, "
-            f"{RESUMED.format(campaign='c.id', overran='m.overran')} "
+            f"{RESUMED.format(campaign='c.id', overran='m.overran')}, {HELD_IN_LEASES} "
             "FROM campaign c "
             "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
             f"WHERE c.id IN ({marks})",
@@ -123,7 +126,19 @@ class Pages:
         for id, count, least, most in arms:
             glance = by_id[id]
             glance.arms, glance.least, glance.most = count, least, most
+        for glance in by_id.values():
+            if glance.account.leased and max(glance.told_at or 0.0, glance.created_at) < silent:
+                self._go_beyond_mark(glance)
         return [by_id[id] for id in campaigns]
+
+    def _go_beyond_mark(self, glance: Glance) -> None:
+        row = self._tx.ask(
+            f"SELECT {AFTER_MARK.format('decided')}, {AFTER_MARK.format('settled')} "
+            "FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id WHERE c.id = ?",
+            (glance.id,),
+        ).fetchone()
+        glance.decided_at = glance.decided_at if row[0] is None else row[0]
+        glance.told_at = glance.told_at if row[1] is None else row[1]
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
         """What these campaigns are called, by id."""
@@ -170,11 +185,15 @@ class Pages:
         least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
         return Found([each for _, each in found], int(least) if count == looked else None)
 
-    def operators_events(self, campaign: str, limit: int, before: int | None = None) -> list[Event]:
-        """What operators have done, and when the campaign froze, before this event; the latest first."""
+    def operators_events(
+        self, campaign: str, limit: int, before: int | None = None, kinds: Sequence[str] = ()
+    ) -> list[Event]:
+        """What operators have done, and when the campaign froze, before this event; the latest first. All of it, or
+        what is of these kinds."""
+        of_kinds = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         rows = self._tx.ask(
-            f"SELECT {EVENT}, seq FROM event WHERE {_OPERATORS} AND seq < ? ORDER BY seq DESC LIMIT ?",
-            (campaign, LARGEST_NUMBER if before is None else before, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE {_OPERATORS} AND seq < ?{of_kinds} ORDER BY seq DESC LIMIT ?",
+            (campaign, LARGEST_NUMBER if before is None else before, *kinds, limit),
         )
         return [Event(*row) for row in rows]
 
