@@ -19,6 +19,7 @@ from budgetbandits.errors import (
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
 from budgetbandits.money import Money
+from budgetbandits.named import listed
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
@@ -256,13 +257,13 @@ class Allocation(AllocationState):
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
         """The arms that may answer a request: active, and not left out of it."""
         active = self._learner.state.active
-        excluded = [] if exclude is None else _names(exclude, "exclude")
+        excluded = [] if exclude is None else listed("exclude", exclude)
         if arms is None and not excluded:
             return active
         allowed = active.copy()
         if arms is not None:
             allowed[:] = False
-            allowed[[self._arm(name) for name in _names(arms, "arms")]] = True
+            allowed[[self._arm(name) for name in listed("arms", arms)]] = True
             allowed &= active
         allowed[[self._arm(name) for name in excluded]] = False
         if not allowed.any():
@@ -285,9 +286,3 @@ class Allocation(AllocationState):
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))
-
-
-def _names(names: Iterable[str], what: str) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise BadParameter(f"{what} is {names!r:.40}; pass a list of names")
-    return list(names)

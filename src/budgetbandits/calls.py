@@ -29,6 +29,7 @@ from budgetbandits.errors import (
     ServiceError,
     Unreachable,
 )
+from budgetbandits.named import listed_texts
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None
@@ -93,22 +94,12 @@ def request(
         raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
     said = {
         "segment": segment,
-        "arms": None if arms is None else _names("arms", arms),
-        "exclude": None if exclude is None else _names("exclude", exclude) or None,
+        "arms": None if arms is None else listed_texts("arms", arms),
+        "exclude": None if exclude is None else listed_texts("exclude", exclude) or None,
         "prices": None if prices is None else _amounts("prices", prices),
         "holds": None if holds is None else _amounts("holds", holds) or None,
     }
     return {name: value for name, value in said.items() if value is not None}
-
-
-def _names(what: str, names: Iterable[str]) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise BadParameter(f"{what} is {names!r:.60}; pass a list of names; put a single name into a list")
-    listed = list(names)
-    for name in listed:
-        if not isinstance(name, str):
-            raise BadParameter(f"{what} has {name!r:.60}, which is no name; pass a list of names")
-    return listed
 
 
 def _amounts(what: str, values: Mapping[str, float]) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """Alarms on the pages: silence by one rule for the page and the list, and what was refused since when."""
 
 import re
-import time
 from pathlib import Path
 from typing import get_args
 
@@ -10,22 +9,15 @@ import pytest
 from browsing import Browser
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.campaign_view import REASONS
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
-from reads_here import ReadsHere
+from served import served
 
 
 @pytest.fixture
 def store(tmp_path):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        store.now = time.time()
-        store.clock = Clock(store.now)
-        store.engine = Engine(store, store.clock)
-        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+    with served(tmp_path) as store:
+        store.now = store.clock.now
         yield store
 
 

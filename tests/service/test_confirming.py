@@ -8,12 +8,8 @@ import httpx
 import pytest
 
 from browsing import Browser, button
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
-from reads_here import ReadsHere
+from served import kinds_of_events, served
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -21,20 +17,13 @@ ARMS = {"search": 1.0, "mail": 0.5}
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """A store and a service on it; every test makes a campaign of its own."""
-    with SQLiteStore(tmp_path_factory.mktemp("confirming") / "money.db") as store:
-        store.clock = Clock(time.time())
-        store.engine = Engine(store, store.clock)
-        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+    with served(tmp_path_factory.mktemp("confirming")) as store:
         yield store
 
 
 @pytest.fixture(scope="module")
 def admin(store):
     return Browser(store.app, make_key(store, ["admin"], 0.0))
-
-
-def events(store, name):
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
 
 
 def overrun(engine, name, above=0.5):
@@ -57,7 +46,7 @@ def test_a_form_leads_to_a_page_that_says_what_it_will_do_and_does_nothing(store
     assert 'id="amount"' not in shown.text  # what is to be confirmed cannot be edited here
     back = admin("POST", path, {"code": admin.code("/"), "amount": "10", "edit": "1"})
     assert 'id="amount" name="amount" value="10"' in back.text
-    assert events(store, "steps") == ["created"]
+    assert kinds_of_events(store, "steps") == ["created"]
     assert admin("POST", path, button(shown.text)).status_code == 303
     assert store.engine.account("steps").budget == 30_000_000
 
@@ -77,7 +66,7 @@ def test_another_value_than_the_one_confirmed_is_refused(store, admin, forged):
     assert f">Top up {shown}</button>" in answer.text  # what it would do, to be confirmed anew
     said = admin("POST", f"{path}?format=json", pressed)
     assert (said.status_code, said.json()["title"]) == (409, "Conflict")
-    assert events(store, name) == ["created"]
+    assert kinds_of_events(store, name) == ["created"]
 
 
 def test_what_has_changed_since_it_was_shown_is_shown_again(store, admin):

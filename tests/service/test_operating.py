@@ -13,6 +13,7 @@ from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from reads_here import ReadsHere
+from served import kinds_of_events
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,6 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def admin(store):
     return Browser(store.app, make_key(store, ["admin"], 0.0))
-
-
-def kinds(store, name):
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
 
 
 REFUSED = [
@@ -61,7 +58,7 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "action", "fields", "words"), REFUSED)
 def test_what_would_be_refused_is_said_and_has_no_button(store, admin, name, action, fields, words):
     address = str(httpx.URL(f"/campaigns/{name}/{action}", params=fields))
-    before = kinds(store, name)
+    before = kinds_of_events(store, name)
     main = admin("GET", address).text.partition("<h1>")[2]
     assert words in main
     assert button(main) is None
@@ -75,14 +72,14 @@ def test_what_would_be_refused_is_said_and_has_no_button(store, admin, name, act
         answer = admin("POST", address.partition("?")[0] + query, {"code": admin.code(), **fields})
         assert 400 <= answer.status_code < 500
         assert query == "" or answer.json()["status"] == answer.status_code
-    assert kinds(store, name) == before
+    assert kinds_of_events(store, name) == before
 
 
 def test_to_pause_what_is_paused_is_no_event(store):
     store.engine.create("still", "bts", 20.0, {"a": 1.0, "b": 0.5})
     for status in ("paused", "paused", "active", "active"):
         store.engine.set_status("still", status)
-    assert kinds(store, "still") == ["created", "paused", "active"]
+    assert kinds_of_events(store, "still") == ["created", "paused", "active"]
     store.engine.retire_arm("still", "a")
     with pytest.raises(Conflict, match="retired already"):
         store.engine.retire_arm("still", "a")

@@ -9,14 +9,10 @@ import pytest
 from browsing import Browser
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import ledger
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.ledger import Account, Limits
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
-from reads_here import ReadsHere
+from served import served
 
 NOON = time.time() // 86_400 * 86_400 + 43_200.0
 
@@ -24,12 +20,9 @@ NOON = time.time() // 86_400 * 86_400 + 43_200.0
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """A store and a service on it, both by one clock; every test makes a campaign of its own."""
-    path = tmp_path_factory.mktemp("promises") / "money.db"
-    with pytest.MonkeyPatch.context() as patched, SQLiteStore(path) as store:
-        store.clock = Clock(NOON)
+    folder = tmp_path_factory.mktemp("promises")
+    with pytest.MonkeyPatch.context() as patched, served(folder, NOON) as store:
         patched.setattr(Transaction, "now", lambda _: store.clock.now)
-        store.engine = Engine(store, store.clock)
-        store.app = create_app(store.engine, store, reads=ReadsHere(store))
         yield store
 
 

@@ -9,22 +9,16 @@ import pytest
 from browsing import Browser
 from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard import live, routes, sessions
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sql import SqlTransaction
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
-from reads_here import ReadsHere
+from served import served
 
 
 @pytest.fixture
 def store(tmp_path):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        store.clock = Clock(time.time())
-        store.engine = Engine(store, store.clock)
-        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+    with served(tmp_path) as store:
         yield store
 
 

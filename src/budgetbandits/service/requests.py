@@ -19,6 +19,7 @@ from pydantic_core import to_json
 from budgetbandits.errors import BadParameter, MissingKnowledge, NoArmLeft, UnknownArm
 from budgetbandits.holding import MARGIN
 from budgetbandits.learner import Among
+from budgetbandits.named import listed_texts
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, normal
 
@@ -114,13 +115,7 @@ def said(
 
 
 def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise BadParameter(f"{what} is {names!r:.40}; pass a list of names")
-    listed = tuple(names)
-    for name in listed:
-        if not isinstance(name, str):
-            raise BadParameter(f"{what} has {name!r:.40}, which is no name; pass a list of names")
-    return tuple(map(normal, listed))
+    return tuple(map(normal, listed_texts(what, names)))
 
 
 def _amounts(what: str, amounts: Mapping[str, float]) -> dict[str, int]:

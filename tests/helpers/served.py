@@ -1,0 +1,25 @@
+"""A service in this process: a SQLite store with an engine by a clock of the test's own, and the application on it."""
+
+import time
+from contextlib import contextmanager
+
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.http.app import create_app
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from reads_here import ReadsHere
+
+
+@contextmanager
+def served(folder, now=None):
+    """The store, with ``clock``, ``engine`` and ``app``."""
+    with SQLiteStore(folder / "money.db") as store:
+        store.clock = Clock(time.time() if now is None else now)
+        store.engine = Engine(store, store.clock)
+        store.app = create_app(store.engine, store, reads=ReadsHere(store))
+        yield store
+
+
+def kinds_of_events(store, name):
+    """What has happened to a campaign, in order."""
+    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
