@@ -407,3 +407,17 @@ def test_a_budget_that_a_policy_takes_for_a_constant_stays_one(policy):
     assert spend._learner.state.known["budget"] == 60.0
     spend.top_up(20.0)
     assert spend._learner.state.known["budget"] == 80.0
+
+
+def test_an_open_ask_of_an_older_version_has_the_price_of_its_arm():
+    spend = fresh(cost_max=1.0, budget=20.0, horizon=100)
+    ask = spend.ask(prices={"small": 0.1, "large": 0.4}, exclude=[])
+    saved = json.loads(spend.to_json())
+    [[_, arm, more]] = saved["open"]
+    price = more.pop("prices")[arm]
+    older = Allocation.from_json(json.dumps(saved | {"open": [[0, arm, more | {"price": price}]]}))
+    for each in (spend, older):
+        each.tell(str(ask), reward=0.5, cost=price)
+    told = np.array([each._learner.state.of_estimates[0] for each in (spend, older)])
+    assert told.tolist() == [[1.0, 1.0], [float(place == arm) for place in (0, 1)]]
+    assert (older._learner.state.sums == spend._learner.state.sums).all()
