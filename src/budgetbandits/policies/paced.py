@@ -25,8 +25,9 @@ changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a B
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
-outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It
-starts no surer than 20 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
+mean reward is moved by what sets the segment apart in its other arms. It starts no surer than 40 outcomes 0 and 1 would
+make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -36,7 +37,8 @@ not have the arm that the mix names, it gets the one that is worth most at the p
 
 Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
 learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
-(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time.
+(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time. The price
+on money is for estimates that vary from request to request as they did (`fluid_draws.price_for_varied`).
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
@@ -47,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +83,15 @@ MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
 
 MOST_RELATIVE = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
+
+
+class Drawn(NamedTuple):
+    """What was drawn: the arms planned for, mean rewards and costs as (…, segment, arm), the segments' weights."""
+
+    arms: NDArray[np.int64]
+    reward: Array
+    cost: Array
+    weight: Array
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ class PacedThompson(RequestPolicy):
                 return int(arms[arm])
             here, price = cost[segment], mix.price
         else:
-            here, price = self.priced(state, request, arms, reward, cost, weight, rng)
+            here, price = self.priced(state, request, Drawn(arms, reward, cost, weight), rng)
         worth = np.where(state.active[arms], reward[segment], -np.inf)
         return int(arms[at_price(worth.tolist(), here.tolist(), price)])
 
@@ -170,7 +181,7 @@ class PacedThompson(RequestPolicy):
         chosen, price = arms_at_rate(reward, cost, weight, state.rate, segment, rng.random(draws))
         here = cost[:, segment]
         if request.prices is not None:
-            here, price = self.all_priced(state, request, arms, reward, cost, weight, rng)
+            here, price = self.all_priced(state, request, Drawn(arms, reward, cost, weight), rng)
         if request.prices is not None or not may.all():
             worth = np.where(may, reward[:, segment] - price[:, None] * here, -np.inf).argmax(axis=1)
             chosen = worth if request.prices is not None else np.where(may[chosen], chosen, worth)
@@ -187,42 +198,23 @@ class PacedThompson(RequestPolicy):
         answered = np.array(state.answered) + 1.0
         return np.asarray(answered / answered.sum())
 
-    def priced(
-        self,
-        state: Paced,
-        request: Request,
-        arms: NDArray[np.int64],
-        reward: Array,
-        cost: Array,
-        weight: Array,
-        rng: np.random.Generator,
-    ) -> tuple[Array, float]:
-        """What each arm will cost by its estimate, and the price on money, for means as (segment, arm)."""
-        here, price = self.all_priced(state, request, arms, reward[None], cost[None], weight, rng)
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, float]:
+        """What each arm will cost by its estimate, and the price on money, for one draw."""
+        one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
+        here, price = self.all_priced(state, request, one, rng)
         return here[0], float(price[0])
 
-    def all_priced(
-        self,
-        state: Paced,
-        request: Request,
-        arms: NDArray[np.int64],
-        reward: Array,
-        cost: Array,
-        weight: Array,
-        rng: np.random.Generator,
-    ) -> tuple[Array, Array]:
-        """The same for means as (draw, segment, arm)."""
+    def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The same for many draws."""
         assert isinstance(state, PacedTraffic)
         assert request.prices is not None
-        times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, len(reward))
+        arms, draws = drawn.arms, len(drawn.reward)
+        times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
         usual, spread = state.typical_prices()
         # not by the costs that were paid: of a dear arm these are the lowest, since it was chosen where it was cheap
-        cost = np.where(np.isnan(usual[arms]), cost, usual[arms] * times)
-        jitter = np.exp(JITTER * rng.standard_normal((len(reward), 1)))
-        return (
-            request.prices[arms] * times[:, request.segment] * jitter,
-            price_for_varied(reward, cost, weight, state.rate, spread),
-        )
+        cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
+        here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
+        return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
     def of_all(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""

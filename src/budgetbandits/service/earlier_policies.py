@@ -14,7 +14,7 @@ from budgetbandits.arrays import Array
 from budgetbandits.fluid import best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Policy, Request, State
-from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced import Drawn, PacedThompson
 from budgetbandits.policies.paced_sums import (
     COST,
     COST_SQUARED,
@@ -65,34 +65,18 @@ class _PacedBefore5(PacedThompson):
         answered = state.sums[COUNT][:, arms].sum(axis=1) + 1.0
         return np.asarray(answered / answered.sum())
 
-    def priced(
-        self,
-        state: Paced,
-        request: Request,
-        arms: NDArray[np.int64],
-        reward: Array,
-        cost: Array,
-        weight: Array,
-        rng: np.random.Generator,
-    ) -> tuple[Array, float]:
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, float]:
         assert request.prices is not None
-        times = 2.0 * request.prices[arms] * self.draw_relative(state.sums[PRICED:, :, arms], rng)[request.segment]
-        return times, best_mix(reward.tolist(), cost.tolist(), weight.tolist(), state.rate).price
+        times = self.draw_relative(state.sums[PRICED:, :, drawn.arms], rng)[request.segment]
+        mix = best_mix(drawn.reward.tolist(), drawn.cost.tolist(), drawn.weight.tolist(), state.rate)
+        return 2.0 * request.prices[drawn.arms] * times, mix.price
 
-    def all_priced(
-        self,
-        state: Paced,
-        request: Request,
-        arms: NDArray[np.int64],
-        reward: Array,
-        cost: Array,
-        weight: Array,
-        rng: np.random.Generator,
-    ) -> tuple[Array, Array]:
+    def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
         assert request.prices is not None
-        drawn = self.draw_relative(state.sums[PRICED:, :, arms], rng, len(reward))
-        price = arms_at_rate(reward, cost, weight, state.rate, request.segment, np.zeros(len(reward)))[1]
-        return 2.0 * request.prices[arms] * drawn[:, request.segment], price
+        times = self.draw_relative(state.sums[PRICED:, :, drawn.arms], rng, len(drawn.reward))[:, request.segment]
+        lots = np.zeros(len(drawn.reward))
+        price = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment, lots)[1]
+        return 2.0 * request.prices[drawn.arms] * times, price
 
 
 @dataclass(frozen=True)
