@@ -275,22 +275,22 @@ def test_a_propensity_says_among_which_arms():
 
 
 def test_prices_are_learned_however_wrong_the_estimates_are():
-    """Estimates five times too low, four games: the money lasts for 95 % of the requests or more, and the dear arm is
+    """Estimates five times too low, three games: the money lasts for 97 % of the requests or more, and the dear arm is
     taken as often as by right estimates. If a cost counted as at most twice its estimate, it would go far sooner."""
     shares = []
     for wrong in (1.0, 0.2):
         dear = 0
-        for seed in range(4):
+        for seed in range(3):
             spend, rng = fresh(cost_max=1.0, budget=40.0, horizon=400, seed=seed), np.random.default_rng(seed)
             while sum(spend.pulls.values()) < 400 and not spend.exhausted:
                 costs = {"small": 0.02 * rng.uniform(0.5, 1.5), "large": 0.5 * rng.uniform(0.5, 1.5)}
                 ask = spend.ask(prices={name: wrong * cost for name, cost in costs.items()})
                 dear += ask == "large"
                 spend.tell(ask, {"small": 0.3, "large": 0.8}[str(ask)], costs[str(ask)])
-            assert sum(spend.pulls.values()) >= 380
-            assert 36.0 < spend.spent <= 40.5
+            assert sum(spend.pulls.values()) >= 390
+            assert 39.0 < spend.spent <= 40.5
         shares.append(dear)
-    assert shares[1] == pytest.approx(shares[0], rel=0.15)
+    assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
 def test_rests_end():
@@ -407,3 +407,17 @@ def test_a_budget_that_a_policy_takes_for_a_constant_stays_one(policy):
     assert spend._learner.state.known["budget"] == 60.0
     spend.top_up(20.0)
     assert spend._learner.state.known["budget"] == 80.0
+
+
+def test_an_open_ask_of_an_older_version_has_the_price_of_its_arm():
+    spend = fresh(cost_max=1.0, budget=20.0, horizon=100)
+    ask = spend.ask(prices={"small": 0.1, "large": 0.4}, exclude=[])
+    saved = json.loads(spend.to_json())
+    [[_, arm, more]] = saved["open"]
+    price = more.pop("prices")[arm]
+    older = Allocation.from_json(json.dumps(saved | {"open": [[0, arm, more | {"price": price}]]}))
+    for each in (spend, older):
+        each.tell(str(ask), reward=0.5, cost=price)
+    told = np.array([each._learner.state.of_estimates[0] for each in (spend, older)])
+    assert told.tolist() == [[1.0, 1.0], [float(place == arm) for place in (0, 1)]]
+    assert (older._learner.state.sums == spend._learner.state.sums).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -139,8 +140,8 @@ class Allocation(AllocationState):
                     "add to the budget with top_up() or start a new allocation"
                 )
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
-            price = None if estimates is None else float(estimates[arm])
-            ask = OpenAsk(arm, amount, segment=request.segment, price=price)
+            told = None if estimates is None else [None if math.isnan(each) else each for each in estimates.tolist()]
+            ask = OpenAsk(arm, amount, segment=request.segment, prices=told)
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them by the time somebody looks
                 ask = replace(ask, propensity=chances.of(arm), could=np.flatnonzero(among).tolist())
@@ -280,9 +281,11 @@ class Allocation(AllocationState):
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
-        if ask.price is None:
+        if ask.prices is None:
             return Request(ask.segment) if self._segments else PLAIN
-        return Request(ask.segment, np.full(len(self._names), ask.price / self._units.cost_max))
+        prices = np.full(len(self._names), np.nan)
+        prices[: len(ask.prices)] = ask.prices  # None becomes NaN
+        return Request(ask.segment, prices / self._units.cost_max)
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))

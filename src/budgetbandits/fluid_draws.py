@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from budgetbandits.arrays import Array
 
@@ -16,6 +17,9 @@ Arms = NDArray[np.int64]
 
 STEPS = 100
 """Of Newton's method, which ends after a few."""
+
+HALVINGS, FARTHEST = 30, 10.0
+"""Of bisection, and how many standard deviations beyond the outermost prices it looks."""
 
 
 def arms_at_rate(
@@ -57,6 +61,39 @@ def arms_at_rate(
     upgraded = chain[rows, np.minimum(steps + 1, arms - 1)]
     paid = np.where(scarce, ratio, np.where(over[rows, last], price[rows, last], 0.0))
     return np.where(lot < share, upgraded, chosen), paid
+
+
+def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spread: float) -> Array:
+    """The price on money for each draw, where the costs of a request are its segment's mean costs times a factor of its
+    own that is known beforehand: lognormal with mean 1 and, of its logarithm, this standard deviation.
+
+    At a price λ a request with the factor z takes each step of its chain that pays at λz. A step that pays at λⱼ and
+    costs mⱼ more is then taken for z < λⱼ/λ, and costs mⱼ Φ(ln(λⱼ/λ)/σ − σ/2) for a request on average. The price is
+    the one at which all of that is the rate.
+
+    >>> reward, cost = np.array([[[0.2, 0.8]]]), np.array([[[0.1, 0.5]]])
+    >>> price_for_varied(reward, cost, np.array([1.0]), 0.3, spread=0.5).round(3).tolist()  # half take the step
+    [1.324]
+    """
+    draws, _, arms = reward.shape
+    ratio, first = _best_ratio(reward, cost, weight)
+    room = rate - (weight * _at(cost, first)).sum(axis=1)
+    if arms == 1:
+        return np.where(room <= 0.0, ratio, 0.0)
+    prices, more, _ = _chains(reward, cost, weight, first)
+    prices, more = prices.reshape(draws, -1), more.reshape(draws, -1)
+    pays = prices > 0.0
+    logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
+    low = np.where(pays, logs, np.inf).min(axis=1) - FARTHEST * spread
+    high = np.where(pays, logs, -np.inf).max(axis=1) + FARTHEST * spread
+    scarce, enough = room <= 0.0, more.sum(axis=1) <= room
+    low, high = (np.where(scarce | enough, 0.0, end) for end in (low, high))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        spends = (more * ndtr((logs - middle[:, None]) / spread - 0.5 * spread)).sum(axis=1)
+        low, high = np.where(spends > room, middle, low), np.where(spends > room, high, middle)
+    price = np.minimum(np.exp(high), ratio)
+    return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, price)))
 
 
 def _at(values: Array, arm: Arms) -> Array:

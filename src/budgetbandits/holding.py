@@ -20,25 +20,26 @@ LEAST_PRICE = 1e-12
 
 
 def estimated(prices: Mapping[str, float], allowed: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array:
-    """The estimates by arm; of those that may not answer, the largest cost. Arms at rest must have one, too: which
-    prices are asked for does not depend on what failed."""
+    """The estimates by arm; of those that may not answer, NaN. Arms at rest must have one, too: which prices are asked
+    for does not depend on what failed."""
     given = _amounts("price", prices, names)
-    caps = np.array([units.cap(name) for name in names])
+    found = np.full(len(names), np.nan)
     for arm in np.flatnonzero(allowed).tolist():
         name = names[arm]
+        cap = units.cap(name)
         if name not in given:
             raise MissingKnowledge(f"prices has no entry for arm {name!r}; give every arm one that may be asked")
-        if given[name] > caps[arm]:
+        if given[name] > cap:
             raise BadParameter(
-                f"price of arm {name!r} is {given[name]:g}, above its cost_max {caps[arm]:g}; exclude that arm"
+                f"price of arm {name!r} is {given[name]:g}, above its cost_max {cap:g}; exclude that arm"
             )
         if given[name] < LEAST_PRICE * units.cost_max:
             raise BadParameter(
                 f"price of arm {name!r} is {given[name]:g}, next to nothing beside cost_max {units.cost_max:g}; "
                 "give it in the unit of the budget"
             )
-        caps[arm] = given[name]
-    return caps
+        found[arm] = given[name]
+    return found
 
 
 def _amounts(what: str, amounts: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:

@@ -48,7 +48,7 @@ class OpenAsk:
     cost    what it cost, if told
     counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
     segment the number of the request's segment
-    price   what the arm was estimated to cost, if it was
+    prices  what each arm was estimated to cost, if they were; None for one that could not be chosen
     propensity  how likely the choice was, if that is known
     could   then, the numbers of the arms it was chosen from
     """
@@ -59,7 +59,7 @@ class OpenAsk:
     cost: float | None = None
     counts: bool = True
     segment: int = 0
-    price: float | None = None
+    prices: list[float | None] | None = None
     propensity: float | None = None
     could: list[int] | None = None
 
@@ -151,7 +151,7 @@ class OpenAsks:
         for number, arm, *more in saved:
             if not 0 <= int(arm) < arms:
                 raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
-            ask = OpenAsk(int(arm), **(more[0] if more else {}))
+            ask = OpenAsk(int(arm), **_read(int(arm), *more))
             if any(not 0 <= other < arms for other in ask.could or ()):
                 raise BadState(f"open ask {number} was chosen from arms that are not there; restore an undamaged copy")
             if not 0 <= int(number) < self.next_number or int(number) in self._open or not _possible(ask, units):
@@ -167,10 +167,23 @@ def _more(ask: OpenAsk) -> list[dict[str, Any]]:
     return [unusual] if unusual else []
 
 
+def _read(arm: int, saved: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What else is known of an ask; older versions kept the price of the arm that was chosen alone."""
+    more = dict(saved or {})
+    if "price" in more:
+        more["prices"] = [None] * arm + [more.pop("price")]
+    return more
+
+
 def _possible(ask: OpenAsk, units: Units) -> bool:
     numbers = ((ask.hold, units.cost_max), (ask.cost, units.cost_max), (ask.reward, units.reward_max))
     inside = all(value is None or 0.0 <= value <= top for value, top in numbers)
     settled = ask.cost is not None and (ask.hold or ask.reward is not None)
-    request = isinstance(ask.segment, int) and ask.segment >= 0 and (ask.price is None or ask.price > 0.0)
+    priced = ask.prices is None or (
+        len(ask.prices) > ask.arm
+        and ask.prices[ask.arm] is not None
+        and all(price is None or price > 0.0 for price in ask.prices)
+    )
+    request = isinstance(ask.segment, int) and ask.segment >= 0 and priced
     likely = ask.propensity is None or 0.0 < ask.propensity <= 1.0
     return inside and not settled and isinstance(ask.counts, bool) and request and likely

@@ -190,15 +190,15 @@ def test_money_and_requests_count_when_they_are_told():
 
 
 def test_a_segment_starts_from_the_others():
-    """Four segments alike: a fifth knows arm 0 at once, as if from 20 outcomes of its own: Beta(18, 2) has a standard
-    deviation of 0.065. Those that differ leave it unsure."""
+    """Four segments alike: a fifth knows arm 0 at once, as if from 40 outcomes of its own: Beta(36, 4) has a standard
+    deviation of 0.047. Those that differ leave it unsure."""
     policy = PacedThompson()
     rng = np.random.default_rng(2)
     outcomes = [(s, 0, float(rng.random() < 0.9), 0.5) for s in range(4) for _ in range(200)]
     state = told(policy, outcomes, segments=5)
     fifth = drawn(policy, state, (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
     assert fifth[:, 0].mean() == pytest.approx(0.9, abs=0.03)
-    assert fifth[:, 0].std() == pytest.approx(0.065, abs=0.006)
+    assert fifth[:, 0].std() == pytest.approx(0.047, abs=0.004)
     assert fifth[:, 1].mean() == pytest.approx(0.5, abs=0.05)  # nobody has seen arm 1
     different = [(s, 0, float(s % 2), 0.5) for s in range(4) for _ in range(200)]
     unsure = drawn(policy, told(policy, different, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
@@ -207,15 +207,102 @@ def test_a_segment_starts_from_the_others():
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.3])
 def test_a_segment_is_as_unsure_of_quiet_outcomes_as_of_others(noise):
-    """How little outcomes vary says little of how far segments are apart: with four alike, a fifth is as sure as 20
-    outcomes 0 and 1 would make it, Beta(11, 9). If it were as sure as the others are of themselves, to 0.01, it would
+    """How little outcomes vary says little of how far segments are apart: with four alike, a fifth is as sure as 40
+    outcomes 0 and 1 would make it, Beta(22, 18). If it were as sure as the others are of themselves, to 0.01, it would
     never try an arm that they have found middling."""
     policy, rng = PacedThompson(), np.random.default_rng(3)
     spread = np.resize([-noise, noise], 100)
     outcomes = [(s, 0, 0.55 + float(more), 0.5) for s in range(4) for more in rng.permutation(spread)]
     fifth = drawn(policy, told(policy, outcomes, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
     assert fifth.mean() == pytest.approx(0.55, abs=0.02)
-    assert stats.kstest(fifth, stats.beta(11, 9).cdf).pvalue > 1e-4
+    assert stats.kstest(fifth, stats.beta(22, 18).cdf).pvalue > 1e-4
+
+
+def test_a_segment_is_different_where_its_other_arms_are():
+    """In three segments both arms bring 0.4 and 0.6. In the fourth, where arm 0 brings 0.65 ± 0.1, arm 1 starts from
+    0.6 and nearly as much more: the difference of arm 0 from the 302 outcomes elsewhere, of mean (120 + 1)/302, beside
+    two outcomes that say there is none. With three arms it is their mean, each by how surely it is known."""
+    policy = PacedThompson()
+    outcomes = [
+        (s, a, (0.4, 0.6)[a] + d, 0.5) for s in range(3) for a in (0, 1) for d in (-0.1, 0.1) for _ in range(50)
+    ]
+    outcomes += [(3, 0, 0.65 + d, 0.5) for d in (-0.1, 0.1) for _ in range(5)]
+    a, b = policy.of_all(told(policy, outcomes, segments=4).sums)
+    weight = 10 * 302 / 312
+    shift = (0.65 - 121 / 302) * weight / (weight + 2)
+    assert (a / (a + b))[0, 3, 1] == pytest.approx(181 / 302 + shift)
+    outcomes += [(3, 2, 0.9, 0.5)] * 4 + [(0, 2, 0.7, 0.5)] * 8
+    a, b = policy.of_all(told(policy, outcomes, arms=3, segments=4).sums)
+    other = 4 * 10 / 14
+    shift = (weight * (0.65 - 121 / 302) + other * (0.9 - 6.6 / 10)) / (weight + other + 2)
+    assert (a / (a + b))[0, 3, 1] == pytest.approx(181 / 302 + shift)
+    assert (a / (a + b))[1, 3, 1] == pytest.approx((a / (a + b))[1, 0, 1], abs=0.01)  # costs are not moved
+
+
+def test_segments_weigh_what_was_answered_with_this_budget():
+    """Whatever is known from before, is forgotten or is of arms that are retired."""
+    policy, rng = PacedThompson(forget=0.2), np.random.default_rng(0)
+    state = policy.start(3, {"budget": 99.0, "horizon": 200.0})
+    state.widen(2)
+    policy.recall(state, 2, 1000, 500.0, 500.0)
+    for number in range(40):
+        policy.observe(state, 1 if number % 4 else 0, 0.5, 0.5, rng, Request(1 if number % 4 == 3 else 0))
+    state.active[1] = False
+    assert policy.weights(state, np.array([0, 2])).tolist() == [31 / 42, 11 / 42]
+
+
+def test_states_of_older_versions_go_on():
+    """They have neither the requests of segments nor estimates; the first follow from what was learned."""
+    policy, rng = PacedThompson(), np.random.default_rng(0)
+    state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
+    state.widen(2)
+    policy.recall(state, 1, 10, 5.0, 5.0)
+    for number in range(7):
+        policy.observe(state, 0, 0.5, 0.5, rng, Request(number % 2, np.array([0.5, np.nan])))
+    saved = json.loads(json.dumps(state.to_dict()))
+    again = policy.start(2, saved["known"]).filled(saved)
+    assert (again.answered, again.estimates) == ([4, 3], [[7.0, 0.0], [3.5, 0.0], [1.75, 0.0]])
+    older = policy.start(2, saved["known"]).filled(
+        {k: v for k, v in saved.items() if k not in ("answered", "estimates")}
+    )
+    assert (older.answered, older.estimates) == ([4, 3], [])
+    for wrong in ([4], [4, -3], [4, 1.5]):
+        with pytest.raises(BadState, match="answered"):
+            policy.start(2, saved["known"]).filled(saved | {"answered": wrong})
+    for wrong in ([[-1.0, 0.0]] * 3, [[np.nan, 0.0]] * 3):
+        with pytest.raises(BadState, match="estimates"):
+            policy.start(2, saved["known"]).filled(saved | {"estimates": wrong})
+
+
+def priced_game(rate, spread, seed, requests=500):
+    """A game in which prices are as estimated, 0.1 and 0.5 times a factor of each request's own, for rewards of 0.2 and
+    0.8: the shares of the money gone after each fifth, what was earned, and what the best of all choices would earn."""
+    rng = np.random.default_rng(seed)
+    factors = np.minimum(np.exp(spread * rng.standard_normal(requests) - spread**2 / 2), 2.0)
+    policy = PacedThompson()
+    state = policy.start(2, {"budget": rate * requests, "horizon": float(requests)})
+    gone, earned = [], 0.0
+    for number, factor in enumerate(factors.tolist()):
+        prices = factor * np.array([0.1, 0.5])
+        arm = policy.choose(state, rng, Request(0, prices))
+        if prices[arm] > state.left:
+            break
+        policy.observe(state, arm, (0.2, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
+        earned += (0.2, 0.8)[arm]
+        if (number + 1) % (requests // 5) == 0:
+            gone.append(1.0 - state.left / state.known["budget"])
+    dearer = np.cumsum(np.sort(0.4 * factors))
+    best = 0.2 * requests + 0.6 * np.searchsorted(dearer, rate * requests - 0.1 * factors.sum())
+    return gone, earned, best
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+def test_money_lasts_where_prices_are_estimated(spread):
+    """The dearer arm goes to the requests for which it is cheapest, and where all are alike to some of them by lot."""
+    for seed in range(2):
+        gone, earned, best = priced_game(0.3, spread, seed)
+        assert gone[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.08)
+        assert earned > 0.94 * best
 
 
 def test_costs_far_above_their_estimate_are_learned():

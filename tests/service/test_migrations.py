@@ -118,6 +118,24 @@ def test_campaigns_go_on_by_the_rules_they_were_created_with(tmp_path):
             assert verify(store, name) == []
 
 
+def test_campaigns_of_the_rules_4_go_on_by_them(tmp_path):
+    """Segments, estimates with propensities, what is forgotten: every choice is repeated, before and after more."""
+    path = tmp_path / "money.db"
+    with sqlite3.connect(path) as old:
+        old.executescript((Path(__file__).parent / "store_rules_4.sql").read_text(encoding="utf-8"))
+    with SQLiteStore(path) as store:
+        engine = Engine(store, lambda: 1.7e9 + 60.0)
+        for name, prices in (("priced", {"large": 0.4, "small": 0.06}), ("forgets", None)):
+            assert verify(store, name) == []
+            made = [
+                engine.decide(name, f"after {n}", segment=segment, arms=["large", "small"], prices=prices)
+                for n, segment in enumerate(("code", "mail", "new", None))
+            ]
+            for each in made[1:]:
+                engine.feedback(each.decision, reward=0.5, cost=each.hold / 2)
+            assert verify(store, name) == []
+
+
 def test_campaigns_of_the_rules_3_go_on_by_them_and_have_their_rollups_made_anew(tmp_path):
     """Where costs were told and rewards not, requests were to come by these rules; and a server of that time, which
     goes on for a while, can neither spoil the rollups nor what an audit says."""

@@ -25,8 +25,9 @@ changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a B
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
-outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. It
-starts no surer than 20 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
+mean reward is moved by what sets the segment apart in its other arms. It starts no surer than 40 outcomes 0 and 1 would
+make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -36,7 +37,8 @@ not have the arm that the mix names, it gets the one that is worth most at the p
 
 Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
 learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
-(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time.
+(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time. The price
+on money is for estimates that vary from request to request as they did (`fluid_draws.price_for_varied`).
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
@@ -47,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,30 +57,41 @@ from numpy.typing import NDArray
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.fluid import Mix, at_price, best_mix
-from budgetbandits.fluid_draws import arms_at_rate
+from budgetbandits.fluid_draws import arms_at_rate, price_for_varied
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
 from budgetbandits.policies.paced_sums import (
     COST,
     COST_SQUARED,
     COUNT,
+    JITTER,
     PRICED,
     REWARD,
     REWARD_SQUARED,
     SMALLEST_COST,
     SQUARES,
     Paced,
+    PacedTraffic,
     beta_parameters,
     first_costs,
     gamma_parameters,
     mean_met,
     note,
 )
-from budgetbandits.policies.pooling import MULTIPLES, pooled
+from budgetbandits.policies.pooling import MULTIPLES, SUREST, pooled
 
 MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
 
 MOST_RELATIVE = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
+
+
+class Drawn(NamedTuple):
+    """What was drawn: the arms planned for, mean rewards and costs as (…, segment, arm), the segments' weights."""
+
+    arms: NDArray[np.int64]
+    reward: Array
+    cost: Array
+    weight: Array
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,8 @@ class PacedThompson(RequestPolicy):
 
     name: ClassVar[str] = "bts-paced"
     own_scales: ClassVar[bool] = True
+    surest: ClassVar[float] = SUREST
+    """How sure a segment starts at most (`pooling.py`)."""
     pooling: float = 8.0
     trials: float = 0.0
     forget: float = 0.0
@@ -112,7 +127,7 @@ class PacedThompson(RequestPolicy):
         return frozenset({"budget", "horizon"})
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
-        return Paced(
+        return PacedTraffic(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
             known=self.take(known),
@@ -139,21 +154,19 @@ class PacedThompson(RequestPolicy):
         if not state.active.any():
             return None
         arms = _planned(state, request)
-        sums = state.sums if len(arms) == len(state.active) else state.sums[:, :, arms]
-        scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        means = _means(rng.beta(*self.of_all(sums)))
-        reward, cost = means[0].tolist(), (means[1] * scales).tolist()
-        answered = sums[COUNT].sum(axis=1) + 1.0
-        mix = best_mix(reward, cost, (answered / answered.sum()).tolist(), state.rate)
-        here = cost[request.segment]
+        means = _means(rng.beta(*self.laws(state, arms)))
+        reward, cost = means[0], means[1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        weight, segment = self.weights(state, arms), request.segment
         if request.prices is None:
-            arm = _drawn(mix, request.segment, rng)
+            mix = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), state.rate)
+            arm = _drawn(mix, segment, rng)
             if state.active[arms[arm]]:
                 return int(arms[arm])
+            here, price = cost[segment], mix.price
         else:
-            here = (2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng)[request.segment]).tolist()
-        worth = np.where(state.active[arms], means[0, request.segment], -np.inf).tolist()
-        return int(arms[at_price(worth, here, mix.price)])
+            here, price = self.priced(state, request, Drawn(arms, reward, cost, weight), rng)
+        worth = np.where(state.active[arms], reward[segment], -np.inf)
+        return int(arms[at_price(worth.tolist(), here.tolist(), price)])
 
     def choices(
         self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
@@ -161,45 +174,81 @@ class PacedThompson(RequestPolicy):
         """What `choose` would name, so many times over: the same law, drawn all at once."""
         assert isinstance(state, Paced)
         arms = _planned(state, request)
-        sums = state.sums[:, :, arms]
-        shapes = self.of_all(sums)
+        shapes = self.laws(state, arms)
         means = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))
-        answered = sums[COUNT].sum(axis=1) + 1.0
-        cost = means[:, 1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        chosen, price = arms_at_rate(
-            means[:, 0], cost, answered / answered.sum(), state.rate, request.segment, rng.random(draws)
-        )
-        here, may = cost[:, request.segment], state.active[arms]
+        reward, cost = means[:, 0], means[:, 1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        weight, segment, may = self.weights(state, arms), request.segment, state.active[arms]
+        chosen, price = arms_at_rate(reward, cost, weight, state.rate, segment, rng.random(draws))
+        here = cost[:, segment]
         if request.prices is not None:
-            here = 2.0 * request.prices[arms] * self.draw_relative(sums[PRICED:], rng, draws)[:, request.segment]
+            here, price = self.all_priced(state, request, Drawn(arms, reward, cost, weight), rng)
         if request.prices is not None or not may.all():
-            worth = np.where(may, means[:, 0, request.segment] - price[:, None] * here, -np.inf).argmax(axis=1)
+            worth = np.where(may, reward[:, segment] - price[:, None] * here, -np.inf).argmax(axis=1)
             chosen = worth if request.prices is not None else np.where(may[chosen], chosen, worth)
         return np.asarray(arms[chosen])
+
+    def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+        """What the means of these arms are drawn from; what is known of the others counts."""
+        a, b = self.of_all(state.sums)
+        return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
+
+    def weights(self, state: Paced, arms: NDArray[np.int64]) -> Array:
+        """How often each segment comes: as often as it did, and once more."""
+        assert isinstance(state, PacedTraffic)
+        answered = np.array(state.answered) + 1.0
+        return np.asarray(answered / answered.sum())
+
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, float]:
+        """What each arm will cost by its estimate, and the price on money, for one draw."""
+        one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
+        here, price = self.all_priced(state, request, one, rng)
+        return here[0], float(price[0])
+
+    def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The same for many draws."""
+        assert isinstance(state, PacedTraffic)
+        assert request.prices is not None
+        arms, draws = drawn.arms, len(drawn.reward)
+        times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
+        usual, spread = state.typical_prices()
+        # not by the costs that were paid: of a dear arm these are the lowest, since it was chosen where it was cheap
+        cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
+        here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
+        return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
     def of_all(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
         sizes = np.ones((2, 1, sums.shape[2]))
         sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
-        first = 1.0 if self.trials else SQUARES
-        return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
+        first = np.ones((2, 1, 1)) if self.trials else SQUARES
+        if sums.shape[1] == 1:
+            return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
+        rewards = self.shapes(sums[COUNT], sums[REWARD], sums[REWARD_SQUARED], first[0], shifted=True)
+        costs = self.shapes(sums[COUNT], sums[COST], sums[COST_SQUARED], first[1], sizes[1])
+        return np.stack([rewards[0], costs[0]]), np.stack([rewards[1], costs[1]])
 
     def first_costs(self, total: Array, squares: Array) -> Array:
         """The size of the first two costs of each arm."""
         return np.asarray(first_costs(total, squares, mean_met(total.sum(), squares.sum())))
 
     def shapes(
-        self, count: Array, total: Array, squares: Array, first: float | Array, sizes: float | Array = 1.0
+        self,
+        count: Array,
+        total: Array,
+        squares: Array,
+        first: float | Array,
+        sizes: float | Array = 1.0,
+        shifted: bool = False,
     ) -> tuple[Array, Array]:
         """The same from the number, the sum and the squares of outcomes as (segment, arm), the squares of the first two
         and what these are to be multiplied by; sums of several kinds of outcome have a further axis in front."""
-        prior = pooled(count, total, squares, first, self.pooling, sizes=sizes)
+        prior = pooled(count, total, squares, first, self.pooling, surest=self.surest, sizes=sizes, shifted=shifted)
         return beta_parameters(count, total, squares, *prior)
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int | None = None) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
         count, total, squares = sums
-        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
+        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES, self.surest)
         shape, scale = gamma_parameters(count, total, squares, prior)
         return _means(rng.gamma(shape, scale, size=None if draws is None else (draws, *shape.shape)))
 
@@ -222,8 +271,10 @@ class PacedThompson(RequestPolicy):
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
             relative = self.relative(cost * scale, float(request.prices[arm]))
+            state.hear_prices(request.prices)
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
         note(sums, reward, cost, rng, self.trials, self.forget)
+        state.count(request.segment)
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         assert isinstance(state, Paced)

@@ -5,6 +5,7 @@ The policy's page is `paced`; engines compile the functions for numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -31,6 +32,10 @@ SQUARES = np.array([1.0, 0.625])[:, None, None]
 
 TINY = 1e-200
 """Beside a cost nothing."""
+
+JITTER, WIDEST = 0.1, 1.0
+"""By how much estimates are varied, as a standard deviation of their logarithm, so that a request whose estimates are
+like all others' is answered by two arms in turn; and how far apart estimates are taken to be at most."""
 
 
 def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
@@ -111,6 +116,12 @@ class Paced(State):
         gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
         return self.left / max(float(self.known["horizon"]) - gone, 1.0)
 
+    def count(self, segment: int) -> None:
+        """One more request of this segment is answered."""
+
+    def hear_prices(self, prices: Array) -> None:
+        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
+
     def widen(self, segments: int) -> None:
         """Make room for this many segments."""
         if segments > self.segments:
@@ -123,3 +134,56 @@ class Paced(State):
         except (KeyError, IndexError, ValueError):
             raise BadState("'sums' has no segments; the saved state is damaged") from None
         return super().filled(values)
+
+
+@dataclass
+class PacedTraffic(Paced):
+    """Beside that, of the requests answered with this budget: how many there were in each segment, and the number, the
+    sum and the squares of the estimates of each arm's price. New lists at every change: others may hold those before.
+    """
+
+    answered: list[int] = field(default_factory=lambda: [0])
+    estimates: list[list[float]] = field(default_factory=list)
+
+    def count(self, segment: int) -> None:
+        self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
+
+    def hear_prices(self, prices: Array) -> None:
+        sums, told = self.of_estimates, np.isfinite(prices)
+        sums[:, told] += np.array([np.ones_like(prices), prices, prices * prices])[:, told]
+        self.estimates = sums.tolist()
+
+    @property
+    def of_estimates(self) -> Array:
+        """The sums of estimates as (row, arm)."""
+        sums = np.zeros((3, len(self.pulls)))
+        known = np.array(self.estimates).reshape(3, -1)  # arms may have come since
+        sums[:, : known.shape[1]] = known
+        return sums
+
+    def typical_prices(self) -> tuple[Array, float]:
+        """The mean estimate of each arm, NaN if there is none, and how much estimates vary from request to request: the
+        standard deviation of their logarithm, with `JITTER`."""
+        count, total, squares = self.of_estimates
+        seen = count > 0.0
+        mean = np.where(seen, total / np.where(seen, count, 1.0), np.nan)
+        if not seen.any():
+            return mean, JITTER
+        n, total, squares = count[seen], total[seen], squares[seen]
+        varied = float(np.average(np.maximum(n * squares / (total * total) - 1.0, 0.0), weights=n))
+        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST), JITTER)
+
+    def widen(self, segments: int) -> None:
+        super().widen(segments)
+        self.answered = self.answered + [0] * (self.segments - len(self.answered))
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        super().filled({"answered": None, "estimates": []} | dict(values))  # older states have neither
+        if self.answered is None:
+            counts = self.sums[COUNT].sum(axis=1)
+            counts[0] = max(counts[0] - self.past_pulls, 0.0)
+            self.answered = [round(number) for number in counts.tolist()]
+        if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
+            raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
+        self.check("estimates", self.of_estimates)
+        return self

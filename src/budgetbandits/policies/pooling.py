@@ -5,7 +5,11 @@ outcomes of mean mₛ in segment s, n in all and mean m, the second is found by 
 
     Σ nₛ (mₛ − m)²  is on average  (segments − 1) · within  +  (n − Σ nₛ²/n) · between.
 
-It begins with a guess. But a segment is never surer than so many outcomes 0 and 1 would make it: that outcomes vary
+It begins with a guess. A segment in which the other arms bring more than elsewhere is taken for one in which all do:
+harder questions are harder for every model. So the mean of the others is shifted by what sets the segment apart in its
+other arms, and between segments lies what that does not explain.
+
+But a segment is never surer than so many outcomes 0 and 1 would make it: that outcomes vary
 little, or that the segments so far are alike, says little of how far the next one is from them, and one that took the
 others' mean for its own would never try what they have found middling.
 """
@@ -26,11 +30,17 @@ FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
 OUTCOMES_FOR_GUESS = 20.0
 """How many outcomes weigh as much as what ``pooling`` says of how alike segments are."""
 
-SUREST = 20.0
+SUREST = 40.0
 """A segment starts no surer than so many outcomes 0 and 1 make it; of costs, which begin with ¼ and ¾ in their place
 and so with a quarter of the variance, four times as many."""
 
 SMALLEST_WITHIN = 1e-9
+
+OUTCOMES_FOR_SHIFT = 2.0
+"""How many outcomes weigh as much as that a segment is like the others."""
+
+FARTHEST_SHIFT = 0.98
+"""Of the way from a mean to 0 or 1."""
 
 
 class Prior(NamedTuple):
@@ -72,9 +82,11 @@ def pooled(
     kind: Kind = SHARES,
     surest: float = SUREST,
     sizes: float | Array = 1.0,
+    shifted: bool = False,
 ) -> Prior:
     """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
-    the squares of the first two, and what these are to be multiplied by."""
+    the squares of the first two, and what these are to be multiplied by; with ``shifted``, shares of a segment are
+    taken to differ from the others' as its other arms do."""
     of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
     first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
     if count.shape[-2] == 1:
@@ -84,15 +96,42 @@ def pooled(
     mean = (all_total - total + first_total) / n
     square = (all_squares - squares + first) / n
     variance = np.maximum(square - mean * mean, 0.0)
-    alike = _likeness(count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling)
+    shift: float | Array = 0.0
+    if shifted:
+        shift = _shift(count, total, n, mean)
+        variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
+        mean = mean + shift
+        square = variance + mean * mean
+    alike = _likeness(
+        count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
+    )
     sure = surest / of_first * variance / kind.largest(mean)
     return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 
-def _likeness(count: Array, total: Array, n: Array, all_total: Array, all_squares: Array, pooling: float) -> Array:
+def _shift(count: Array, total: Array, n: Array, mean: Array) -> Array:
+    """By how much each segment and arm is taken to be above the others' mean: the mean difference of the segment's
+    other arms, each weighed by how surely it is known."""
+    apart = total / np.maximum(count, 1.0) - mean
+    weight = count * n / (count + n)
+    # added up in order, as engines do: other orders round otherwise
+    sums, weights = (values.cumsum(axis=-1)[..., -1:] - values for values in (weight * apart, weight))
+    shift = sums / (weights + OUTCOMES_FOR_SHIFT)
+    return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))
+
+
+def _likeness(
+    count: Array,
+    total: Array,
+    n: Array,
+    all_total: Array,
+    all_squares: Array,
+    pooling: float,
+    shift: float | Array = 0.0,
+) -> Array:
     """For each arm, the variance within segments by that between them."""
     mean = all_total / n
-    between = (count * (total / np.maximum(count, 1.0) - mean) ** 2).sum(axis=-2, keepdims=True)
+    between = (count * (total / np.maximum(count, 1.0) - mean - shift) ** 2).sum(axis=-2, keepdims=True)
     within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)
     by_chance = np.maximum((count > 0.0).sum(axis=-2, keepdims=True) - 1.0, 0.0)
     apart = n - (count * count).sum(axis=-2, keepdims=True) / n

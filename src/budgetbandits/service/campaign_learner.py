@@ -211,7 +211,7 @@ class CampaignLearner:
         wanted = wanted or Wanted()
         prices = None
         if wanted.prices is not None:
-            prices = np.ones(len(self.names))
+            prices = np.full(len(self.names), np.nan)
             prices[wanted.arms] = np.array(wanted.prices) / settings["cost_max"]
         return self.segments.request(self._learner, wanted.segment, prices)
 

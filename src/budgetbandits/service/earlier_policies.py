@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
+from budgetbandits.fluid import best_mix
+from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Policy, Request, State
-from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.paced_sums import SMALLEST_COST, SQUARES, beta_parameters
+from budgetbandits.policies.paced import Drawn, PacedThompson
+from budgetbandits.policies.paced_sums import (
+    COST,
+    COST_SQUARED,
+    COUNT,
+    PRICED,
+    REWARD,
+    REWARD_SQUARED,
+    SMALLEST_COST,
+    SQUARES,
+    Paced,
+    beta_parameters,
+)
 from budgetbandits.policies.pooling import pooled
 from budgetbandits.policies.primal_dual import PDBwK, Priced, PrimalDualBwK
 
@@ -20,14 +35,52 @@ def as_it_was(policy: Policy, rules: int) -> Policy:
     """The policy by the rules of a campaign (`settings.RULES`)."""
     earlier: type[Policy] | None = None
     if type(policy) is PacedThompson:
-        earlier = _PacedBefore3 if rules < 3 else _PacedBefore4 if rules < 4 else None
+        earlier = _PacedBefore3 if rules < 3 else _PacedBefore4 if rules < 4 else _PacedBefore5 if rules < 5 else None
     elif type(policy) is PrimalDualBwK:
         earlier = _PricedBefore4 if rules < 4 else None
     return policy if earlier is None else earlier(**{each.name: getattr(policy, each.name) for each in fields(policy)})
 
 
 @dataclass(frozen=True)
-class _PacedBefore4(PacedThompson):
+class _PacedBefore5(PacedThompson):
+    """`bts-paced` by the rules before 5: it weighs segments by what it remembers of the arms it plans with, takes what
+    was paid for what requests usually cost, and does not look at what sets a segment apart in its other arms."""
+
+    surest: ClassVar[float] = 20.0
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
+        first = super().start(arms, known)
+        return Paced(active=first.active, pulls=first.pulls, known=first.known, sums=first.sums)
+
+    def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+        return self.of_all(state.sums[:, :, arms])
+
+    def of_all(self, sums: Array) -> tuple[Array, Array]:
+        sizes = np.ones((2, 1, sums.shape[2]))
+        sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
+        first = 1.0 if self.trials else SQUARES
+        return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
+
+    def weights(self, state: Paced, arms: NDArray[np.int64]) -> Array:
+        answered = state.sums[COUNT][:, arms].sum(axis=1) + 1.0
+        return np.asarray(answered / answered.sum())
+
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, float]:
+        assert request.prices is not None
+        times = self.draw_relative(state.sums[PRICED:, :, drawn.arms], rng)[request.segment]
+        mix = best_mix(drawn.reward.tolist(), drawn.cost.tolist(), drawn.weight.tolist(), state.rate)
+        return 2.0 * request.prices[drawn.arms] * times, mix.price
+
+    def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+        assert request.prices is not None
+        times = self.draw_relative(state.sums[PRICED:, :, drawn.arms], rng, len(drawn.reward))[:, request.segment]
+        lots = np.zeros(len(drawn.reward))
+        price = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment, lots)[1]
+        return 2.0 * request.prices[drawn.arms] * times, price
+
+
+@dataclass(frozen=True)
+class _PacedBefore4(_PacedBefore5):
     """`bts-paced` by the rules before 4: it plans with the arms that the request at hand may have, and begins with
     costs of a quarter and three quarters of the largest, whatever was seen."""
 
@@ -58,7 +111,13 @@ class _PacedBefore3(_PacedBefore4):
         return np.asarray(np.maximum(drawn, SMALLEST_COST))
 
     def shapes(
-        self, count: Array, total: Array, squares: Array, first: float | Array, sizes: float | Array = 1.0
+        self,
+        count: Array,
+        total: Array,
+        squares: Array,
+        first: float | Array,
+        sizes: float | Array = 1.0,
+        shifted: bool = False,
     ) -> tuple[Array, Array]:
         prior = pooled(count, total, squares, first, self.pooling, surest=math.inf, sizes=sizes)
         return beta_parameters(count, total, squares, *prior)

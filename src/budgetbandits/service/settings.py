@@ -26,7 +26,7 @@ own_scales  whether an arm's costs are learned as shares of its own cap
 rules       `RULES`; campaigns from before there were these rules have no such entry
 """
 
-RULES = 4
+RULES = 5
 """Which rules a new campaign follows; older ones go on by their own, so that every audit repeats what was decided.
 
 2  arms rest that neither bring nor cost anything, and where a level is for many arms, a choice among less than half of
@@ -38,6 +38,8 @@ RULES = 4
    what happens under a lease is heard at its next decision, not when it is merged; `bts-paced` plans for coming
    requests with all arms that these may have, and its first guess at an arm's cost follows the costs that were seen;
    the prices of `primal-dual-bwk` rise when an outcome is told
+5  `bts-paced` weighs segments by the requests that were answered, takes a segment for different where its other arms
+   are, and finds the price on money for prices that vary from request to request
 """
 
 

@@ -34,12 +34,13 @@ dearer arm where two are mixed, and the price on money."""
 PRICES = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""
 
-OF_ARMS = ("sums", "law", "scales", "rewards", "costs", "who")
-"""Of segments and arms: sums of outcomes, parameters of posteriors, drawn means; of arms: what a cost of 1 is, and the
-numbers of those that are planned for now."""
+OF_ARMS = ("sums", "law", "shift", "scales", "rewards", "costs", "who")
+"""Of segments and arms: sums of outcomes, parameters of posteriors, how far segments are apart, drawn means; of arms:
+what a cost of 1 is, and the numbers of those that are planned for now."""
 
-OF_SEGMENTS = ("weight", "arm", "break_price", "break_arm")
-"""How often each comes; the arm that it has in the program, the price at which it would have a dearer one, and that."""
+OF_SEGMENTS = ("answered", "weight", "arm", "break_price", "break_arm")
+"""How many of its requests were answered, and how often it comes by that; the arm that it has in the program, the price
+at which it would have a dearer one, and that."""
 
 OF_PARTS = ("first", "list", "offer", "plan", "buffer", "used", "filled", "pulls")
 """The first request of each phase, the parts of all requests; which arms each part offers, and which are planned for
@@ -61,10 +62,11 @@ class Memory(Record):
     ) -> None:
         super().__init__(GAME)
         parts, arms = offer.shape
-        self.point_to(sums=np.zeros((segments, arms, SUMS)), law=np.zeros((segments, arms, 4)), scales=np.ones(arms))
+        self.point_to(sums=np.zeros((segments, arms, SUMS)), law=np.zeros((segments, arms, 4)))
+        self.point_to(shift=np.zeros((segments, arms, 3)), scales=np.ones(arms))
         self.point_to(rewards=np.zeros((segments, arms)), costs=np.zeros((segments, arms)))
         self.point_to(who=np.zeros(arms, dtype=np.int64), first=np.array([*first], dtype=np.int64))
-        self.point_to(weight=np.ones(segments), break_price=np.zeros(segments))
+        self.point_to(answered=np.zeros(segments), weight=np.ones(segments), break_price=np.zeros(segments))
         self.point_to(**{name: np.zeros(segments, dtype=np.int64) for name in ("arm", "break_arm")})
         self.point_to(
             offer=offer.astype(np.int64), plan=plan.astype(np.int64), buffer=np.zeros((parts * arms, chunk, 2))
@@ -82,5 +84,5 @@ class Memory(Record):
             self.point_to(list=listed)
             self.set(listed=1)
         self.set(**fields)
-        for name in ("sums", "used", "filled", "pulls"):
+        for name in ("sums", "answered", "used", "filled", "pulls"):
             self.arrays[name][:] = 0

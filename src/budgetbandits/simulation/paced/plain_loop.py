@@ -80,18 +80,10 @@ def draw_means(game, rng):
 @njit(cache=True, nogil=True, error_model="numpy")
 def weigh_segments(game):
     """How often each segment has come, and once more."""
-    if game.segments == 1:
-        return
-    who, weight = whole_pointer(game.who_at), float_pointer(game.weight_at)
-    total = 0.0
+    answered, weight = float_pointer(game.answered_at), float_pointer(game.weight_at)
+    total = float(game.rounds + game.segments)
     for segment in range(game.segments):
-        answered = 0.0
-        for place in range(game.planned):
-            answered += sums_of(game, segment, who[place])[COUNT]
-        weight[segment] = answered + 1.0
-        total += weight[segment]
-    for segment in range(game.segments):
-        weight[segment] /= total
+        weight[segment] = (answered[segment] + 1.0) / total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -170,6 +162,7 @@ def pull(game, rng):
     told = cost / float_pointer(game.scales_at)[game.leader]
     paced_sums.note(sums_of(game, game.segment, game.leader), reward, told, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
+    float_pointer(game.answered_at)[game.segment] += 1.0
     game.rounds += 1
     game.last, game.leader = game.leader, -1
     return pay(game, reward, cost)

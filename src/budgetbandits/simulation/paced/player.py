@@ -37,7 +37,7 @@ METHODS = {
     PacedThompson: methods(
         PacedThompson,
         *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "first_costs", "shapes"),
-        *("observe", "goes_on"),
+        *("observe", "goes_on", "laws", "weights"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,

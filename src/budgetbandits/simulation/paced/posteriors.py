@@ -1,6 +1,7 @@
 """What `bts-paced` believes of an arm in each segment: `PacedThompson.of_all` and `pooling.pooled`, for one arm.
 
-An outcome changes what all segments believe of its arm, and nothing of the others.
+With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
+of its segment's rewards changes what is believed of all.
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from numba.extending import register_jitable
 
 from budgetbandits.policies import paced_sums
 from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
-from budgetbandits.policies.pooling import FIRST_COUNT, FIRST_MEAN, OUTCOMES_FOR_GUESS, SMALLEST_WITHIN, SUREST
-from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
+from budgetbandits.policies.pooling import (
+    FARTHEST_SHIFT,
+    FIRST_COUNT,
+    FIRST_MEAN,
+    OUTCOMES_FOR_GUESS,
+    OUTCOMES_FOR_SHIFT,
+    SMALLEST_WITHIN,
+    SUREST,
+)
+from budgetbandits.simulation.compiled.pointers import float_pointer
 
 for function in (paced_sums.beta_parameters, paced_sums.mean_met, paced_sums.first_costs):
     register_jitable(function)
@@ -43,7 +52,11 @@ def over_segments(game, arm, row):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew(game):
-    """The posteriors of the arm that was pulled last, and of those without a cost."""
+    """The posteriors of the arm that was pulled last, and of those without a cost; of rewards, with segments, all."""
+    if game.segments > 1:
+        compare_segments(game)
+        for arm in range(game.arms):
+            renew_pooled(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
     if game.last >= 0:
         renew_laws(game, game.last, 1.0)  # without a cost it is among the others
     if game.unpriced > 0:
@@ -52,11 +65,11 @@ def renew(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew_unpriced(game):
-    """Of arms without a cost: the first ones are like those of all arms that are planned for. There are ever fewer."""
-    who, total, squares = whole_pointer(game.who_at), 0.0, 0.0
-    for place in range(game.planned):
-        total += over_segments(game, who[place], COST)
-        squares += over_segments(game, who[place], COST_SQUARED)
+    """Of arms without a cost: the first ones are like those of all arms. There are ever fewer."""
+    total, squares = 0.0, 0.0
+    for arm in range(game.arms):
+        total += over_segments(game, arm, COST)
+        squares += over_segments(game, arm, COST_SQUARED)
     of_all = paced_sums.mean_met(total, squares)
     game.unpriced = 0
     for arm in range(game.arms):
@@ -73,7 +86,6 @@ def renew_laws(game, arm, of_all):
         renew_alone(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
         renew_alone(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
     else:
-        renew_pooled(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
         renew_pooled(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
 
 
@@ -85,6 +97,37 @@ def renew_alone(game, arm, row, squares, place, first, size):
     law[place], law[place + 1] = paced_sums.beta_parameters(
         sums[COUNT], sums[row], sums[squares], FIRST_COUNT, mean, square
     )
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def shift_of(game, segment, arm):
+    """Three numbers: how surely the arm's reward is above the others' in this segment, that times how far it is; and
+    by how much it is taken to be, from its other arms."""
+    return float_pointer(game.shift_at + 24 * (game.arms * segment + arm))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def compare_segments(game):
+    """How far each segment's rewards are from the others': `pooling._shift`."""
+    for arm in range(game.arms):
+        all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, REWARD)
+        for segment in range(game.segments):
+            sums, shift = sums_of(game, segment, arm), shift_of(game, segment, arm)
+            n = all_count - sums[COUNT] + FIRST_COUNT
+            mean = (all_total - sums[REWARD] + FIRST_COUNT * FIRST_MEAN) / n
+            shift[0] = sums[COUNT] * n / (sums[COUNT] + n)
+            shift[1] = shift[0] * (sums[REWARD] / max(sums[COUNT], 1.0) - mean)
+            shift[2] = mean
+    for segment in range(game.segments):
+        weights, apart = 0.0, 0.0
+        for arm in range(game.arms):
+            weights += shift_of(game, segment, arm)[0]
+            apart += shift_of(game, segment, arm)[1]
+        for arm in range(game.arms):
+            shift = shift_of(game, segment, arm)
+            mean = shift[2]
+            moved = (apart - shift[1]) / (weights - shift[0] + OUTCOMES_FOR_SHIFT)
+            shift[2] = min(max(moved, -FARTHEST_SHIFT * mean), FARTHEST_SHIFT * (1.0 - mean))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -101,6 +144,11 @@ def renew_pooled(game, arm, row, squares, place, first, size):
         mean = (all_total - sums[row] + first_total) / n
         square = (all_squares - sums[squares] + first) / n
         variance = max(square - mean * mean, 0.0)
+        if row == REWARD:
+            shift = shift_of(game, segment, arm)[2]
+            variance *= (mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean))
+            mean += shift
+            square = variance + mean * mean
         sure = SUREST / spread * variance / (mean * (1.0 - mean))
         least = variance / (mean * (1.0 - mean) * min(mean, 1.0 - mean))
         weight = min(n, max(min(alike, sure), least))
@@ -118,6 +166,8 @@ def likeness(game, arm, row, n, total, squares):
         sums = sums_of(game, segment, arm)
         count = sums[COUNT]
         apart = sums[row] / max(count, 1.0) - mean
+        if row == REWARD:
+            apart -= shift_of(game, segment, arm)[2]
         between += count * (apart * apart)
         counts_squared += count * count
         seen += 1.0 if count > 0.0 else 0.0
