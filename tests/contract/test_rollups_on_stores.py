@@ -212,7 +212,7 @@ def test_pages_read_what_there_is(store):
     engine.retire_arm("ads", "mail", by="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
-    pages = store.read(lambda tx: tx.pages().glances([id, other], 0.0))
+    pages = store.read(lambda tx: tx.pages().glances([id, other]))
     assert [(each.name, each.arms, each.least, each.most) for each in pages] == [
         ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
     ]  # fmt: skip

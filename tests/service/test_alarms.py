@@ -9,6 +9,7 @@ import pytest
 from browsing import Browser
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.campaign_view import REASONS
+from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from served import served
@@ -58,6 +59,8 @@ LONG, SHORT = {"hold_seconds": 4 * 3600.0}, {"hold_seconds": 60.0}
         (SHORT | {"lease": 50.0}, (70, 65, 10), "No feedback"),
         (SHORT, (75, 70), "Running"),  # nobody decides any more, and nothing is held
         (LONG, (), "Running"),
+        (LONG, (0.1,), "Running"),  # idle for more than an hour, and the first decision is seconds old
+        (LONG | {"lease": 50.0, "lease_seconds": 7200.0}, (0.1,), "Running"),
     ],
 )
 def test_silence_is_an_alarm_wherever_the_money_is(store, reader, terms, minutes, said):
@@ -78,6 +81,59 @@ def test_silence_of_less_than_an_hour_is_none(store, reader):
     store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
     decide_at(store, "ads", 50, 10)
     assert word(store, reader, "ads") == "Running"
+
+
+def test_a_decision_that_was_taken_back_does_not_wait(store, reader):
+    store.clock.now = store.now - 4800.0
+    store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
+    store.engine.void(store.engine.decide("ads", "void").decision)
+    decide_at(store, "ads", 0.1)
+    assert word(store, reader, "ads") == "Running"
+
+
+def test_a_campaign_that_was_never_told_waits_from_its_first_decision_on(store, reader):
+    store.clock.now = store.now - 5 * 3600.0
+    store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
+    decide_at(store, "ads", 10)
+    assert word(store, reader, "ads") == "Running"
+    store.clock.now = store.now - 3700.0
+    store.engine.create("old", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
+    decide_at(store, "old", 61, 1)
+    assert word(store, reader, "old") == "No feedback"
+    assert reader("GET", "/campaigns/old?format=json").json()["standing"]["cause"] == "for 1 h 1 min, 2.00 held"
+
+
+def test_the_list_reads_no_events_though_a_long_lease_keeps_the_mark_back(store, reader):
+    """With ten times the events the list takes the database as many steps."""
+    store.clock.now = store.now - 7200.0
+    store.engine.create("ads", "bts", 1000.0, {"a": 1.0, "b": 1.0}, lease=900.0, lease_seconds=9000.0, **LONG)
+    store.clock.now = store.now - 4000.0
+    steps = []
+    for upto in (20, 200):
+        for number in range(upto):
+            store.engine.decide("ads", f"{number}")  # those there are already are made no second time
+        roll_up(store)
+        steps.append(_steps(store))
+    id = store.engine.describe("ads")["id"]
+    mark, last = store.read(lambda tx: (tx.rollups().mark(id), tx.last_event(id)))
+    assert mark.seq < 20 < mark.seen == last
+    assert word(store, reader, "ads") == "No feedback"
+    assert steps[1] < 1.3 * steps[0]
+
+
+def _steps(store):
+    """What the list takes SQLite, in tens of instructions."""
+    steps = []
+
+    def work(tx):
+        tx._connection.set_progress_handler(lambda: steps.append(1), 10)
+        try:
+            overview(tx, Asked(), None)
+        finally:
+            tx._connection.set_progress_handler(None, 0)
+
+    store.read(work)
+    return len(steps)
 
 
 def refuse(store, name, reason, count, at):

@@ -138,9 +138,10 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances([row.id], silent=0.0)[0]  # its moments follow from the history
+    glance = pages.glances([row.id])[0]  # its moments follow from the history
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
+    glance.waits_since = history.mark.waits_since
     glance.overran_at = glance.resumed_at = None
     if overran is not None:
         glance.overran_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)

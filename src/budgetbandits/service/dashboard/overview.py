@@ -115,7 +115,7 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     counts["all"] = sum(listed.counts.values())
     hour = now - now % HOUR
     hourly = pages.hourly(listed.ids, hour - DAY)
-    lines = [_line(glance, hourly[glance.id], hour, now) for glance in pages.glances(listed.ids, since(now).silent)]
+    lines = [_line(glance, hourly[glance.id], hour, now) for glance in pages.glances(listed.ids)]
     sums = lists.sums()
     one = len(sums.currencies) < 2
     return Overview(

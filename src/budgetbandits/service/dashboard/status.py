@@ -12,8 +12,8 @@ from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import DAY, HOUR, duration
 
 SILENT = HOUR
-"""Seconds without feedback after which that is an alarm, if anything is held or was decided in as many seconds: holds
-that expire soon are gone before anybody misses the feedback."""
+"""Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
+decided in as many seconds: holds that expire soon are gone before anybody misses the feedback."""
 RECENT = DAY
 """Seconds for which it is an alarm that all money is spent, or that a campaign goes on after something cost more than
 its cap: from the moment when somebody resumed it, however long it had been frozen."""
@@ -72,9 +72,10 @@ def standing(glance: Glance, now: float) -> Standing:
         cause = f"{words(account.left)} left, the smallest cap is {least}"
         new = max(heard, glance.decided_at or 0.0) > now - RECENT
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
-    held, decided = account.held + glance.held_in_leases, glance.decided_at or 0.0
-    if heard < now - SILENT and decided > heard and (held or decided > now - SILENT):
-        cause = f"for {duration(now - heard)}, {words(held) if held else 'nothing is'} held"
+    held, waits_since = account.held + glance.held_in_leases, now if glance.waits_since is None else glance.waits_since
+    waited = (glance.told_at or 0.0) <= waits_since < now - SILENT
+    if waited and (held or (glance.decided_at or 0.0) > now - SILENT):
+        cause = f"for {duration(now - waits_since)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
         cause = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.lease_sql import EVENT
-from budgetbandits.service.stores.list_sql import AFTER_MARK, HELD_IN_LEASES, RESUMED, CampaignLists
+from budgetbandits.service.stores.list_sql import HELD_IN_LEASES, RESUMED, CampaignLists
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rollup_sql import HOUR
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
@@ -69,6 +69,8 @@ class Glance:
     """When the latest decision was made ..."""
     told_at: float | None
     """... the latest cost told ..."""
+    waits_since: float | None
+    """... the first decision made since then ..."""
     overran_at: float | None
     """... and the latest that was more than its cap; all as of a few seconds ago."""
     resumed_at: float | None
@@ -102,15 +104,14 @@ class Pages:
         """The list of campaigns, or of one."""
         return CampaignLists(self._tx, only)
 
-    def glances(self, campaigns: Sequence[str], silent: float) -> list[Glance]:
-        """These campaigns, in this order. Of one with leases that had no feedback since ``silent``, as far as its mark
-        knows, the events after the mark are asked as well."""
+    def glances(self, campaigns: Sequence[str]) -> list[Glance]:
+        """These campaigns, in this order."""
         if not campaigns:
             return []  # PostgreSQL knows no empty list
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-            "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, e.at, "
+            "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, e.at, "
             f"{RESUMED.format(campaign='c.id', overran='m.overran')}, {HELD_IN_LEASES} "
             "FROM campaign c "
             "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
@@ -126,19 +127,7 @@ class Pages:
         for id, count, least, most in arms:
             glance = by_id[id]
             glance.arms, glance.least, glance.most = count, least, most
-        for glance in by_id.values():
-            if glance.account.leased and max(glance.told_at or 0.0, glance.created_at) < silent:
-                self._go_beyond_mark(glance)
         return [by_id[id] for id in campaigns]
-
-    def _go_beyond_mark(self, glance: Glance) -> None:
-        row = self._tx.ask(
-            f"SELECT {AFTER_MARK.format('decided')}, {AFTER_MARK.format('settled')} "
-            "FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id WHERE c.id = ?",
-            (glance.id,),
-        ).fetchone()
-        glance.decided_at = glance.decided_at if row[0] is None else row[0]
-        glance.told_at = glance.told_at if row[1] is None else row[1]
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
         """What these campaigns are called, by id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -72,10 +72,15 @@ class Mark:
     told_at: float | None = None
     overran: int | None = None
     """The number of the latest event that told an overrun."""
+    seen: int = 0
+    """The number of the latest event that the moments know of; events after the mark may be, that wait for a lease."""
+    waits_since: float | None = None
+    """When the first decision was made since the latest cost was told, or a decision voided; None without one."""
 
     def moved(self, seq: int, decided_at: float | None, told_at: float | None, overran: int | None) -> Mark:
-        return Mark(
-            seq, _later(self.decided_at, decided_at), _later(self.told_at, told_at), _later(self.overran, overran)
+        return replace(
+            self, seq=seq, decided_at=_later(self.decided_at, decided_at), told_at=_later(self.told_at, told_at),
+            overran=_later(self.overran, overran),
         )  # fmt: skip
 
 
@@ -154,7 +159,8 @@ class Rollups:
         if tx.LOCK:
             tx.change("INSERT INTO rollup_mark (campaign, seq) VALUES (?, 0) ON CONFLICT DO NOTHING", (campaign,))
         row = tx.ask(
-            f"SELECT seq, decided_at, told_at, overran FROM rollup_mark WHERE campaign = ?{tx.LOCK}", (campaign,)
+            f"SELECT seq, decided_at, told_at, overran, seen, waits_since FROM rollup_mark WHERE campaign = ?{tx.LOCK}",
+            (campaign,),
         ).fetchone()
         return Mark() if row is None else Mark(*row)
 
@@ -177,11 +183,43 @@ class Rollups:
     def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the mark, added up by minute or another ``slot``."""
         statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
-        counts = []
+        counts, moved = [], mark
         for row in self._tx.ask(statement, (campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))
-            mark = mark.moved(max(mark.seq, row[-4]), *row[-3:])
-        return Tail(counts, mark)
+            moved = moved.moved(max(moved.seq, row[-4]), *row[-3:])
+        return Tail(counts, self._heard(campaign, moved, max(mark.seq, mark.seen), upto))
+
+    def look_ahead(self, campaign: str, most: int) -> bool:
+        """Have the moments of the mark know of so many events more, though the mark itself has to wait for a lease;
+        whether there are still more."""
+        mark, last = self.mark(campaign), self._tx.last_event(campaign)
+        after = max(mark.seq, mark.seen)
+        if after >= last:
+            return False
+        upto = self.slice_end(campaign, after, last, most)
+        decided_at, told_at = self._tx.ask(
+            "SELECT MAX(CASE WHEN kind = 'decided' THEN at END), MAX(CASE WHEN kind = 'settled' THEN at END) "
+            "FROM event WHERE campaign = ? AND seq > ? AND seq <= ?",
+            (campaign, after, upto),
+        ).fetchone()
+        moved = mark.moved(mark.seq, decided_at, told_at, None)
+        self._keep(campaign, self._heard(campaign, moved, after, upto))
+        return upto < last
+
+    def _heard(self, campaign: str, mark: Mark, after: int, upto: int) -> Mark:
+        """The mark, with since when decisions wait: as its events in between say."""
+        if after >= upto:
+            return mark
+        among = "campaign = ? AND seq > ? AND seq <= ? AND kind"
+        answered = self._tx.ask(
+            f"SELECT MAX(seq) FROM event WHERE {among} IN ('settled', 'voided')", (campaign, after, upto)
+        ).fetchone()[0]
+        since = mark.waits_since if answered is None else None
+        if since is None:
+            since = self._tx.ask(
+                f"SELECT MIN(at) FROM event WHERE {among} = 'decided'", (campaign, answered or after, upto)
+            ).fetchone()[0]
+        return replace(mark, seen=upto, waits_since=since)
 
     def add(self, campaign: str, counts: Iterable[Counts], mark: Mark, minutes_from: float) -> None:
         """Add to minutes, hours and days, move the mark, and forget older minutes."""
@@ -194,14 +232,19 @@ class Rollups:
         ]
         if values:
             self._tx.change_many(_ADD, values)
-        self._tx.change(
-            "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, decided_at = excluded.decided_at, "
-            "told_at = excluded.told_at, overran = excluded.overran",
-            (campaign, mark.seq, mark.decided_at, mark.told_at, mark.overran),
-        )
+        self._keep(campaign, mark)
         self._tx.change(
             "DELETE FROM rollup WHERE campaign = ? AND span = ? AND begins < ?", (campaign, MINUTE, int(minutes_from))
+        )
+
+    def _keep(self, campaign: str, mark: Mark) -> None:
+        self._tx.change(
+            "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran, seen, waits_since) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, decided_at = excluded.decided_at, "
+            "told_at = excluded.told_at, overran = excluded.overran, seen = excluded.seen, "
+            "waits_since = excluded.waits_since",
+            (campaign, mark.seq, mark.decided_at, mark.told_at, mark.overran, mark.seen, mark.waits_since),
         )
 
     def rows(self, campaign: str, span: int, since: int = 0) -> list[Counts]:
