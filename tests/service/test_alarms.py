@@ -183,3 +183,16 @@ def test_a_freeze_is_one_event_however_much_is_done_to_a_frozen_campaign(store, 
     oldest = reader("GET", f"/campaigns/ads/events?format=json&before={older['older']}").json()
     kinds = [each["kind"] for page in (events, older, oldest) for each in page["events"]]
     assert kinds == ["topped up"] * 101 + ["frozen", "created"]
+
+
+def test_a_mean_price_above_the_cap_is_shown_as_it_is_and_what_the_policy_makes_of_it(store, reader):
+    store.engine.create("dear", "bts", 100.0, {"a": 1.0, "b": 1.0})
+    for number in range(12):
+        made = store.engine.decide("dear", f"{number}", arms=["a"])
+        store.engine.feedback(made.decision, cost=1.5 if number else 0.5, reward=1.0)
+        store.engine.set_status("dear", "active")
+    [arm, _] = reader("GET", "/campaigns/dear?format=json").json()["arms"]
+    assert arm["price"]["low"] < 17.0 / 12 < arm["price"]["high"]
+    assert arm["price"]["median"] == pytest.approx(17.0 / 12, rel=0.02)
+    assert arm["price_learned_as"] == 1.0
+    assert "above the cap; bts learns 1.00 at most" in reader("GET", "/campaigns/dear").text

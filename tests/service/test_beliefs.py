@@ -51,6 +51,14 @@ def test_prices_have_their_laws_interval_in_the_users_units():
     assert [made.low, made.median, made.high] == pytest.approx(5.0 * law.quantile(np.array([0.025, 0.5, 0.975])))
 
 
+def test_a_mean_price_above_the_largest_is_as_it_was_told():
+    costs = np.random.default_rng(3).normal(1.5, 0.1, 4000)
+    made = belief(Told(trials(60, 40), Values(4000, costs.sum(), (costs**2).sum())), 1.0, 2.0)
+    assert made.price.median == pytest.approx(2.0 * costs.mean(), rel=0.001)
+    assert made.price.high - made.price.low == pytest.approx(2.0 * 2 * 1.96 * 0.1 / np.sqrt(4000), rel=0.1)
+    assert made.ratio.median == pytest.approx(0.6 / (2.0 * costs.mean()), rel=0.02)
+
+
 def exact_ratio_cdf(x, reward, cost):
     price = stats.beta(1 + cost[0], 1 + cost[1])
     return integrate.quad(lambda c: stats.beta.cdf(x * c, 1 + reward[0], 1 + reward[1]) * price.pdf(c), 0, 1)[0]

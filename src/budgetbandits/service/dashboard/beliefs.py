@@ -45,6 +45,14 @@ class Values:
         weight = self.count * (max(trial / variance, 1.0) if trial > 1e-12 else 1.0)
         return 1.0 + weight * mean, 1.0 + weight * (1.0 - mean)
 
+    @property
+    def mean(self) -> float:
+        return self.sum / self.count if self.count else 0.0
+
+    def as_shares_of(self, largest: float) -> Values:
+        """The same values as shares of so many times what they are shares of."""
+        return Values(self.count, self.sum / largest, self.squares / largest**2)
+
 
 @dataclass(frozen=True)
 class Told:
@@ -84,8 +92,11 @@ class Belief:
 
 @lru_cache(maxsize=4096)
 def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
-    """In the user's units."""
-    shapes = told.reward.beta(), told.cost.beta()
+    """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
+    # of twice the mean: then the law has as much room above it as below
+    room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
+    cost_max *= room
+    shapes = told.reward.beta(), told.cost.as_shares_of(room).beta()
     reward, price = Beta(*shapes[0]), Beta(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
