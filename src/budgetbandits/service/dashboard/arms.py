@@ -95,7 +95,7 @@ def compared_arms(
                 *_rest(each, now), to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
-    for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
+    for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
         arm.chance = chance
     return arms, len(active) - len(choosable)
 

@@ -33,10 +33,10 @@ def saved_by(arms: Sequence[Arm], totals: Mapping[int, Counts], row: Campaign, s
     paced = row.settings.get("horizon") is not None
     if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
         return None
-    most, ratios = row.settings["reward_max"], []
+    most, beliefs = row.settings["reward_max"], []
     for arm, each in zip(choosable, known, strict=True):
-        ratios.append(belief(_told(each, most, arm.scale), most, to_units(arm.scale)).ratios)
-    made = compare(to_units(money), reward, ratios, chances_of_best(ratios))
+        beliefs.append(belief(_told(each, most, arm.scale), most, to_units(arm.scale)))
+    made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
     return asdict(made) | {
         "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
         "arms": len(choosable),
