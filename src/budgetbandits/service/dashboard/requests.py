@@ -51,6 +51,11 @@ class Requests:
     segments: list[SegmentLine]
     not_shown: int
 
+    @property
+    def beyond(self) -> bool:
+        """Whether more have come than were expected."""
+        return self.horizon is not None and self.gone > self.horizon
+
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
             "answered": self.answered, "failed": self.failed, "gone": self.gone, "horizon": self.horizon,
@@ -73,7 +78,7 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
     spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "gone", "failed"))
     to_come = None
     if horizon is not None and horizon > gone:
-        to_come = to_units(row.account.budget - spent) / (horizon - gone)
+        to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one
     each = to_units(spent) / gone if gone else None
     return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
 

@@ -87,7 +87,8 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         made.append(("Spendable by now", old, new))
     gone = subject.recalled.gone
     if (changes.get("horizon") or math.inf) <= gone:
-        said = f"{count(gone)} already, as many as are expected then: all that is left may go to the next one"
+        than = "as many as" if changes["horizon"] == gone else "more than"
+        said = f"{count(gone)} already, {than} are expected then: all that is left may go to the next one"
         made.append(("Requests whose money is gone", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
