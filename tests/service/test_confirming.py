@@ -248,3 +248,24 @@ def test_a_campaign_from_before_the_bounds_has_its_pages(store, admin):
     for path in ("/campaigns/far/file", "/?q=far", "/campaigns/far/change-terms"):
         assert admin("GET", path).status_code == 200
     engine.change_terms("far", {"hold_seconds": 60.0})  # what is not changed is not in the way
+
+
+# --- refused before it is read ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "words"),
+    [
+        ("/new", {"Content_Length": "1000001"}, 413, "a campaign of so many arms is created by the API or the command"),
+        ("/new", {"Transfer_Encoding": "chunked"}, 411, "Send Content-Length with the body"),
+        ("/campaigns/a%00b", {}, 422, "leave it out"),
+    ],
+)
+def test_a_browser_is_told_on_a_page_and_a_program_in_json(admin, path, headers, status, words):
+    shown = admin("POST", path, {"a": "b"}, **headers, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert (shown.status_code, shown.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert words in shown.text
+    assert "All campaigns</a>" in shown.text
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+    assert admin("POST", path, {"a": "b"}, **headers, Accept="*/*", X_Part="check").json()["status"] == status
+    assert admin("POST", f"{path}?format=json", {"a": "b"}, **headers, Accept="text/html").json()["status"] == status
