@@ -250,6 +250,36 @@ def test_a_campaign_from_before_the_bounds_has_its_pages(store, admin):
     engine.change_terms("far", {"hold_seconds": 60.0})  # what is not changed is not in the way
 
 
+# --- what changes while a form is open --------------------------------------------------------------------------------
+
+
+def test_an_open_form_is_told_while_typing_that_the_campaign_has_changed(store, admin):
+    engine, path = store.engine, "/campaigns/open tab/"
+    engine.create("open tab", "bts", 20.0, ARMS, daily_cap=5.0)
+    forms = {"top-up": {"amount": "5"}, "add-arm": {"name": "new", "cap": "0.5"}, "change-terms": {"hold_seconds": "9"}}
+    opened = {}
+    for name in forms:
+        [opened[name]] = re.findall(r'name="opened" value="([\w-]+)"', admin("GET", path + name).text)
+        engine.feedback(engine.decide("open tab", name).decision, cost=0.25, reward=1.0)  # changes nothing of it
+
+    def told():
+        said = [admin.check(path + name, fields | {"opened": opened[name]}).text for name, fields in forms.items()]
+        assert all(button(each) for each in said)
+        return {(re.findall(r"<p class=.wrong.*?>(.*?); open it again", each) or [""])[0] for each in said}
+
+    assert told() == {""}
+    engine.change_terms("open tab", {"daily_cap": 4.0})
+    assert told() == {"The terms of the campaign have changed since this form was opened"}
+    engine.top_up("open tab", 1.0)
+    engine.retire_arm("open tab", "mail")
+    assert told() == {"The budget, the terms and the arms of the campaign have changed since this form was opened"}
+    shown = admin("POST", path + "top-up", {"code": admin.code("/"), "amount": "5", "opened": opened["top-up"]})
+    assert "have changed since this form was opened" in shown.text  # without scripts, on the page that confirms
+    assert admin("POST", path + "top-up", button(shown.text)).status_code == 303
+    [again] = re.findall(r'name="opened" value="([\w-]+)"', admin("GET", path + "top-up").text)
+    assert "since this form" not in admin.check(path + "top-up", {"amount": "5", "opened": again}).text
+
+
 # --- refused before it is read ----------------------------------------------------------------------------------------
 
 
