@@ -159,6 +159,18 @@ def test_more_requests_than_expected_are_said_to_be_more(store, admin):
     assert words["Requests whose money is gone"].startswith("3 already, more than are expected then")
 
 
+def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
+    engine = store.engine
+    engine.create("ended", "primal-dual-bwk", 100.0, {"a": 10.0, "b": 10.0}, horizon=2)
+    for number in range(2):
+        engine.feedback(engine.decide("ended", f"{number}").decision, cost=1.0, reward=1.0)
+    with pytest.raises(HoldRefused, match="its horizon is over"):
+        engine.decide("ended", "beyond")
+    assert "and primal-dual-bwk makes no decision beyond them" in admin("GET", "/campaigns/ended").text
+    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests whose money is gone"]
+    assert words == "2 already, more than are expected then: primal-dual-bwk makes no decision any more"
+
+
 def test_requests_with_smaller_holds_are_decided_when_no_cap_fits(store, admin):
     engine = store.engine
     engine.create("holds", "bts", 1.5, {"a": 1.0, "b": 1.0})
