@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
@@ -26,6 +27,19 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def wait(seconds: float) -> str:
+    """How long to wait, in the two longest units and rounded up: when it is over, so is the wait.
+
+    >>> wait(39.2), wait(100), wait(3599.5), wait(4441), wait(200000), wait(0.25), wait(-3)
+    ('40 s', '1 min 40 s', '1 h', '1 h 15 min', '2 d 8 h', '1 s', '0 s')
+    """
+    seconds = max(0, math.ceil(seconds))
+    if seconds >= HOUR:
+        size = HOUR if seconds >= DAY else MINUTE
+        seconds = math.ceil(seconds / size) * size
+    return exact_duration(seconds)
 
 
 def exact_duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """Alarms on the pages: silence by one rule for the page and the list, and what was refused since when."""
 
 import re
+import socket
 from pathlib import Path
 from typing import get_args
 
@@ -10,8 +11,10 @@ from browsing import Browser
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.campaign_view import REASONS
 from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from served import served
 
 
@@ -156,6 +159,35 @@ def test_what_was_refused_before_the_last_decision_is_not_counted_again(store, r
     refuse(store, "ads", "exhausted", 4, store.now)
     refuse(store, "ads", "paused", 90, store.now)
     assert " 11 requests were refused for that since " in reader("GET", "/campaigns/ads?range=day").text
+
+
+def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, monkeypatch):
+    made = []
+
+    class Counting(server.Metrics):
+        def __init__(self, campaigns):
+            super().__init__(campaigns)
+            made.append((campaigns, self))
+
+    class Ends:
+        def __init__(self, *_):
+            pass
+
+        def run(self, sockets):
+            [(campaigns, metrics)] = made
+            campaigns.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
+            metrics.refused.count("ads", "closed", 7200.0)
+
+    for name, value in (("Metrics", Counting), ("_Server", Ends), ("write_logs", lambda: None),
+                        ("hand_over_first_key", lambda *_: None)):  # fmt: skip
+        monkeypatch.setattr(server, name, value)
+    monkeypatch.setattr(server.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(server.gc, "freeze", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server.serve(listener, str(tmp_path / "money.db"), "here")
+    with SQLiteStore(tmp_path / "money.db") as store:
+        id = store.read(lambda tx: tx.campaign_named("ads").id)
+        assert store.read(lambda tx: tx.rollups().refusals(id, 0)) == {"closed": 1}
 
 
 def test_every_reason_of_a_refusal_is_on_the_page(store, reader):
