@@ -218,7 +218,7 @@ def test_pages_read_what_there_is(store):
     ]  # fmt: skip
     assert pages[0].decided_at == max(each.created_at for each in made)
     assert store.read(lambda tx: tx.pages().names([id])) == {id: "ads"}
-    hourly = store.read(lambda tx: tx.pages().hourly([id, other], BEGIN - DAY))
+    hourly = store.read(lambda tx: tx.pages().spent_by(3600, [id, other], BEGIN - DAY))
     assert sum(hourly[id].values()) == engine.account("ads").spent
     assert hourly[other] == {}
     pending = [each for each in made if each.hold.state == "pending"]

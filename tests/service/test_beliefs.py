@@ -1,4 +1,4 @@
-"""What pages say of arms, and when money runs out, against exact values and simulations with fixed seeds."""
+"""What pages say of arms, against exact values and simulations with fixed seeds."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from budgetbandits.service.dashboard.beliefs import (
     compare,
     density,
 )
-from budgetbandits.service.dashboard.projection import runs_out
 
 
 def trials(successes, failures):
@@ -178,24 +177,3 @@ def test_the_density_of_an_arm_that_is_hardly_known_is_drawn_on_the_axis_of_the_
     counts, edges = np.histogram(drawn, 12, (0.3, 3.0))
     curve = np.interp((edges[1:] + edges[:-1]) / 2, where, high)
     assert curve / curve.sum() == pytest.approx(counts / counts.sum(), abs=0.01)
-
-
-def test_money_runs_out_in_the_interval():
-    """Of 300 campaigns that spend gamma-distributed amounts by the hour, 91 to 98.5 % run out in the interval: fails by
-    chance with probability below 0.03 if it holds 94 %, as it does for amounts as skewed as these."""
-    rng, inside = np.random.default_rng(1), 0
-    for _ in range(300):
-        past, future = rng.gamma(2.0, 1.0, 24), rng.gamma(2.0, 1.0, 200).cumsum()
-        out = runs_out(past.tolist(), 1.0, left=60.0, now=0.0)
-        hour = np.searchsorted(future, 60.0)
-        inside += out.low <= hour + 0.5 <= out.high
-    assert 0.91 <= inside / 300 <= 0.985
-
-
-def test_nothing_is_said_of_what_cannot_be_known():
-    assert runs_out([1.0] * 4, 60.0, 5.0, 0.0) is None
-    assert runs_out([0.0] * 9, 60.0, 5.0, 0.0) is None
-    assert runs_out([1.0] * 9, 60.0, 0.0, 0.0) is None
-    assert runs_out([1e-9] * 9, 60.0, 1e9, 0.0) is None
-    assert runs_out([0.0] * 8 + [9.0], 60.0, 50.0, 0.0).high is None
-    assert runs_out([1.0] * 9, 60.0, 5.0, 100.0, not_before=1000.0).median == 1000.0

@@ -211,6 +211,13 @@ def spendable(budget: int, now: float, limits: Limits) -> int:
     return min(max(math.floor(budget * share) + limits.slack, 0), budget)
 
 
+def earliest_end(budget: int, limits: Limits) -> float:
+    """The first moment at which the whole budget may be spent or held, as `check_time` takes the pace."""
+    if limits.pace_seconds is None:
+        return limits.begun
+    return limits.begun + limits.pace_seconds * max(budget - limits.slack, 0) / budget
+
+
 def _day(account: Account, now: float) -> int:
     """Clocks of different hosts differ a little: a day that has begun for one has begun for all."""
     return max(account.day, day_of(now))

@@ -59,9 +59,7 @@ def resumed(subject: Subject, _: Any) -> list[Change]:
     changes: list[Change] = [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
     if subject.account.overrun:
         [above] = subject.money(subject.account.overrun)
-        changes.append(
-            ("Overrun", f"{above} above caps stays booked apart; another cost above a cap freezes again", "")
-        )
+        changes.append(("Overrun", f"{above} stays booked apart; another overrun freezes again", ""))
     return changes
 
 

@@ -3,7 +3,7 @@
 A request counts when both its cost and its reward are told. A failure counts with its cost and a reward of 0, for the
 campaign and for the arms: an even split would meet each arm's failures as often as they have occurred, though policies
 do not learn from them. Left out on both sides are costs without a reward, rewards without a cost, holds that expired
-untold, and what is booked above caps.
+untold, and what is booked as overrun.
 
 Rollups have the sums of costs and of rewards, not of the requests that have both. So where an arm has more of one, the
 larger sum is taken in proportion, failures with the answers.
@@ -61,7 +61,7 @@ def _told(counts: Counts, most: float, price: int) -> Told:
     """What was told of an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
     failed = counts.failed * counts.rewarded / answered if answered else counts.failed
-    # no charge is above the cap, so that their squares add up to no more than this without what is above caps
+    # no charge is above the cap, so that their squares add up to no more than this without the overruns
     squares = min(counts.cost_squared, float(charged) * price)
     return Told(
         Values(counts.rewarded + failed, counts.reward / most, counts.reward_squared / most**2),

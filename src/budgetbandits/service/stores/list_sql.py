@@ -26,7 +26,7 @@ class Rank(IntEnum):
     BLOCKED = 2
     SILENT = 3
     OVERRAN = 4
-    """It was resumed a day ago or less, after something had cost more than its cap."""
+    """It was resumed a day ago or less, after an overrun."""
     NEARLY_EXHAUSTED = 5
     RUNNING = 6
     PAUSED = 7
@@ -78,6 +78,10 @@ RESUMED = (
 """When a campaign was first resumed after the event of this number, its latest overrun."""
 HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 """What decisions under leases of a campaign c hold, which is in ``leased`` with what they may still hold."""
+FREE_IN_LEASES = (
+    "(SELECT CAST(COALESCE(MAX(l.amount - l.spent - l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+)
+"""The most that one lease of a campaign c has for a new decision."""
 _GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
 _ORDERS: dict[Order, str] = {
     "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
@@ -87,10 +91,14 @@ _ORDERS: dict[Order, str] = {
 }
 
 
+def _cap(which: str) -> str:
+    """The smallest or the largest cap of a campaign c."""
+    return f"COALESCE((SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active), 0)"
+
+
 def _below(which: str) -> str:
     """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
-    caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
-    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < COALESCE(({caps}), 0)"
+    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < {_cap(which)}"
 
 
 # a server of an earlier version may have moved told_at alone
@@ -102,7 +110,8 @@ _SILENT = (
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
-    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"WHEN {_below('MIN')} AND {FREE_IN_LEASES} < {_cap('MIN')} "
+    f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
     f"WHEN c.overrun > 0 AND {RESUMED.format(campaign='c.id', overran='m.overran')} > ? THEN {Rank.OVERRAN:d} "
@@ -143,6 +152,9 @@ class CampaignLists:
         row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
         money = dict(zip(names, row[1:], strict=True))
         money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+        of_one = "" if self._only is None else " WHERE campaign = ?"
+        leases = self._tx.ask(f"SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM lease{of_one}", values)
+        money["spent_with_leases"] = money["spent"] + leases.fetchone()[0]
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
         return Sums(row[0], money, [currency for (currency,) in found])
 
