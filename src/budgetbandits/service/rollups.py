@@ -21,7 +21,8 @@ from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Event
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
+from budgetbandits.service.stores.rollup_marks import Mark
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, by_span
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""

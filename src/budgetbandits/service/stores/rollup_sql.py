@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.rollup_marks import Mark, Marks
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 """Seconds that a row may be about."""
@@ -61,27 +60,6 @@ NUMBERS = tuple(field.name for field in fields(Counts))[2:]
 _numbers = attrgetter(*NUMBERS)
 SUMS = ("reward", "reward_squared", "cost_squared", "failed_squared")
 """Those that are no whole numbers."""
-
-
-@dataclass(slots=True)
-class Mark:
-    """How far a campaign's events have been added up, and when the latest of them happened."""
-
-    seq: int = 0
-    decided_at: float | None = None
-    told_at: float | None = None
-    overran: int | None = None
-    """The number of the latest event that told an overrun."""
-    seen: int = 0
-    """The number of the latest event that the moments know of; events after the mark may be, that wait for a lease."""
-    waits_since: float | None = None
-    """When the first decision was made since the latest cost was told, or a decision voided; None without one."""
-
-    def moved(self, seq: int, decided_at: float | None, told_at: float | None, overran: int | None) -> Mark:
-        return replace(
-            self, seq=seq, decided_at=_later(self.decided_at, decided_at), told_at=_later(self.told_at, told_at),
-            overran=_later(self.overran, overran),
-        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -147,22 +125,8 @@ _DIFFER = "ABS(SUM({0})) > 1e-9 * (1 + SUM(ABS({0})))"
 """These were added up in another order."""
 
 
-class Rollups:
+class Rollups(Marks):
     """The rollups of campaigns, in a transaction."""
-
-    def __init__(self, tx: SqlTransaction) -> None:
-        self._tx = tx
-
-    def mark(self, campaign: str) -> Mark:
-        """How far the rollups go; in a transaction that writes, nobody else moves it meanwhile."""
-        tx = self._tx
-        if tx.LOCK:
-            tx.change("INSERT INTO rollup_mark (campaign, seq) VALUES (?, 0) ON CONFLICT DO NOTHING", (campaign,))
-        row = tx.ask(
-            f"SELECT seq, decided_at, told_at, overran, seen, waits_since FROM rollup_mark WHERE campaign = ?{tx.LOCK}",
-            (campaign,),
-        ).fetchone()
-        return Mark() if row is None else Mark(*row)
 
     def behind(self) -> list[str]:
         """Campaigns with events that are not in their rollups."""
@@ -172,14 +136,6 @@ class Rollups:
         )
         return [id for (id,) in rows]
 
-    def slice_end(self, campaign: str, after: int, upto: int, most: int) -> int:
-        """The number of the last of so many events after this one; ``upto`` if there are fewer."""
-        row = self._tx.ask(
-            "SELECT seq FROM event WHERE campaign = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT 1 OFFSET ?",
-            (campaign, after, upto, most - 1),
-        ).fetchone()
-        return upto if row is None else int(row[0])
-
     def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the mark, added up by minute or another ``slot``."""
         statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
@@ -187,39 +143,7 @@ class Rollups:
         for row in self._tx.ask(statement, (campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))
             moved = moved.moved(max(moved.seq, row[-4]), *row[-3:])
-        return Tail(counts, self._heard(campaign, moved, max(mark.seq, mark.seen), upto))
-
-    def look_ahead(self, campaign: str, most: int) -> bool:
-        """Have the moments of the mark know of so many events more, though the mark itself has to wait for a lease;
-        whether there are still more."""
-        mark, last = self.mark(campaign), self._tx.last_event(campaign)
-        after = max(mark.seq, mark.seen)
-        if after >= last:
-            return False
-        upto = self.slice_end(campaign, after, last, most)
-        decided_at, told_at = self._tx.ask(
-            "SELECT MAX(CASE WHEN kind = 'decided' THEN at END), MAX(CASE WHEN kind = 'settled' THEN at END) "
-            "FROM event WHERE campaign = ? AND seq > ? AND seq <= ?",
-            (campaign, after, upto),
-        ).fetchone()
-        moved = mark.moved(mark.seq, decided_at, told_at, None)
-        self._keep(campaign, self._heard(campaign, moved, after, upto))
-        return upto < last
-
-    def _heard(self, campaign: str, mark: Mark, after: int, upto: int) -> Mark:
-        """The mark, with since when decisions wait: as its events in between say."""
-        if after >= upto:
-            return mark
-        among = "campaign = ? AND seq > ? AND seq <= ? AND kind"
-        answered = self._tx.ask(
-            f"SELECT MAX(seq) FROM event WHERE {among} IN ('settled', 'voided')", (campaign, after, upto)
-        ).fetchone()[0]
-        since = mark.waits_since if answered is None else None
-        if since is None:
-            since = self._tx.ask(
-                f"SELECT MIN(at) FROM event WHERE {among} = 'decided'", (campaign, answered or after, upto)
-            ).fetchone()[0]
-        return replace(mark, seen=upto, waits_since=since)
+        return Tail(counts, self.heard(campaign, moved, max(mark.seq, mark.seen), upto))
 
     def add(self, campaign: str, counts: Iterable[Counts], mark: Mark, minutes_from: float) -> None:
         """Add to minutes, hours and days, move the mark, and forget older minutes."""
@@ -232,19 +156,9 @@ class Rollups:
         ]
         if values:
             self._tx.change_many(_ADD, values)
-        self._keep(campaign, mark)
+        self.keep(campaign, mark)
         self._tx.change(
             "DELETE FROM rollup WHERE campaign = ? AND span = ? AND begins < ?", (campaign, MINUTE, int(minutes_from))
-        )
-
-    def _keep(self, campaign: str, mark: Mark) -> None:
-        self._tx.change(
-            "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran, seen, waits_since) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, decided_at = excluded.decided_at, "
-            "told_at = excluded.told_at, overran = excluded.overran, seen = excluded.seen, "
-            "waits_since = excluded.waits_since",
-            (campaign, mark.seq, mark.decided_at, mark.told_at, mark.overran, mark.seen, mark.waits_since),
         )
 
     def rows(self, campaign: str, span: int, since: int = 0) -> list[Counts]:
@@ -316,7 +230,3 @@ def by_span(counts: Iterable[Counts], span: int) -> list[Counts]:
         there = made.get(key)
         made[key] = Counts(begins, arm, *each.values()) if there is None else there.plus(each)
     return [made[key] for key in sorted(made)]
-
-
-def _later(one: Any, other: Any) -> Any:
-    return other if one is None or (other is not None and other > one) else one
