@@ -9,8 +9,9 @@ import pytest
 
 from browsing import Browser
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.campaign_view import REASONS
+from budgetbandits.service.dashboard.campaign_view import REASONS, campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
@@ -124,19 +125,32 @@ def test_the_list_reads_no_events_though_a_long_lease_keeps_the_mark_back(store,
     assert steps[1] < 1.3 * steps[0]
 
 
-def _steps(store):
-    """What the list takes SQLite, in tens of instructions."""
+def _steps(store, read=lambda tx: overview(tx, Asked(), None)):
+    """What the list, or something else that is read, takes SQLite, in tens of instructions."""
     steps = []
 
     def work(tx):
         tx._connection.set_progress_handler(lambda: steps.append(1), 10)
         try:
-            overview(tx, Asked(), None)
+            read(tx)
         finally:
             tx._connection.set_progress_handler(None, 0)
 
     store.read(work)
     return len(steps)
+
+
+def test_a_page_looks_at_no_open_hold_of_another_campaign(store):
+    """With ten times as many elsewhere a page takes the database as many steps."""
+    store.engine.create("small", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    store.engine.create("large", "bts", 2000.0, {"a": 1.0, "b": 1.0})
+    store.engine.decide("small", "1")
+    steps = []
+    for key, count in (("few", 20), ("many", 180)):
+        store.engine.decide_many("large", key, count)
+        roll_up(store)
+        steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign_named("small"), Wanted())))
+    assert steps[1] < 1.1 * steps[0]
 
 
 def refuse(store, name, reason, count, at):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 """Latest decisions among which those of a kind are looked for."""
 
+MOST_HOLDS = 10_000
+"""Open holds that are counted."""
+
 LARGEST_NUMBER = 2**62
 """Above that of any event."""
 _OPERATORS = "campaign = ? AND decision IS NULL AND lease IS NULL"
@@ -59,9 +62,15 @@ class Holds:
     """Open holds: for each age in seconds that was asked for, how many are younger, and when the first one expires."""
 
     counts: list[int]
+    """The last is how many there are, or as many as are looked at."""
     expires_at: float | None
     amount: int
     """What the hold is that expires first."""
+
+    @property
+    def more(self) -> bool:
+        """Whether there may be more than are looked at."""
+        return self.counts[-1] >= MOST_HOLDS
 
 
 class Pages:
@@ -155,17 +164,17 @@ class Pages:
         return None if row is None else row[0]
 
     def holds(self, campaign: str, now: float, ages: Sequence[float]) -> Holds:
-        """The open holds by age. Costs as much as there are open holds."""
-        counts = ", ".join(["SUM(CASE WHEN decision.created_at > ? THEN 1 ELSE 0 END)"] * len(ages))
-        # crossed, and with a bound that all are above, so that SQLite begins with what is pending; it would begin with
-        # all decisions of the campaign
-        join = (
-            "FROM pending CROSS JOIN decision WHERE pending.expires_at > 0 AND decision.id = pending.decision "
-            "AND decision.campaign = ?"
-        )
-        row = self._tx.ask(f"SELECT {counts}, COUNT(*) {join}", (*(now - age for age in ages), campaign)).fetchone()
-        first = self._tx.ask(
-            f"SELECT pending.expires_at, decision.hold {join} ORDER BY pending.expires_at LIMIT 1", (campaign,)
+        """The open holds by age, of `MOST_HOLDS` at most: those that expire first."""
+        counts = ", ".join(["COALESCE(SUM(CASE WHEN p.created_at > ? THEN 1 ELSE 0 END), 0)"] * len(ages))
+        first = "SELECT {} FROM pending WHERE campaign = ? ORDER BY expires_at LIMIT {}"
+        row = self._tx.ask(
+            f"SELECT {counts}, COUNT(*) FROM ({first.format('created_at', MOST_HOLDS)}) AS p",
+            (*(now - age for age in ages), campaign),
         ).fetchone()
-        expires_at, amount = (None, 0) if first is None else first
-        return Holds([int(each or 0) for each in row], expires_at, amount)
+        soonest = self._tx.ask(
+            f"SELECT p.expires_at, d.hold FROM ({first.format('decision, expires_at', 1)}) AS p "
+            "JOIN decision d ON d.id = p.decision",
+            (campaign,),
+        ).fetchone()
+        expires_at, amount = (None, 0) if soonest is None else soonest
+        return Holds([int(each) for each in row], expires_at, amount)
