@@ -132,6 +132,28 @@ def test_shares_of_spend_are_of_all_that_was_spent(store, admin, monkeypatch):
     assert re.findall(r'data-label="Share of spend">.*?<span>([^<]*)</span>', page, re.S) == ["25.0 %"]
 
 
+@pytest.mark.parametrize(
+    ("pulls", "words"),
+    [
+        ({"a": (8, 2), "b": (8, 2)}, r"Cannot be told For the same reward an even split would have cost between \d"),
+        ({"a": (60, 1), "b": (20, 10)}, r"What this saved \d+\.\d\d is what an even split would have cost on top"),
+        ({"a": (20, 1), "b": (60, 10)}, r"What this saved Nothing An even split would have cost \d+\.\d\d less"),
+    ],
+    ids=["alike", "saved", "lost"],
+)
+def test_a_saving_is_said_only_where_it_can_be_told(store, admin, pulls, words):
+    """Arms that bring 1 once in so many pulls."""
+    store.engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
+    for arm, (count, seldom) in pulls.items():
+        for number in range(count):
+            made = store.engine.decide("ads", f"{arm}{number}", arms=[arm])
+            store.engine.feedback(made.decision, cost=0.5, reward=float(number % seldom == 0))
+    page = seen(admin("GET", "/campaigns/ads"))
+    assert re.search(words, page)
+    assert "the saving is estimated too high: by 5 to 9 % of the spend where all arms are the same" in page
+    assert "Ratios are as if an arm's reward and price did not depend on each other." in page
+
+
 def test_a_file_of_a_filtered_list_says_so(store, admin):
     store.engine.create("ads", "bts-paced", 40.0, {"a": 1.0, "b": 1.0})
     for number in range(3):

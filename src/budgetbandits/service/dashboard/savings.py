@@ -5,6 +5,9 @@ campaign and for the arms: an even split would meet each arm's failures as often
 do not learn from them. Left out on both sides are costs without a reward, rewards without a cost, holds that expired
 untold, and what is booked as overrun.
 
+What is claimed is what the interval allows. Policies drop arms that had bad luck, and these keep their low estimates:
+an even split looks worse than it is, and so the median is too high on average.
+
 Rollups have the sums of costs and of rewards, not of the requests that have both. So where an arm has more of one, the
 larger sum is taken in proportion, failures with the answers.
 """
@@ -37,7 +40,9 @@ def saved_by(arms: Sequence[Arm], totals: Mapping[int, Counts], row: Campaign, s
     for arm, each in zip(choosable, known, strict=True):
         beliefs.append(belief(_told(each, most, arm.scale), most, to_units(arm.scale)))
     made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
+    claim = "saved" if made.saved.low > 0.0 else "lost" if made.saved.high < 0.0 else None
     return asdict(made) | {
+        "claim": claim,
         "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
         "arms": len(choosable),
     }  # fmt: skip
