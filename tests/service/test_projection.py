@@ -143,6 +143,17 @@ def test_all_whole_hours_of_the_last_day_count_and_no_other(store, hours):
     assert said(store, "ads") == (runs_out(slots, HOUR, left, store.clock.now),) * 2
 
 
+def test_until_there_are_six_hours_the_minutes_of_the_last_two_count(store):
+    store.engine.create("ads", "bts", 1000.0, {"a": 9.0, "b": 9.0})
+    for minute in range(5, 150, 5):
+        store.clock.now = store.begun + 60.0 * minute
+        spend(store, "ads", 9.0 if minute < 30 else 1.0)
+    roll_up(store)
+    store.clock.now = store.begun + 60.0 * 150.5
+    slots = [1.0 if minute % 5 == 0 else 0.0 for minute in range(30, 150)]
+    assert said(store, "ads") == (runs_out(slots, 60.0, 1000.0 - 45.0 - 24.0, store.clock.now),) * 2
+
+
 def test_a_paced_campaign_is_said_to_last_until_one_cap_before_its_plan_ends(store):
     store.engine.create("ads", "bts", 40.0, {"a": 10.0, "b": 10.0}, pace_seconds=100 * HOUR)
     for number in range(20):

@@ -28,7 +28,9 @@ from budgetbandits.service.stores.rollup_sql import HOUR, MINUTE
 FEWEST, MOST = 5, 24
 """Slots with which anything is said, and that are told from each other; more are put together."""
 ENOUGH = 6
-"""Whole hours from which on hours are counted; before it is minutes."""
+"""Whole hours from which on hours are counted; before it is minutes ..."""
+MINUTES = 120
+"""... and so many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
 LONGEST = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
 ALIKE = 0.8
@@ -49,16 +51,16 @@ class RunsOut:
 def projections(
     pages: Pages, glances: Sequence[Glance], by_hour: dict[str, dict[int, int]], now: float
 ) -> dict[str, RunsOut | None]:
-    """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute if that is
-    fewer than six whole hours. The list and the page ask here, and read the same rollups."""
+    """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
+    last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
     hours = {each.id: _whole_slots(each, HOUR, 24, by_hour[each.id], now) for each in glances}
     young = [each.id for each in glances if len(hours[each.id]) < ENOUGH]
-    by_minute = pages.spent_by(MINUTE, young, now - (ENOUGH + 2) * HOUR)
+    by_minute = pages.spent_by(MINUTE, young, now - (MINUTES + 1) * MINUTE)
     made: dict[str, RunsOut | None] = {}
     for each in glances:
         slots, seconds = hours[each.id], HOUR
         if each.id in by_minute:
-            slots, seconds = _whole_slots(each, MINUTE, (ENOUGH + 1) * 60, by_minute[each.id], now), MINUTE
+            slots, seconds = _whole_slots(each, MINUTE, MINUTES, by_minute[each.id], now), MINUTE
         left, budget = to_units(each.account.budget - each.spent), each.account.budget
         made[each.id] = runs_out(slots, seconds, left, now, ledger.earliest_end(budget, limits_of(each)))
     return made
