@@ -7,7 +7,8 @@ transaction; whoever reads (`History`) adds the events after the mark in the tra
 is exact at every moment, and decisions pay nothing.
 
 The mark stops where nothing can be committed any more with a lower number, which leases make possible (`Cut.first`).
-Its moments, by which the list of campaigns tells silence, look ahead of it: so the list reads no events.
+Its moments, by which the list of campaigns tells silence, look ahead of it: so the list reads one event of each at
+most.
 """
 
 from __future__ import annotations
