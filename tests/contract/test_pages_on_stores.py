@@ -103,3 +103,25 @@ def test_the_record_of_keys_outlives_them(store):
     ]
     assert events[0].at == 7.0
     assert store.read(lambda tx: tx.key_record().latest(1, events[1].seq)) == events[2:]
+
+
+def open_holds(store, id, now):
+    return store.read(lambda tx: tx.pages().holds(id, now, [10.0, 100.0]))
+
+
+def test_open_holds_are_those_of_the_campaign(store, monkeypatch):
+    clock = Clock(1_800_000_000.0)
+    engine, begun = Engine(store, clock), clock.now
+    ids = [engine.create(name, "bts", 200.0, {"a": 1.0, "b": 1.0}, hold_seconds=500.0) for name in ("ads", "other")]
+    for number in range(9):
+        clock.now = begun + 20.0 * number
+        made = [engine.decide(name, f"{number}") for name in ("ads", "other")]
+        if number % 3 == 0:
+            engine.feedback(made[0].decision, cost=0.5, reward=1.0)
+    found = open_holds(store, ids[0], clock.now)  # made 0, 20, 60, 80, 120 and 140 seconds ago
+    assert (found.counts, found.expires_at, found.amount, found.more) == ([1, 4, 6], begun + 520.0, 1_000_000, False)
+    assert open_holds(store, ids[1], clock.now).counts == [1, 5, 9]
+    assert open_holds(store, "nobody's", clock.now).counts == [0, 0, 0]
+    monkeypatch.setattr(page_sql, "MOST_HOLDS", 4)
+    found = open_holds(store, ids[0], clock.now)
+    assert (found.counts, found.more) == ([0, 2, 4], True)

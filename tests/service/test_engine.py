@@ -329,7 +329,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"arms": {"one": 1.0, "": 1.0}}, "an arm's name is"),
         ({"arms": {"one": 1.0, "two": math.nan}}, "use a number"),
         ({"budget": 0.1}, "the cheapest pull may cost 0.50"),
-        ({"budget": -1.0}, "budget is -1.0"),
+        ({"budget": -1.0}, "budget is -1; use a number from 0 to "),
         ({"budget": math.inf}, "budget is inf"),
         ({"name": " "}, "name is ' '"),
         ({"name": "a/b"}, "without a slash"),

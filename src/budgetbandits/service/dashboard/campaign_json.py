@@ -34,7 +34,8 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
         "prices_on_money": [{"at": at, "price": price} for at, price in view.prices],
         "saved": view.saved, "refusals_7_days": view.refusals,
         "open_holds": {"younger_than": dict(zip(map(str, AGES), view.holds.counts, strict=False)),
-                       "count": view.holds.counts[-1], "first_expires_at": view.holds.expires_at},
+                       "count": view.holds.counts[-1], "or_more": view.holds.more,
+                       "first_expires_at": view.holds.expires_at},
         "delays_24_hours": dict(zip(("10", "60", "300", "more"), view.delays, strict=True)),
         "decisions": [_decision(made, names) for made in view.latest.decisions],
         "older_decisions": view.latest.older,
@@ -47,6 +48,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "rests_until": arm.rests_until,
+        "price_learned_as": arm.learned_as,
         "price": asdict(arm.belief.price), "ratio": asdict(arm.belief.ratio), "mean_reward": asdict(arm.belief.reward),
     }  # fmt: skip
 

@@ -48,8 +48,9 @@ STATEMENTS = {
     f"merged = $8, tag = $9 WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",
     "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
     "add decisions": f"WITH made AS (INSERT INTO decision ({DECISION}) SELECT {DECISION} "
-    "FROM json_populate_recordset(null::decision, $1) RETURNING id, state, expires_at) "
-    "INSERT INTO pending (expires_at, decision) SELECT expires_at, id FROM made WHERE state = 'pending'",
+    "FROM json_populate_recordset(null::decision, $1) RETURNING id, campaign, state, created_at, expires_at) "
+    "INSERT INTO pending (expires_at, decision, campaign, created_at) "
+    "SELECT expires_at, id, campaign, created_at FROM made WHERE state = 'pending'",
     "drop pending": "DELETE FROM pending WHERE expires_at = $1 AND decision = $2",
     "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
     "reward = $6, failed = $7 WHERE id = $8",

@@ -14,6 +14,12 @@ Database = Literal["sqlite", "postgresql"]
 _CLEARED = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000"
 """Old versions are cleared away after so many changes, however many rows there are."""
 
+COMPLETE_PENDING = (
+    "UPDATE pending SET campaign = d.campaign, created_at = d.created_at FROM decision d "
+    "WHERE d.id = pending.decision AND pending.campaign IS NULL"
+)
+"""On PostgreSQL, for those that a server of an earlier version has listed without their campaign."""
+
 WORDS = {
     "sqlite": {
         "COUNTED_KEY": "INTEGER PRIMARY KEY",
@@ -25,6 +31,9 @@ WORDS = {
         "LIST_OF_PENDING": "CREATE VIEW pending AS "
         "SELECT expires_at, id AS decision FROM decision WHERE state = 'pending';\n"
         "CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending'",
+        "PENDING_BY_CAMPAIGN": "DROP VIEW pending;\nCREATE VIEW pending AS "
+        "SELECT expires_at, id AS decision, campaign, created_at FROM decision WHERE state = 'pending';\n"
+        "CREATE INDEX decision_open ON decision (campaign, expires_at, created_at) WHERE state = 'pending'",
     },
     "postgresql": {
         "COUNTED_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -37,6 +46,9 @@ WORDS = {
         # a view would need an index on what changes
         "LIST_OF_PENDING": "CREATE TABLE pending (expires_at DOUBLE PRECISION NOT NULL, decision TEXT NOT NULL, "
         f"PRIMARY KEY (expires_at, decision)) WITH ({_CLEARED})",
+        "PENDING_BY_CAMPAIGN": "ALTER TABLE pending ADD COLUMN campaign TEXT;\n"
+        "ALTER TABLE pending ADD COLUMN created_at DOUBLE PRECISION;\n"
+        f"{COMPLETE_PENDING};\nCREATE INDEX pending_campaign ON pending (campaign, expires_at)",
     },
 }
 """What the migrations leave to the database: the type of a key that counts by itself, how a table is kept, a text that

@@ -36,7 +36,7 @@ _SAVE_DECISION = (
     "UPDATE decision SET state = ?, charged = ?, overrun = ?, reported = ?, cost = ?, reward = ? WHERE id = ?"
 )
 _SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
-_ADD_PENDING = "INSERT INTO pending (expires_at, decision) VALUES (?, ?)"
+_ADD_PENDING = "INSERT INTO pending (expires_at, decision, campaign, created_at) VALUES (?, ?, ?, ?)"
 _DROP_PENDING = "DELETE FROM pending WHERE expires_at = ? AND decision = ?"
 OF_DECISIONS = frozenset(
     {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
@@ -172,7 +172,7 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         else:
             self._change(_ADD_DECISION, (*values, d.request, d.propensity, d.failed))
         if self.LISTS_PENDING and h.state == "pending":
-            self._change(_ADD_PENDING, (d.expires_at, d.id))
+            self._change(_ADD_PENDING, (d.expires_at, d.id, d.campaign, d.created_at))
 
     def save_decision(self, decision: Decision) -> None:
         d, h = decision, decision.hold
