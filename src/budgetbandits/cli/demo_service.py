@@ -37,7 +37,7 @@ EVERY = 0.7
 
 def serve_demo(port: int, open_page: bool) -> None:
     """Serve until Ctrl-C; with port 0 on any that is free."""
-    from budgetbandits.service.http.listening import listening
+    from budgetbandits.listening import listening
 
     with listening("127.0.0.1", port) as listener:
         try:

@@ -31,21 +31,34 @@ function notTold(not) {
   if (cutOff === null) say(told ? "Live" : "Not live");
 }
 
+// In the zone of the page's other times: so many seconds east of Greenwich as it says, or else the browser's.
+function clock(at) {
+  const east = document.body.dataset.east;
+  return east ? new Date(at + 1000 * Number(east)).toISOString().slice(11, 19) : new Date(at).toTimeString().slice(0, 8);
+}
+
 function disconnected() {
   if (cutOff !== null) return;
   cutOff = Date.now();
   document.body.classList.add("stale");
   const alarm = document.getElementById("disconnected");
-  if (alarm) alarm.querySelector("[data-since]").textContent = new Date(drawnAt).toTimeString().slice(0, 8);
+  if (alarm) alarm.querySelector("[data-since]").textContent = clock(cutOff);
   show("disconnected", true);
   say("Not connected");
   age();
 }
 
-function storeGone() {
+// The server answers, but not with new numbers.
+function notNew() {
   document.body.classList.add("stale");
-  show("store-error", true);
   say("Not live");
+}
+
+function storeGone(why) {
+  const reason = document.querySelector("#store-error [data-why]");
+  if (reason && why) reason.textContent = why;
+  show("store-error", true);
+  notNew();
 }
 
 function age() {
@@ -67,7 +80,7 @@ async function draw() {
     const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
     if (answer.status === 401 || answer.headers.get("X-Reload")) { location.reload(); return; }
     if (answer.status === 503) { storeGone(); return; }
-    if (!answer.ok) return;
+    if (!answer.ok) { notNew(); return; }
     const text = await answer.text();
     const focus = document.activeElement;
     const inside = focus && live.contains(focus);
@@ -108,7 +121,7 @@ if (live && document.body.dataset.live) {
     source.addEventListener("changed", (event) => { notTold(false); wanted = Number(event.data); draw(); });
     source.addEventListener("full", () => { source.close(); notTold(true); later = setTimeout(listen, 60000); });
     source.addEventListener("quiet", () => draw());
-    source.addEventListener("store", storeGone);
+    source.addEventListener("store", (event) => storeGone(event.data));
     source.addEventListener("over", () => location.reload());
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {
