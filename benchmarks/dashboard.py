@@ -4,7 +4,7 @@
     bash tests/service/with_postgres.sh python benchmarks/dashboard.py
 
 First, a store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so many
-others: SQLite, or the PostgreSQL that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are
+others, all of which have spent in every hour of the last day with each of their five arms: SQLite, or the PostgreSQL that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are
 processor time of this process, and of PostgreSQL's beside it, the median of nine. On SQLite, eight clients
 decide and tell on a server, in turns alone and with ten pages open that are told what happens and ask for what is new.
 What counts is the server's processor time for a pair of requests, which other work on the machine changes little.
@@ -35,6 +35,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.list_sql import Order
+from budgetbandits.service.stores.rollup_sql import NUMBERS
 from budgetbandits.service.stores.rows import ARM, PLAIN_DECISION
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.times import Times
@@ -94,6 +95,19 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
             f"INSERT INTO arm ({ARM}) {numbers} SELECT {as_id.format('i / 5')}, {rest('i', 5)}, "
             f"'arm ' || {rest('i', 5)}, cost_cap, learned, {yes} FROM n, arm WHERE campaign = ? AND number = 0",
             (5 * campaigns, long),
+        )
+        # a day of hours of each arm, and a mark, as servers would have added them up from its decisions
+        happened = {"decided": 1, "told": 1, "rewarded": 1, "cost": 150_000, "spent": 150_000}
+        counts = ", ".join(f"{happened.get(name, 0)} * (1 + {rest('i', 7)})" for name in NUMBERS)
+        change(
+            f"INSERT INTO rollup (campaign, span, begins, arm, {', '.join(NUMBERS)}) {numbers} "
+            f"SELECT {as_id.format('i / 120')}, 3600, ? - 3600 * ({rest('i', 120)} / 5), {rest('i', 5)}, {counts} FROM n",
+            (120 * campaigns, int(now - now % 3600)),
+        )
+        change(
+            f"INSERT INTO rollup_mark (campaign, seq, decided_at, told_at) {numbers} "
+            f"SELECT {id}, 0, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
+            (campaigns, now, now),
         )
 
     store.write(many)
