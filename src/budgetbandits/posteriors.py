@@ -24,6 +24,8 @@ from budgetbandits.arrays import Array
 
 _SCORES = np.linspace(-4.2, 4.2, 22)
 """Where a ratio's distribution function is computed, roughly in its own normal scores."""
+_FURTHEST = 40.0
+"""A normal score beyond which there is nothing that floating-point numbers tell from 0."""
 _LEAST = 1e-300
 """Of a mean that is divided by."""
 
@@ -171,9 +173,28 @@ class Ratio:
 
     def spread(self, count: int) -> Array:
         """So many equally likely values, rising; less exact than quantiles, and cheaper."""
-        scores, logarithms = self._table
         middles = (np.arange(count) + 0.5) / count
-        return np.asarray(np.exp(np.interp(scipy.special.ndtri(middles), scores, logarithms)))
+        return np.asarray(np.exp(self.logarithms(scipy.special.ndtri(middles))))
+
+    def scores(self, logarithms: Array) -> Array:
+        """The normal scores of P(log ratio ≤ these), within 0.01 of the probability; any logarithm has one."""
+        known, places = self._lines
+        return np.interp(logarithms, places, known)
+
+    def logarithms(self, scores: Array) -> Array:
+        """The other way round: log ratios with these normal scores."""
+        return np.interp(scores, *self._lines)
+
+    @cached_property
+    def _lines(self) -> tuple[Array, Array]:
+        """The table, with its first and last line drawn on to where nothing is left."""
+        scores, logarithms = self._table
+        slopes = np.diff(logarithms)[[0, -1]] / np.diff(scores)[[0, -1]]
+        ends = logarithms[[0, -1]] + slopes * (np.array([-_FURTHEST, _FURTHEST]) - scores[[0, -1]])
+        return (
+            np.concatenate([[-_FURTHEST], scores, [_FURTHEST]]),
+            np.concatenate([ends[:1], logarithms, ends[1:]]),
+        )
 
     @cached_property
     def _table(self) -> tuple[Array, Array]:

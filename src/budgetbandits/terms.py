@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.words import written
 
 OnExpire = Literal["charge", "release"]
 
@@ -102,7 +103,7 @@ def _check_number(term: Field[Any], value: Any, unit: float = 1.0) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (0.0 < value <= largest or (nothing_too and value == 0.0)):
         kind = "a number from 0" if nothing_too else "a positive number"
-        raise BadParameter(f"{term.name} is {value!r:.40}; use {kind} up to {math.floor(100 * largest) / 100:,.15g}")
+        raise BadParameter(f"{term.name} is {written(value)}; use {kind} up to {math.floor(100 * largest) / 100:,.15g}")
 
 
 CHANGEABLE = tuple(term.name for term in fields(Terms) if term.metadata["changes"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -27,6 +28,19 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def wait(seconds: float) -> str:
+    """How long to wait, in the two longest units and rounded up: when it is over, so is the wait.
+
+    >>> wait(39.2), wait(100), wait(3599.5), wait(4441), wait(200000), wait(0.25), wait(-3)
+    ('40 s', '1 min 40 s', '1 h', '1 h 15 min', '2 d 8 h', '1 s', '0 s')
+    """
+    seconds = max(0, math.ceil(seconds))
+    if seconds >= HOUR:
+        size = HOUR if seconds >= DAY else MINUTE
+        seconds = math.ceil(seconds / size) * size
+    return exact_duration(seconds)
 
 
 def exact_duration(seconds: float) -> str:
@@ -110,14 +124,13 @@ class Times:
         year = "" if local.year == self.local(self.now).year else f" {local.year}"
         return f"{local.day} {local:%b}{year}"
 
-    def midnights(self, begin: float, end: float) -> list[float]:
-        """The beginnings of days in this time, at most 400."""
-        made, day = list[float](), self.local(begin).replace(hour=0, minute=0, second=0, microsecond=0)
-        while len(made) < 400:
-            day = datetime.combine(day.date(), day.time(), self.zone)
-            if day.timestamp() > min(end, LAST - DAY):
-                break
-            if day.timestamp() >= begin:
-                made.append(day.timestamp())
-            day = datetime.fromordinal(day.toordinal() + 1).replace(tzinfo=self.zone)
-        return made
+    def midnights(self, begin: float, end: float, most: int) -> list[float]:
+        """The beginnings of days in this time, every so many days, so that there are at most ``most`` of them.
+
+        >>> [Times.of("", 0.0).day(at) for at in Times.of("", 0.0).midnights(1.0, 900 * DAY, 3)]
+        ['2 Jan', '30 Oct', '27 Aug 1971']
+        """
+        first, last = self.local(begin).date(), self.local(min(end, LAST - DAY)).date()
+        every = max(-(-(last.toordinal() - first.toordinal() + 1) // most), 1)
+        days = map(date.fromordinal, range(first.toordinal() + 1, last.toordinal() + 1, every))
+        return [datetime.combine(day, time(), self.zone).timestamp() for day in days]

@@ -52,6 +52,16 @@ def in_full(number: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def written(value: object) -> str:
+    """What somebody gave for a number: one as people write it, anything else as Python does; cut if it is long.
+
+    >>> written(1e20), written(0.5), written("two"), written(math.inf), written(True)
+    ('100,000,000,000,000,000,000', '0.5', "'two'", 'inf', 'True')
+    """
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e25
+    return in_full(value) if plain else f"{value!r:.40}"  # type: ignore[arg-type]
+
+
 def estimate(value: float | None, half: float | None) -> tuple[str, str]:
     """A value and half the width of its interval, both to the second digit of the half.
 

@@ -6,7 +6,7 @@ import pytest
 
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.status import since, standing
+from budgetbandits.service.dashboard.status import standing
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.base import Event
@@ -51,13 +51,18 @@ def filled(store, count, rng):
             )  # fmt: skip
             if leased:
                 lent = rng.choice([0, 400_000])
-                for kind in rng.choice([(), ("decided",), ("decided", "settled")]):  # after the mark
-                    tx.add_event(Event(id, kind, now - rng.choice([60.0, 4000.0]), lease=f"{id} lease"))
                 tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
             if rng.random() < 0.8:
                 tx.change(
-                    "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran) VALUES (?, 0, ?, ?, ?)",
-                    (id, moments[1], rng.choice([None, moments[2]]), rng.choice([None, *overruns])),
+                    "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, waits_since, overran) "
+                    "VALUES (?, 0, ?, ?, ?, ?)",
+                    (
+                        id,
+                        moments[1],
+                        rng.choice([None, moments[2]]),
+                        rng.choice([None, moments[1], now - 4000.0]),
+                        rng.choice([None, *overruns]),
+                    ),
                 )
             if rng.random() < 0.3:
                 tx.change("UPDATE arm SET active = ? WHERE campaign = ? AND number = 1", (False, id))
@@ -88,7 +93,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
                 def read(tx, asked=(text, group, order)):
                     views = [overview(tx, Asked(*asked, page), None) for page in range(1, 9)]
-                    return views, tx.pages().glances(ids, since(tx.now()).silent)
+                    return views, tx.pages().glances(ids)
 
                 views, glances = store.read(read)
                 named = [(each, standing(each, views[0].now)) for each in glances]

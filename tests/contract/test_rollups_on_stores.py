@@ -212,13 +212,13 @@ def test_pages_read_what_there_is(store):
     engine.retire_arm("ads", "mail", by="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
-    pages = store.read(lambda tx: tx.pages().glances([id, other], 0.0))
+    pages = store.read(lambda tx: tx.pages().glances([id, other]))
     assert [(each.name, each.arms, each.least, each.most) for each in pages] == [
         ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
     ]  # fmt: skip
     assert pages[0].decided_at == max(each.created_at for each in made)
     assert store.read(lambda tx: tx.pages().names([id])) == {id: "ads"}
-    hourly = store.read(lambda tx: tx.pages().hourly([id, other], BEGIN - DAY))
+    hourly = store.read(lambda tx: tx.pages().spent_by(3600, [id, other], BEGIN - DAY))
     assert sum(hourly[id].values()) == engine.account("ads").spent
     assert hourly[other] == {}
     pending = [each for each in made if each.hold.state == "pending"]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import Store, Transaction
 from budgetbandits.service.stores.records import OWN, LeaseEvent
-from budgetbandits.service.stores.rollup_sql import Mark
+from budgetbandits.service.stores.rollup_marks import Mark
 
 
 class MemoryStore(Store):

@@ -379,7 +379,7 @@ def test_states_are_said(service, reader):
     engine.feedback(made.decision, cost=1.5, reward=1.0)
     frozen = reader("GET", "/campaigns/states?range=day").text
     assert "Frozen by an overrun at" in frozen
-    assert "cost 1.5000, more than was held" in frozen
+    assert "cost 1.5000, more than the 1.0000 that was held" in frozen
     engine.set_status("states", "active")
     assert "so no arm can be paid" in reader("GET", "/campaigns/states?show=held").text
     engine.set_status("states", "closed")

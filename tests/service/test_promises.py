@@ -113,6 +113,64 @@ def test_an_arm_at_rest_is_not_waited_for(store, admin, limit):
     assert engine.decide(name, "of the one awake").arm == "cheap"
 
 
+def test_a_wait_is_said_to_the_second(store, admin):
+    engine = store.engine
+    engine.create("soon", "bts", 100.0, {"a": 10.0, "b": 10.0}, pace_seconds=1000.0)
+    engine.feedback(engine.decide("soon", "1").decision, cost=10.0, reward=1.0)
+    assert after_resuming(store, admin, "soon").startswith("none for about 1 min 40 s: the campaign is ahead")
+    store.clock.now += 60.5
+    assert after_resuming(store, admin, "soon").startswith("none for about 40 s: ")
+    store.clock.now += 40.0
+    assert engine.decide("soon", "2").hold == 10.0
+
+
+def test_numbers_of_the_page_are_written_as_people_do(store, admin):
+    engine = store.engine
+    engine.create("long", "bts", 1e6, {"a": 1.0, "b": 1.0}, pace_seconds=8_717_765.5, reward_max=1e8,
+                  hold_seconds=119.0)  # fmt: skip
+    store.clock.now += 1000.0
+    for number, reward in enumerate((12345.678, 2e7, 1 / 3)):
+        engine.feedback(engine.decide("long", f"{number}").decision, cost=0.001, reward=reward)
+    engine.decide("long", "open")
+    page = admin("GET", "/campaigns/long").text
+    for words in ("paced over 100 d 21 h 36 min 5.5 s", ">12,345.678<", ">20,000,000<", ">0.333333<",
+                  "The first expires in 1 min 59 s"):  # fmt: skip
+        assert words in page
+    assert not re.search(r"\de[+-]\d", re.sub("<.*?>", " ", page))
+    large = admin.check("/campaigns/long/top-up", {"amount": "1" + "0" * 20}).text
+    assert "Amount is 100,000,000,000,000,000,000; use a number from 0 to 4,611,686,018,427." in large
+
+
+def test_more_requests_than_expected_are_said_to_be_more(store, admin):
+    engine = store.engine
+    engine.create("more", "bts-paced", 100.0, {"a": 10.0, "b": 10.0}, horizon=2.5)
+
+    def answer(number):
+        engine.feedback(engine.decide("more", f"{number}").decision, cost=1.0, reward=1.0)
+        return admin("GET", f"/campaigns/more?before={10**9 + number}").text
+
+    answer(1)
+    # half a request is expected besides the next one, which cannot have more than all there is
+    assert "98.000000 is left for each request to come" in answer(2)
+    page = answer(3)
+    assert "3 answered, beyond the 2.5 expected" in page
+    assert "More requests have come than were expected" in page
+    words = said(admin.check("/campaigns/more/change-terms", {"horizon": "1"}).text)
+    assert words["Requests whose money is gone"].startswith("3 already, more than are expected then")
+
+
+def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
+    engine = store.engine
+    engine.create("ended", "primal-dual-bwk", 100.0, {"a": 10.0, "b": 10.0}, horizon=2)
+    for number in range(2):
+        engine.feedback(engine.decide("ended", f"{number}").decision, cost=1.0, reward=1.0)
+    with pytest.raises(HoldRefused, match="its horizon is over"):
+        engine.decide("ended", "beyond")
+    assert "and primal-dual-bwk makes no decision beyond them" in admin("GET", "/campaigns/ended").text
+    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests whose money is gone"]
+    assert words == "2 already, more than are expected then: primal-dual-bwk makes no decision any more"
+
+
 def test_requests_with_smaller_holds_are_decided_when_no_cap_fits(store, admin):
     engine = store.engine
     engine.create("holds", "bts", 1.5, {"a": 1.0, "b": 1.0})

@@ -49,10 +49,10 @@ def test_an_overrun_is_an_alarm_for_a_day_though_somebody_has_resumed(store, rea
         overrun(store.engine, name)
         assert standing(store, reader, name) == (word, group, word)
     page = reader("GET", "/campaigns/ads 23").text
-    assert "Something cost more than its cap" in page
-    assert "0.50 above caps is booked apart" in page
+    assert "<strong>Overrun at " in page
+    assert "0.50 is booked apart, as overrun" in page
     assert "show=overrun#decisions" in page
-    assert "Something cost more" not in reader("GET", "/campaigns/ads 25").text
+    assert "<strong>Overrun" not in reader("GET", "/campaigns/ads 25").text
 
 
 def test_the_day_after_an_overrun_begins_when_somebody_resumes(store, reader):
@@ -91,7 +91,7 @@ def test_all_events_are_shown_and_a_freeze_is_one(store, reader):
     engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0}, by="bb_maker")
     overrun(engine, "ads")
     page = reader("GET", "/campaigns/ads").text
-    assert re.search(r"Frozen by an overrun of [ab], 0\.50 above its cap", page)
+    assert re.search(r"Frozen by an overrun of [ab], 0\.50 booked apart", page)
     assert "All events" not in page
     for number in range(30):
         engine.change_terms("ads", {"hold_seconds": 100.0 + number}, by="bb_maker")
@@ -224,7 +224,7 @@ def test_a_freeze_that_no_event_tells_of_is_shown(store, reader):
         assert [(event["kind"], event["arm"], event["amount"]) for event in events] == [
             ("topped up", None, 5.0), ("frozen", made.arm, 0.5), ("created", None, 20.0)
         ]  # fmt: skip
-        assert f"Frozen by an overrun of {made.arm}, 0.50 above its cap" in reader("GET", path).text
+        assert f"Frozen by an overrun of {made.arm}, 0.50 booked apart" in reader("GET", path).text
     engine.set_status("ads", "active")
     assert "Frozen by" not in reader("GET", "/campaigns/ads/events").text
 

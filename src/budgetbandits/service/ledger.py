@@ -36,6 +36,7 @@ from typing import Literal, NoReturn
 
 from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.words import written
 
 MICROS = 1_000_000
 LARGEST = 2**62
@@ -59,7 +60,7 @@ def to_micros(amount: float, what: str = "amount") -> int:
     (333334, 1)
     """
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0.0 <= amount * MICROS <= LARGEST:
-        raise BadParameter(f"{what} is {amount!r:.40}; use a number from 0 to {LARGEST / MICROS:.3g}")
+        raise BadParameter(f"{what} is {written(amount)}; use a number from 0 to {LARGEST // MICROS:,}")
     micros = amount * MICROS
     noise = min(1e-6 + 1e-12 * micros, 0.5)  # beyond half a micro, to the nearest
     return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
@@ -210,6 +211,13 @@ def spendable(budget: int, now: float, limits: Limits) -> int:
     return min(max(math.floor(budget * share) + limits.slack, 0), budget)
 
 
+def earliest_end(budget: int, limits: Limits) -> float:
+    """The first moment at which the whole budget may be spent or held, as `check_time` takes the pace."""
+    if limits.pace_seconds is None:
+        return limits.begun
+    return limits.begun + limits.pace_seconds * max(budget - limits.slack, 0) / budget
+
+
 def _day(account: Account, now: float) -> int:
     """Clocks of different hosts differ a little: a day that has begun for one has begun for all."""
     return max(account.day, day_of(now))
@@ -250,7 +258,7 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 def top_up(account: Account, amount: int) -> Account:
     if amount <= 0 or account.budget + amount > LARGEST:
         [asked] = in_words(account, amount)
-        raise BadParameter(f"a top-up of {asked}; use a positive amount below {to_units(LARGEST):.3g} in all")
+        raise BadParameter(f"a top-up of {asked}; use a positive amount below {LARGEST // MICROS:,} in all")
     return replace(account, budget=account.budget + amount)
 
 

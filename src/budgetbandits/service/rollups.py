@@ -7,6 +7,7 @@ transaction; whoever reads (`History`) adds the events after the mark in the tra
 is exact at every moment, and decisions pay nothing.
 
 The mark stops where nothing can be committed any more with a lower number, which leases make possible (`Cut.first`).
+Its moments, by which the list of campaigns tells silence, look ahead of it: so the list reads no events.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Event
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, Mark, by_span
+from budgetbandits.service.stores.rollup_marks import Mark
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, by_span
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
@@ -42,16 +44,23 @@ def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     """
     campaigns = store.read(lambda tx: tx.rollups().behind())
     for campaign in campaigns:
-        row, upto, now = store.read(partial(_until, campaign=campaign))
-        while store.write(partial(_add_slice, row=row, upto=upto, now=now)) and not stopping():
+        row, cut, now = store.read(partial(_until, campaign=campaign))
+        while store.write(partial(_add_slice, row=row, upto=cut.first, now=now)) and not stopping():
+            pass
+        while cut.first < cut.last and not stopping() and store.write(partial(_look_ahead, campaign=campaign)):
             pass
         if stopping():
             break
     return len(campaigns)
 
 
-def _until(tx: Transaction, campaign: str) -> tuple[Campaign, int, float]:
-    return found(tx, campaign), Cut.of(tx, campaign).first, tx.now()
+def _until(tx: Transaction, campaign: str) -> tuple[Campaign, Cut, float]:
+    return found(tx, campaign), Cut.of(tx, campaign), tx.now()
+
+
+def _look_ahead(tx: Transaction, campaign: str) -> bool:
+    """Whether there is more."""
+    return tx.rollups().look_ahead(campaign, SLICE)
 
 
 def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:

@@ -13,8 +13,10 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
+from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
+from budgetbandits.words import written
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")
 """What follows from a campaign's arms and policy, and from the rules that there were when it was created:
@@ -73,11 +75,11 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
     if terms.horizon is not None and "horizon" not in policy.needs:
         raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
     if terms.horizon is not None and terms.horizon < 1.0:
-        raise BadParameter(f"horizon is {terms.horizon:g}; give how many requests the budget is for, 1 or more")
+        raise BadParameter(f"horizon is {written(terms.horizon)}; give how many requests the budget is for, 1 or more")
     if terms.propensity_draws is None:
         return
     if terms.propensity_draws != int(terms.propensity_draws):
-        raise BadParameter(f"propensity_draws is {terms.propensity_draws:g}; use a whole number such as 100")
+        raise BadParameter(f"propensity_draws is {written(terms.propensity_draws)}; use a whole number such as 100")
     if not isinstance(policy, SamplingPolicy | RequestPolicy):
         raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
 
@@ -117,7 +119,7 @@ def terms_of(row: Campaign) -> Terms:
     return Terms(**given)
 
 
-def limits_of(row: Campaign) -> Limits:
+def limits_of(row: Campaign | Glance) -> Limits:
     """How fast a campaign may spend."""
     daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
     if daily_cap is None and pace_seconds is None:

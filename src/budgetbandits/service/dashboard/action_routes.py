@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -25,6 +26,9 @@ log = structlog.get_logger("budgetbandits")
 OF = "of"
 """The field of every form that has the id of its campaign, and so every button: whatever a browser or a proxy makes of
 an address, nothing is said or done of another campaign than the one on whose page it stands."""
+
+OPENED = "opened"
+"""The field with the code for how the campaign was when the form was opened (`Subject.opened`)."""
 
 
 class Actions:
@@ -62,7 +66,9 @@ class Actions:
             return self._done(action.title, row.name, session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
-            return action.preview(Subject.of(tx, row.id), form, in_full)
+            subject = Subject.of(tx, row.id)
+            made = action.preview(subject, form, in_full)
+            return replace(made, opened=subject.opened, changed=subject.changed_since(form.get(OPENED, "")))
 
         title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
         crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]

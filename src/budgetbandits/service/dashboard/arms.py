@@ -39,6 +39,8 @@ class Arm:
     failures: int = 0
     rests_until: float | None = None
     """None if it does not rest after a failure now."""
+    learned_as: float | None = None
+    """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
 
     @property
     def chance_order(self) -> tuple[bool, float, float]:
@@ -90,10 +92,10 @@ def compared_arms(
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.prices[0] + counts.rewarded, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
-                *_rest(each, now),
+                *_rest(each, now), to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
-    for arm, chance in zip(choosable, chances_of_best([arm.belief.ratios for arm in choosable]), strict=True):
+    for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
         arm.chance = chance
     return arms, len(active) - len(choosable)
 

@@ -11,8 +11,9 @@ Nothing is drawn at random: a distribution is its values at equally likely point
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,7 +23,8 @@ from budgetbandits.posteriors import Beta, Ratio
 
 POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
-GRID = 1024
+GRID = 512
+"""Points at which arms are compared, at most."""
 MOST_ARMS = 60
 """Arms that are compared with each other."""
 
@@ -45,6 +47,14 @@ class Values:
         weight = self.count * (max(trial / variance, 1.0) if trial > 1e-12 else 1.0)
         return 1.0 + weight * mean, 1.0 + weight * (1.0 - mean)
 
+    @property
+    def mean(self) -> float:
+        return self.sum / self.count if self.count else 0.0
+
+    def as_shares_of(self, largest: float) -> Values:
+        """The same values as shares of so many times what they are shares of."""
+        return Values(self.count, self.sum / largest, self.squares / largest**2)
+
 
 @dataclass(frozen=True)
 class Told:
@@ -65,12 +75,16 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Belief:
-    """Of one arm; ``ratios`` are equally likely values of its ratio, in order."""
+    """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 
     reward: Estimate
     price: Estimate
     ratio: Estimate
     ratios: Array
+    law: Ratio
+    """Of the ratio of the shares ..."""
+    scale: float
+    """... and what 1 of that stands for."""
     betas: tuple[tuple[float, float, float], tuple[float, float, float]]
     """Of the means of reward and price: both parameters, and what 1 stands for."""
 
@@ -81,11 +95,22 @@ class Belief:
             return density(self.ratios, ends)
         return beta_density(*self.betas[what == "price"])
 
+    def scores(self, logarithms: Array) -> Array:
+        """The normal scores of the probabilities that the logarithm of the ratio is at most these."""
+        return self.law.scores(logarithms - math.log(self.scale))
+
+    def logarithms(self, scores: Array) -> Array:
+        """The logarithms of the ratio that have these normal scores."""
+        return self.law.logarithms(scores) + math.log(self.scale)
+
 
 @lru_cache(maxsize=4096)
 def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
-    """In the user's units."""
-    shapes = told.reward.beta(), told.cost.beta()
+    """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
+    # of twice the mean: then the law has as much room above it as below
+    room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
+    cost_max *= room
+    shapes = told.reward.beta(), told.cost.as_shares_of(room).beta()
     reward, price = Beta(*shapes[0]), Beta(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
@@ -93,6 +118,8 @@ def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
         Estimate(*(price.quantile(_LEVELS) * cost_max).tolist()),
         Estimate(*(ratio.quantile(_LEVELS) * scale).tolist()),
         ratio.spread(POINTS) * scale,
+        ratio,
+        scale,
         ((*shapes[0], reward_max), (*shapes[1], cost_max)),
     )
 
@@ -102,17 +129,28 @@ def estimate(values: Array) -> Estimate:
     return Estimate(float(median), float(low), float(high))
 
 
-def chances_of_best(ratios: Sequence[Array]) -> list[float]:
-    """For each arm the probability that its ratio is the largest."""
-    if not ratios:
+def chances_of_best(arms: Sequence[Belief]) -> list[float]:
+    """For each arm the probability that its ratio is the largest, each independent of the others.
+
+    With Fᵢ the distribution functions and H their product, that of the largest, arm i is the largest with probability
+    ∫ H dlog Fᵢ. Between two neighbours of a grid the logarithms are taken to rise in proportion, so that arms share
+    what H rises by as they share the rise of its logarithm. The grid has equal steps of H's normal score: nothing that
+    matters is cut off, however long the tail of an arm that is hardly known.
+    """
+    from scipy.special import log_ndtr  # a server that shows no page need not wait for it
+
+    def logs_below(grid: Array) -> Array:
+        return np.asarray(log_ndtr(np.array([arm.scores(grid) for arm in arms])))
+
+    if not arms:
         return []
-    grid = np.unique(np.concatenate([each[:: max(1, len(each) // 128)] for each in ratios]))
-    if len(grid) > GRID:
-        grid = grid[np.linspace(0, len(grid) - 1, GRID).astype(int)]
-    below = np.array([np.searchsorted(each, grid, side="right") / len(each) for each in ratios])
-    edges = np.concatenate([np.zeros((len(ratios), 1)), below], axis=1)
-    middle = np.log(np.maximum((edges[:, 1:] + edges[:, :-1]) / 2, 1e-12))
-    chances = (np.diff(edges, axis=1) * np.exp(middle.sum(axis=0) - middle)).sum(axis=1)
+    grid = np.unique(np.concatenate([arm.logarithms(np.linspace(-8.0, 8.0, 33)) for arm in arms]))
+    grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), GRID)).astype(int)]
+    for _ in range(2):  # again, since the first look may have few points where H rises
+        grid = np.unique(np.interp(log_ndtr(np.linspace(-6.0, 6.0, GRID // 2)), logs_below(grid).sum(axis=0), grid))
+    below = logs_below(grid)
+    rises, largest = np.diff(below, axis=1), np.exp(below.sum(axis=0))
+    chances = (rises / np.maximum(rises.sum(axis=0), 1e-300)) @ np.diff(largest)
     return [float(each) for each in chances / max(chances.sum(), 1e-300)]
 
 
@@ -154,11 +192,13 @@ class Comparison:
     """The money that an even split would have needed besides for the same reward."""
 
 
-def compare(spent: float, reward: float, ratios: Sequence[Array], chances: Sequence[float]) -> Comparison:
-    """From the ratios of the arms that can be chosen."""
+def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequence[float]) -> Comparison:
+    """From what is believed of the arms that can be chosen."""
     rng = np.random.default_rng(2015)  # the same numbers each time: a page should not flicker
-    mean = np.mean([each[rng.integers(0, len(each), 2000)] for each in ratios], axis=0)
+    with np.errstate(over="ignore"):
+        mean = np.mean([np.exp(each.logarithms(rng.standard_normal(2000))) for each in arms], axis=0)
     best = int(np.argmax(chances))
+    alone = Estimate(*(spent * each for each in astuple(arms[best].ratio)))
     with np.errstate(divide="ignore", over="ignore"):
         saved = np.where(mean > 0, reward / np.maximum(mean, 1e-300) - spent, 0.0)
-    return Comparison(reward, estimate(spent * mean), estimate(spent * ratios[best]), best, estimate(saved))
+    return Comparison(reward, estimate(spent * mean), alone, best, estimate(saved))

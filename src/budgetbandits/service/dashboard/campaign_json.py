@@ -47,6 +47,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "rests_until": arm.rests_until,
+        "price_learned_as": arm.learned_as,
         "price": asdict(arm.belief.price), "ratio": asdict(arm.belief.ratio), "mean_reward": asdict(arm.belief.reward),
     }  # fmt: skip
 

@@ -13,8 +13,9 @@ from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.arms import Arm, OtherArm, compared_arms, other_arms
 from budgetbandits.service.dashboard.events import changes_of_terms, operators_events
 from budgetbandits.service.dashboard.numbers import digits_for
+from budgetbandits.service.dashboard.overruns import Overran
 from budgetbandits.service.dashboard.prices import prices_of
-from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.projection import RunsOut, projections
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.dashboard.shares import Shares, Slot, colours
@@ -26,9 +27,10 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.requests import Wanted as Request
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.base import Transaction
-from budgetbandits.service.stores.page_sql import Filter, Found, Glance, Holds
+from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.page_sql import Filter, Found, Holds, Pages
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.times import DAY, HOUR, MINUTE
+from budgetbandits.times import DAY, HOUR
 
 DECISIONS, EVENTS = 12, 8
 MOST_LISTED = 200
@@ -98,7 +100,7 @@ class CampaignView:
     """... and whether there are more."""
     changes: dict[int, str]
     """What each change of terms among the events changed, by the event's number."""
-    overran: Event | None
+    overran: Overran | None
     """The latest overrun, if it is what the campaign needs attention for."""
 
     @cached_property
@@ -138,21 +140,20 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances([row.id], silent=0.0)[0]  # its moments follow from the history
+    glance = pages.glances([row.id])[0]  # its moments follow from the history
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
     glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
+    glance.waits_since = history.mark.waits_since
     glance.overran_at = glance.resumed_at = None
     if overran is not None:
         glance.overran_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
     totals, rows = history.totals(), tx.arms(row.id)
-    spent = sum(each.spent for each in totals.values())
+    spent = glance.spent
     state = standing(glance, now)
     begins = max(row.created_at, now - SECONDS[wanted.range])
     decided_until, ends = timeline.ends(state, history.mark, begins, now)
     slot, slots = timeline.slots(history, begins, ends, now)
     in_slots = sum(sum(each.spent.values()) for each in slots)
-    pace_seconds = row.settings.get("pace_seconds")
-    horizon = 0.0 if pace_seconds is None else row.created_at + pace_seconds
     arms, not_compared = compared_arms(rows, totals, history, row, now)
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
@@ -161,7 +162,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     budgets = timeline.budgets(row, changes)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
-        runs_out=_runs_out(history, row, spent, now, horizon) if state.runs else None,
+        runs_out=_runs_out(pages, glance, now) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
@@ -177,7 +178,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         latest=pages.decisions(row.id, DECISIONS, _filter(wanted, rows), wanted.before),
         events=operators[:EVENTS], more_events=len(operators) > EVENTS,
         changes=changes_of_terms(row, [event.seq for event in changes if event.kind == "terms changed"]),
-        overran=overran if state.word in ("Frozen", "Overran") else None,
+        overran=Overran.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
 
 
@@ -191,21 +192,13 @@ def _filter(wanted: Wanted, rows: Sequence[ArmRow]) -> Filter:
     return Filter(wanted.show, arm, wanted.segment or None)
 
 
+def _runs_out(pages: Pages, glance: Glance, now: float) -> RunsOut | None:
+    by_hour = pages.spent_by(int(HOUR), [glance.id], now - now % HOUR - DAY)
+    return projections(pages, [glance], by_hour, now)[glance.id]
+
+
 def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
     """Refusals are counted by the hour, so those since the last decision cannot be told from others of its hour."""
     last = history.mark.decided_at or history.row.created_at
     since = max(last - last % HOUR, now - now % HOUR - 7 * DAY)
     return since, tx.rollups().refusals(history.row.id, int(since)).get("exhausted", 0)
-
-
-def _runs_out(history: History, row: Campaign, spent: int, now: float, ends: float) -> RunsOut | None:
-    """From the last day by the hour, or for a young campaign by the minute; the slot that goes on is left out."""
-    seconds = HOUR if now - row.created_at >= 6 * HOUR else MINUTE
-    last = now - now % seconds
-    first = max(row.created_at + seconds, last - DAY if seconds == HOUR else row.created_at)
-    by_slot = {begin * seconds: 0.0 for begin in range(-int(-first // seconds), int(last // seconds))}
-    for each in history.by(int(seconds), first):
-        if each.begins in by_slot:
-            by_slot[each.begins] += to_units(each.spent)
-    left = to_units(row.account.budget - spent)
-    return runs_out(list(by_slot.values()), seconds, left, now, ends)

@@ -168,8 +168,9 @@ def time_axis(frame: Frame, times: Times, height: int) -> str:
     """Local midnights, or round hours and minutes where a day is too long."""
     length = frame.end - frame.begin
     name: Callable[[float], str]
+    room = max(2, int((frame.right - frame.left) / 74))
     if length >= 2 * DAY:
-        places, name = times.midnights(frame.begin, frame.end), times.day
+        places, name = times.midnights(frame.begin, frame.end, room), times.day
     else:
         step = next((each for each in (60, 300, 900, 3600, 3 * 3600, 6 * 3600) if length / each <= 8), 6 * 3600)
         offset = (times.local(frame.begin).utcoffset() or times.local(0) - times.local(0)).total_seconds() % HOUR
@@ -179,7 +180,6 @@ def time_axis(frame: Frame, times: Times, height: int) -> str:
         def name(at: float) -> str:
             return f"{times.local(at):%H:%M}"
 
-    room = max(2, int((frame.right - frame.left) / 74))
     every = -(-len(places) // room) or 1
     return "".join(
         f'<text x="{frame.x(at):.1f}" y="{height - 6}" text-anchor="middle">{escape(name(at))}</text>'

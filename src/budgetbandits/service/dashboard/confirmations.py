@@ -20,7 +20,7 @@ from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.purses import dearest, fitting_now
 from budgetbandits.service.settings import limits_of
-from budgetbandits.times import DAY, duration
+from budgetbandits.times import DAY, wait
 
 
 def topped_up(subject: Subject, amount: float) -> list[Change]:
@@ -59,9 +59,7 @@ def resumed(subject: Subject, _: Any) -> list[Change]:
     changes: list[Change] = [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
     if subject.account.overrun:
         [above] = subject.money(subject.account.overrun)
-        changes.append(
-            ("Overrun", f"{above} above caps stays booked apart; another cost above a cap freezes again", "")
-        )
+        changes.append(("Overrun", f"{above} stays booked apart; another overrun freezes again", ""))
     return changes
 
 
@@ -83,15 +81,15 @@ def _decisions_then(subject: Subject) -> str:
     try:
         ledger.check_time(account, dearest(holds, fitting), now, limits)
     except HoldRefused as refused:
-        wait, said = duration(refused.retry_after or 0.0), "the campaign is ahead of its plan"
+        time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
             cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting))
-            wait, said = (
-                f"{wait}, until the next day by UTC",
+            time, said = (
+                f"{time}, until the next day by UTC",
                 f"what is left of the daily cap of {cap} is below {needed}",
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
-        return f"none for {wait}: {said}{others}"
+        return f"none for {time}: {said}{others}"
     learner.hear_money(account, row.settings)
     if learner.next_choice(fitting, learner.request(None, row.settings))[1] is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"

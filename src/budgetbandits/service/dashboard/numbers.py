@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.amounts import decimals
+from budgetbandits.words import in_full
 
 
 def digits_for(budget: float) -> int:
@@ -124,11 +125,25 @@ def significant(number: float, digits: int = 3) -> str:
 
 
 def plain(number: float) -> str:
+    """A number that was told, as people write it: with all its digits if they are few, else with six.
+
+    >>> plain(1.0), plain(0.25), plain(12345.678), plain(1e12), plain(1 / 3), plain(2.5e-7), plain(1e-12 / 3)
+    ('1', '0.25', '12,345.678', '1,000,000,000,000', '0.333333', '0.00000025', '< 0.000001')
     """
-    >>> plain(1.0), plain(0.25), plain(1234567.0)
-    ('1', '0.25', '1,234,567')
+    text = in_full(number)
+    if len(text) <= 12:
+        return text
+    return significant(number, 6) if abs(number) >= SMALLEST else "< 0.000001"
+
+
+def tick_names(values: Sequence[float]) -> list[str]:
+    """The round values of an axis, each with the digits it needs.
+
+    >>> tick_names([0.0, 0.5, 1.0]), tick_names([0.0, 2e7]), tick_names([0.0, 0.1, 0.2, 0.30000000000000004])
+    (['0', '0.5', '1'], ['0', '20,000,000'], ['0', '0.1', '0.2', '0.3'])
     """
-    return f"{number:,.0f}" if number == round(number) else f"{number:,.4g}"
+    digits = decimals_of(values)
+    return [in_full(round(value, digits)) for value in values]
 
 
 def share(value: float) -> str:

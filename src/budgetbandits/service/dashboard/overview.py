@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.dashboard.projection import RunsOut, runs_out
+from budgetbandits.service.dashboard.projection import RunsOut, projections
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.list_sql import Group, Order
-from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import DAY, HOUR
 
 PAGE = 100
@@ -94,6 +94,7 @@ class Overview:
                  "status": line.glance.account.status, "currency": line.glance.settings.get("currency"),
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
+                 "spent_with_leases": to_units(line.glance.spent),
                  "pace_behind": None if line.pace is None else line.pace.behind,
                  "runs_out": None if line.runs_out is None else line.runs_out.median, "spent_by_hour": line.hours}
                 for line in self.lines
@@ -114,25 +115,22 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
         counts[rank.group] += count
     counts["all"] = sum(listed.counts.values())
     hour = now - now % HOUR
-    hourly = pages.hourly(listed.ids, hour - DAY)
-    lines = [_line(glance, hourly[glance.id], hour, now) for glance in pages.glances(listed.ids, since(now).silent)]
+    glances, by_hour = pages.glances(listed.ids), pages.spent_by(int(HOUR), listed.ids, hour - DAY)
+    standings = {glance.id: standing(glance, now) for glance in glances}
+    out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
+    lines = [
+        Line(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour), out.get(glance.id))
+        for glance in glances
+    ]
     sums = lists.sums()
     one = len(sums.currencies) < 2
     return Overview(
         now, asked, lines, counts[asked.group], counts,
-        {name: to_units(sums.money[name]) for name in MONEY} if one else None,
+        {name: to_units(amount) for name, amount in sums.money.items()} if one else None,
         next(iter(sums.currencies), None) if one else None, sums.campaigns,
     )  # fmt: skip
 
 
-def _line(glance: Glance, spent: dict[int, int], hour: float, now: float) -> Line:
-    state = standing(glance, now)
-    hours = [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(HOURS))]
-    # the hour that goes on is left out, and so are those before the campaign's first whole one
-    whole = [amount for back, amount in zip(reversed(range(HOURS)), hours, strict=True)
-             if back and hour - HOUR * back >= glance.created_at]  # fmt: skip
-    seconds = glance.settings.get("pace_seconds")
-    ends = 0.0 if seconds is None else glance.created_at + seconds
-    left = to_units(glance.account.budget - glance.account.spent)
-    out = runs_out(whole, HOUR, left, now, ends) if state.runs else None
-    return Line(glance, state, pace(glance, now), hours, out)
+def _hours(spent: dict[int, int], hour: float) -> list[float]:
+    """What was spent in each of the last hours, this one last."""
+    return [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(HOURS))]

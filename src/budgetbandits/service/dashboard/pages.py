@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from budgetbandits import look
 from budgetbandits.service.dashboard import addresses, charts, numbers, price_chart, svg
 from budgetbandits.service.ledger import to_units
-from budgetbandits.times import duration
+from budgetbandits.times import duration, exact_duration, wait
 from budgetbandits.words import in_full
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
+        exact_duration=exact_duration, wait=wait,
         units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
         plain=numbers.plain, in_full=in_full,
     )  # fmt: skip

@@ -35,6 +35,10 @@ class Preview:
     dangerous: bool = False
     final: bool = False
     """Whether it cannot be undone."""
+    opened: str = ""
+    """A code for how things are, for a form that is shown now to keep ..."""
+    changed: str = ""
+    """... and what has changed since the form was opened that this is the preview of."""
 
     @property
     def problem(self) -> str:
@@ -63,7 +67,7 @@ class Preview:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "does": self.does, "problem": self.problem or None,
+            "does": self.does, "problem": self.problem or None, "changed_since": self.changed or None,
             "changes": [{"what": what, "now": now, "then": then or None} for what, now, then in self.changes],
         }  # fmt: skip
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from budgetbandits.service.dashboard.charts import BOTTOM, LEFT, TOP, Frame, drawing, time_axis
-from budgetbandits.service.dashboard.numbers import significant
+from budgetbandits.service.dashboard.charts import BOTTOM, CHARACTER, LEFT, TOP, Frame, drawing, time_axis
+from budgetbandits.service.dashboard.numbers import significant, tick_names
 from budgetbandits.service.dashboard.svg import ticks
 from budgetbandits.times import Times
 
@@ -16,10 +16,13 @@ def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int,
     """What one more unit of money would have brought, over time."""
     most = max(price for _, price in prices) * 1.12 or 1.0
     begin, end = prices[0][0], prices[-1][0]
-    frame = Frame(begin, max(end, begin + 1.0), most, LEFT, width - 16, TOP, height - BOTTOM)
+    values = ticks(most)
+    names = tick_names(values)
+    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
+    frame = Frame(begin, max(end, begin + 1.0), most, left, width - 16, TOP, height - BOTTOM)
     parts = [time_axis(frame, times, height)]
-    for value in ticks(most):
-        y, text = frame.y(value), escape(f"{value:g}")
+    for value, text in zip(values, names, strict=True):
+        y = frame.y(value)
         parts.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     parts.append(f'<path class="spent-line" d="{frame.line(prices)}"/>')

@@ -1,9 +1,14 @@
 """When the money runs out if it goes on being spent as it was.
 
-What is spent in one slot of time after another is taken to have one mean and one variance, both estimated from the
-latest slots. After T more slots the sum has mean μT and variance s²T + s²T²/m: the noise to come, and that of the mean
-of m slots. The interval is where the sum's 97.5 % and 2.5 % points cross what is left; they are Student's, with m − 1
-degrees of freedom, since the variance is estimated as well.
+What is spent in one slot of time after another is taken to be gamma-distributed: amounts that are never negative, even
+or in bursts. The sums of m slots that have been and of T to come are then gamma-distributed with mk and Tk degrees of
+freedom, so that the share of the latter in both has the law Beta(Tk, mk). Money is gone after T slots if that share is
+at least what is left, by that and what was spent in the m slots; the median and the ends of the interval are the T for
+which this has the probabilities 50, 2.5 and 97.5 %.
+
+k is the square of the mean over the variance of a slot. The variance is taken as large as that of slots which resemble
+the one before: (1 + r) / (1 − r) times as large, with r their correlation, less its bias for so few slots. And k is as
+much less as Student's law is wider than the normal law, since the variance is estimated as well.
 """
 
 from __future__ import annotations
@@ -11,20 +16,59 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-FEWEST = 5
-"""Slots with which anything is said."""
+from budgetbandits.service import ledger
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.settings import limits_of
+from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.page_sql import Pages
+from budgetbandits.service.stores.rollup_sql import HOUR, MINUTE
+
+FEWEST, MOST = 5, 24
+"""Slots with which anything is said, and that are told from each other; more are put together."""
+ENOUGH = 6
+"""Whole hours from which on hours are counted; before it is minutes."""
 LONGEST = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
+ALIKE = 0.8
+"""The largest correlation of neighbouring slots that so few can show."""
+EVEN = 1e7
+"""The largest k: spending that is even to a three-thousandth."""
 
 
 @dataclass(frozen=True)
 class RunsOut:
-    """Seconds since 1970; ``high`` is None if the interval has no end."""
+    """Seconds since 1970; ``high`` is None if it is later than anything that is said."""
 
     median: float
     low: float
     high: float | None
+
+
+def projections(
+    pages: Pages, glances: Sequence[Glance], by_hour: dict[str, dict[int, int]], now: float
+) -> dict[str, RunsOut | None]:
+    """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute if that is
+    fewer than six whole hours. The list and the page ask here, and read the same rollups."""
+    hours = {each.id: _whole_slots(each, HOUR, 24, by_hour[each.id], now) for each in glances}
+    young = [each.id for each in glances if len(hours[each.id]) < ENOUGH]
+    by_minute = pages.spent_by(MINUTE, young, now - (ENOUGH + 2) * HOUR)
+    made: dict[str, RunsOut | None] = {}
+    for each in glances:
+        slots, seconds = hours[each.id], HOUR
+        if each.id in by_minute:
+            slots, seconds = _whole_slots(each, MINUTE, (ENOUGH + 1) * 60, by_minute[each.id], now), MINUTE
+        left, budget = to_units(each.account.budget - each.spent), each.account.budget
+        made[each.id] = runs_out(slots, seconds, left, now, ledger.earliest_end(budget, limits_of(each)))
+    return made
+
+
+def _whole_slots(glance: Glance, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
+    """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
+    end = int(now if glance.added_up_to is None else min(now, glance.added_up_to)) // seconds
+    first = max(-int(-glance.created_at // seconds), int(now) // seconds - most)
+    return [to_units(spent.get(number * seconds, 0)) for number in range(first, end)]
 
 
 def runs_out(
@@ -32,40 +76,42 @@ def runs_out(
 ) -> RunsOut | None:
     """``slots``: what was spent in each, of so many seconds; None if nothing can be said.
 
-    ``not_before``: a campaign that is paced cannot run out earlier.
+    ``not_before``: its limits keep a campaign from running out earlier.
 
     >>> out = runs_out([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 3600.0, left=10.0, now=0.0)
     >>> out.low == out.median == 5 * 3600.0
     True
     """
-    m = len(slots)
-    if m < FEWEST or sum(slots) <= 0 or left <= 0:
+    if len(slots) > MOST:
+        size = -(-len(slots) // MOST)
+        first = len(slots) % size
+        slots = [sum(slots[place : place + size]) for place in range(first, len(slots), size)]
+        seconds *= size
+    m, spent = len(slots), sum(slots)
+    if m < FEWEST or spent <= 0 or left <= 0:
         return None
-    mean = sum(slots) / m
-    variance = sum((each - mean) ** 2 for each in slots) / (m - 1)
+    k = _evenness(slots)
+    median = low = high = left * m / spent
+    if k < EVEN:
+        from scipy.special import btdtria  # a server that shows no page need not wait for it
 
-    def crossing(z: float) -> float | None:
-        """The first T with μT + z·√(s²T + s²T²/m) = left."""
-
-        def reached(t: float) -> float:
-            return mean * t + z * math.sqrt(variance * t + variance * t * t / m)
-
-        high = 1.0
-        while reached(high) < left:
-            high *= 2
-            if high * seconds > LONGEST:
-                return None
-        low = 0.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if reached(middle) < left else (low, middle)
-        return high
-
-    from scipy.special import stdtrit  # a server that shows no page need not wait for it
-
-    point = float(stdtrit(m - 1, 0.975))
-    median, soon, late = crossing(0.0), crossing(point), crossing(-point)
-    if median is None or soon is None:
+        median, low, high = (btdtria([0.5, 0.975, 0.025], m * k, left / (left + spent)) / k).tolist()
+    if median * seconds > LONGEST:
         return None
-    when = [max(now + t * seconds, not_before) for t in (median, soon)]
-    return RunsOut(when[0], when[1], None if late is None else max(now + late * seconds, not_before))
+    when = [max(now + slot * seconds, not_before) for slot in (median, low, high)]
+    return RunsOut(when[0], when[1], None if high * seconds > LONGEST else when[2])
+
+
+def _evenness(slots: Sequence[float]) -> float:
+    """k: how even the spending is, as far as so few slots tell."""
+    from scipy.special import stdtrit
+
+    m, mean = len(slots), sum(slots) / len(slots)
+    off = [each - mean for each in slots]
+    squares = sum(each * each for each in off)
+    if squares <= m * (mean * 1e-9) ** 2:
+        return math.inf
+    alike = sum(one * other for one, other in pairwise(off)) / squares
+    r = min(max(alike + (1.0 + 3.0 * alike) / m, 0.0), ALIKE)
+    wider = float(stdtrit(m - 1, 0.975)) / float(stdtrit(math.inf, 0.975))
+    return mean * mean * (m - 1) / squares * (1.0 - r) / (1.0 + r) / wider**2

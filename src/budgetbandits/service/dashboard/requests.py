@@ -50,6 +50,13 @@ class Requests:
     to_come: float | None
     segments: list[SegmentLine]
     not_shown: int
+    stops: bool
+    """Whether the policy makes no decision beyond the horizon."""
+
+    @property
+    def beyond(self) -> bool:
+        """Whether more have come than were expected."""
+        return self.horizon is not None and self.gone > self.horizon
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
@@ -73,9 +80,15 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
     spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "gone", "failed"))
     to_come = None
     if horizon is not None and horizon > gone:
-        to_come = to_units(row.account.budget - spent) / (horizon - gone)
+        to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one
     each = to_units(spent) / gone if gone else None
-    return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]))
+    return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]),
+                    stops_at_horizon(row.policy))  # fmt: skip
+
+
+def stops_at_horizon(policy: str) -> bool:
+    """Whether a policy that plans with a horizon makes no decision beyond it; `bts-paced` goes on."""
+    return not isinstance(parse_policy(policy), PacedThompson)
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:

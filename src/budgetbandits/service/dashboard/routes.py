@@ -89,7 +89,7 @@ class Dashboard:
         return answer
 
     def _to_sign_in(self, request: Request) -> Response:
-        if request.method != "GET" or "x-part" in request.headers or wants_json(request):
+        if request.method not in ("GET", "HEAD") or "x-part" in request.headers or wants_json(request):
             error = NotAllowed("your session is over; sign in again", known=False)
             return secured(self._problem(request, None, error))
         return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
@@ -236,7 +236,7 @@ class Dashboard:
         if not target.startswith("/") or target.startswith(("//", "/\\")):
             target = "/"
         values = self.shared(request, None) | {"target": target, "error": ""}
-        if request.method == "GET":
+        if request.method in ("GET", "HEAD"):
             await asyncio.to_thread(warm)
             return secured(Response(render("sign_in.html", **values), media_type="text/html"))
         try:

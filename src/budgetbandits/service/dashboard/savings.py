@@ -3,7 +3,7 @@
 A request counts when both its cost and its reward are told. A failure counts with its cost and a reward of 0, for the
 campaign and for the arms: an even split would meet each arm's failures as often as they have occurred, though policies
 do not learn from them. Left out on both sides are costs without a reward, rewards without a cost, holds that expired
-untold, and what is booked above caps.
+untold, and what is booked as overrun.
 
 Rollups have the sums of costs and of rewards, not of the requests that have both. So where an arm has more of one, the
 larger sum is taken in proportion, failures with the answers.
@@ -33,10 +33,10 @@ def saved_by(arms: Sequence[Arm], totals: Mapping[int, Counts], row: Campaign, s
     paced = row.settings.get("horizon") is not None
     if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
         return None
-    most, ratios = row.settings["reward_max"], []
+    most, beliefs = row.settings["reward_max"], []
     for arm, each in zip(choosable, known, strict=True):
-        ratios.append(belief(_told(each, most, arm.scale), most, to_units(arm.scale)).ratios)
-    made = compare(to_units(money), reward, ratios, chances_of_best(ratios))
+        beliefs.append(belief(_told(each, most, arm.scale), most, to_units(arm.scale)))
+    made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
     return asdict(made) | {
         "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
         "arms": len(choosable),
@@ -61,7 +61,7 @@ def _told(counts: Counts, most: float, price: int) -> Told:
     """What was told of an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
     failed = counts.failed * counts.rewarded / answered if answered else counts.failed
-    # no charge is above the cap, so that their squares add up to no more than this without what is above caps
+    # no charge is above the cap, so that their squares add up to no more than this without the overruns
     squares = min(counts.cost_squared, float(charged) * price)
     return Told(
         Values(counts.rewarded + failed, counts.reward / most, counts.reward_squared / most**2),

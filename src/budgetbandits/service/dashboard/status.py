@@ -7,16 +7,16 @@ from typing import Literal
 
 from budgetbandits.service.dashboard.numbers import digits_for, exact
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.list_sql import Group, Rank, Since
-from budgetbandits.service.stores.page_sql import Glance
 from budgetbandits.times import DAY, HOUR, duration
 
 SILENT = HOUR
-"""Seconds without feedback after which that is an alarm, if anything is held or was decided in as many seconds: holds
-that expire soon are gone before anybody misses the feedback."""
+"""Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
+decided in as many seconds: holds that expire soon are gone before anybody misses the feedback."""
 RECENT = DAY
-"""Seconds for which it is an alarm that all money is spent, or that a campaign goes on after something cost more than
-its cap: from the moment when somebody resumed it, however long it had been frozen."""
+"""Seconds for which it is an alarm that all money is spent, or that a campaign goes on after an overrun: from the
+moment when somebody resumed it, however long it had been frozen."""
 
 Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
 
@@ -57,14 +57,14 @@ def standing(glance: Glance, now: float) -> Standing:
         return exact(to_units(micros), digits)
 
     if account.status == "frozen":
-        cause = f"{words(account.overrun)} booked above caps"
+        cause = f"{words(account.overrun)} booked apart as overrun"
         return Standing("Frozen", "diamond", Rank.FROZEN, cause)
     if account.status == "paused":
         return Standing("Paused", "bars", Rank.PAUSED, "until somebody resumes it")
     if account.status == "closed":
         return Standing("Closed", "ring", Rank.CLOSED, "for good")
     heard = max(glance.told_at or 0.0, glance.created_at)
-    if account.left < glance.least:
+    if account.left < glance.least and not glance.decides_in_leases:
         least = words(glance.least)
         if account.held or account.leased:
             cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
@@ -72,17 +72,19 @@ def standing(glance: Glance, now: float) -> Standing:
         cause = f"{words(account.left)} left, the smallest cap is {least}"
         new = max(heard, glance.decided_at or 0.0) > now - RECENT
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
-    held, decided = account.held + glance.held_in_leases, glance.decided_at or 0.0
-    if heard < now - SILENT and decided > heard and (held or decided > now - SILENT):
-        cause = f"for {duration(now - heard)}, {words(held) if held else 'nothing is'} held"
+    held, waits_since = account.held + glance.held_in_leases, now if glance.waits_since is None else glance.waits_since
+    waited = (glance.told_at or 0.0) <= waits_since < now - SILENT
+    if waited and (held or (glance.decided_at or 0.0) > now - SILENT):
+        cause = f"for {duration(now - waits_since)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
-        cause = (
-            f"{words(account.overrun)} booked above caps, the latest {duration(now - (glance.overran_at or 0.0))} ago"
-        )
+        ago = duration(now - (glance.overran_at or 0.0))
+        cause = f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
         return Standing("Overran", "triangle", Rank.OVERRAN, cause)
     if account.left < glance.most:
         cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
+        if account.left < glance.least:
+            cause = f"{words(account.left)} left beside leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)
     return Standing("Running", "dot", Rank.RUNNING)
 
@@ -107,4 +109,4 @@ def pace(glance: Glance, now: float) -> Pace | None:
     if seconds is None:
         return None
     plan = glance.account.budget * min(max((now - glance.created_at) / seconds, 0.0), 1.0)
-    return Pace(plan, (plan - glance.account.spent) / plan if plan else 0.0)
+    return Pace(plan, (plan - glance.spent) / plan if plan else 0.0)

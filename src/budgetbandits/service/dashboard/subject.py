@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +13,7 @@ from budgetbandits.service.dashboard.numbers import Unit
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.stores.base import Transaction, found
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
+from budgetbandits.words import listed
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,28 @@ class Subject:
         arms = [(arm.name, arm.cost_cap, arm.active) for arm in self.arms]
         account = self.account
         return [self.row.id, account.status, account.budget, account.overrun, self.row.settings, arms]
+
+    @property
+    def opened(self) -> str:
+        """A code for each part of the state, for a form to keep: what changes while it is open is told by it."""
+        return "-".join(
+            hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:12] for part in self._parts
+        )
+
+    @property
+    def _parts(self) -> list[Any]:
+        _, status, budget, overrun, settings, arms = self.state
+        return [[status, overrun], budget, settings, arms]
+
+    def changed_since(self, opened: str) -> str:
+        """What is other than it was when a form got this code; nothing if all is the same, or there was no code."""
+        names = ("the status", "the budget", "the terms", "the arms")
+        pairs = zip(names, opened.split("-"), self.opened.split("-"), strict=False)
+        changed = [name for name, then, now in pairs if then != now] if opened else []
+        if not changed:
+            return ""
+        what = f"{listed(changed)} of the campaign {'has' if changed in (['the status'], ['the budget']) else 'have'}"
+        return f"{what} changed since this form was opened; open it again to see the campaign as it is"
 
     def unit(self, *amounts: float) -> Unit:
         """How amounts are written here, with the decimals that these need."""

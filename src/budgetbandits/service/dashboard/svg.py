@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.beliefs import Belief
+from budgetbandits.service.dashboard.numbers import tick_names
 
 ARM_COLOURS = 6
 
@@ -158,9 +159,10 @@ def _density(
 
 def density_axis(end: float, width: int) -> Markup:
     """The numbers above a column of densities."""
+    values = ticks(end)
     texts = "".join(
-        f'<text x="{value / end * width:.1f}" y="11" text-anchor="middle">{value:g}</text>'
-        for value in ticks(end)[1:]
+        f'<text x="{value / end * width:.1f}" y="11" text-anchor="middle">{name}</text>'
+        for value, name in [*zip(values, tick_names(values), strict=True)][1:]
         if value / end < 0.97
     )
     return Markup(

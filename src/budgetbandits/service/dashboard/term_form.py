@@ -15,6 +15,7 @@ from typing import Any
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.numbers import Unit, count
+from budgetbandits.service.dashboard.requests import stops_at_horizon
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, limits_of, terms_of
@@ -87,7 +88,10 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         made.append(("Spendable by now", old, new))
     gone = subject.recalled.gone
     if (changes.get("horizon") or math.inf) <= gone:
-        said = f"{count(gone)} already, as many as are expected then: all that is left may go to the next one"
+        stops, next_one = stops_at_horizon(row.policy), "all that is left may go to the next one"
+        next_one = f"{row.policy} makes no decision any more" if stops else next_one
+        than = "as many as" if changes["horizon"] == gone else "more than"
+        said = f"{count(gone)} already, {than} are expected then: {next_one}"
         made.append(("Requests whose money is gone", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:

@@ -13,7 +13,7 @@ from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.stores.rollup_sql import Mark
+from budgetbandits.service.stores.rollup_marks import Mark
 from budgetbandits.times import HOUR
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)

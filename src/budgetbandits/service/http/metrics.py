@@ -48,7 +48,7 @@ class Metrics(Collector):
         yield _count("decisions", "Decisions answered, repeated ones too.", self.decisions)
         yield _count("feedback", "Outcomes taken.", self.feedback)
         yield _count("failures", "Decisions that were told to have failed.", self.failures)
-        yield _count("overruns", "Outcomes that cost more than was held; each froze its campaign.", self.overruns)
+        yield _count("overruns", "Costs beyond what was held or left; each froze its campaign.", self.overruns)
         yield _count("expired_holds", "Holds that expired without feedback.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
         for reason, count in list(self.refusals.items()):  # a list, because others go on counting

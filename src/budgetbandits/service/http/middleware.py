@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import structlog
@@ -54,10 +55,11 @@ class LimitBodies:
         app = self.app
         for name, value in scope["headers"] if scope["type"] == "http" else ():
             if name == b"transfer-encoding":  # whatever the length says, the body may be longer
-                app = problem(411, "length required", "send Content-Length with the body")
+                app = refusal(scope, 411, "length required", "send Content-Length with the body")
                 break
             if name == b"content-length" and not _small(value):
-                app = problem(413, "too large", f"the body may have {LARGEST_BODY:,} bytes; send less at a time")
+                remedy = "send less at a time; a campaign of so many arms is created by the API or the command line"
+                app = refusal(scope, 413, "too large", f"the body may have {LARGEST_BODY:,} bytes; {remedy}")
         await app(scope, receive, send)
 
 
@@ -70,8 +72,23 @@ class RefuseNul:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.app
         if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
-            app = problem(422, "invalid", "the address has the character U+0000, written %00; leave it out")
+            app = refusal(scope, 422, "invalid", "the address has the character U+0000, written %00; leave it out")
         await app(scope, receive, send)
+
+
+def refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:
+    """An answer that says what is wrong: a page to a browser that shows one, JSON to programs and scripts."""
+    headers = dict(scope["headers"])
+    if b"text/html" not in headers.get(b"accept", b"") or b"format=json" in scope["query_string"].split(b"&"):
+        return problem(status, kind, detail)
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        from budgetbandits.service.dashboard.problem_page import problem_page  # takes long to import
+
+        response = await asyncio.to_thread(problem_page, status, kind, detail)
+        await response(scope, receive, send)
+
+    return page
 
 
 def _small(length: bytes) -> bool:

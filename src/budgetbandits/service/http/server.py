@@ -69,6 +69,7 @@ def serve(
             stop.set()
             for each in sweepers:
                 each.join()
+            _once(partial(_count_refusals, store, metrics))
             log.info("stopped")
 
 
@@ -112,12 +113,16 @@ def _leave(_signal: int, _frame: object) -> None:
 
 def _every(seconds: float, work: Callable[[], None], stop: threading.Event) -> None:
     while not stop.wait(seconds):
-        try:
-            work()
-        except BudgetBanditsError as error:  # the store may be back in a second
-            log.warning("not done", what=_name(work), error=str(error))
-        except Exception:  # a damaged campaign must not keep the others' money
-            log.exception("not done", what=_name(work))
+        _once(work)
+
+
+def _once(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except BudgetBanditsError as error:  # the store may be back in a second
+        log.warning("not done", what=_name(work), error=str(error))
+    except Exception:  # a damaged campaign must not keep the others' money
+        log.exception("not done", what=_name(work))
 
 
 def _name(work: Any) -> str:
@@ -131,6 +136,10 @@ def _expire(engine: Engine, metrics: Metrics) -> None:
             log.warning("holds expired", campaign=campaign, count=count)
 
 
-def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
+def _count_refusals(store: Store, metrics: Metrics) -> None:
     metrics.refused.flush(store)
+
+
+def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
+    _count_refusals(store, metrics)
     roll_up(store, stop.is_set)

@@ -26,7 +26,7 @@ class Rank(IntEnum):
     BLOCKED = 2
     SILENT = 3
     OVERRAN = 4
-    """It was resumed a day ago or less, after something had cost more than its cap."""
+    """It was resumed a day ago or less, after an overrun."""
     NEARLY_EXHAUSTED = 5
     RUNNING = 6
     PAUSED = 7
@@ -41,8 +41,8 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Since:
-    """Moments that tell alarms from what is well: ``silent`` is since when feedback must have come if there were
-    decisions, ``recent`` since when money that is gone, or going on after an overrun, is news."""
+    """Moments that tell alarms from what is well: ``silent`` is when decisions that still have no feedback must have
+    been made, ``recent`` since when money that is gone, or going on after an overrun, is news."""
 
     silent: float
     recent: float
@@ -78,8 +78,10 @@ RESUMED = (
 """When a campaign was first resumed after the event of this number, its latest overrun."""
 HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 """What decisions under leases of a campaign c hold, which is in ``leased`` with what they may still hold."""
-AFTER_MARK = "(SELECT MAX(e.at) FROM event e WHERE e.campaign = c.id AND e.seq > COALESCE(m.seq, 0) AND e.kind = '{}')"
-"""When something of this kind happened last to a campaign c since its mark m, which waits for leases to be merged."""
+FREE_IN_LEASES = (
+    "(SELECT CAST(COALESCE(MAX(l.amount - l.spent - l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+)
+"""The most that one lease of a campaign c has for a new decision."""
 _GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
 _ORDERS: dict[Order, str] = {
     "alarm": "rank, COALESCE(decided_at, 0.0) DESC, name",
@@ -89,40 +91,34 @@ _ORDERS: dict[Order, str] = {
 }
 
 
+def _cap(which: str) -> str:
+    """The smallest or the largest cap of a campaign c."""
+    return f"COALESCE((SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active), 0)"
+
+
 def _below(which: str) -> str:
     """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
-    caps = f"SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active"
-    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < COALESCE(({caps}), 0)"
+    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < {_cap(which)}"
 
 
-_BEHIND = f"c.leased > 0 AND {_HEARD} < ?"
-"""Whether events after the mark are looked at: where there are leases, of a campaign that is silent as far as its mark
-knows. The value is ``silent`` of `Since`."""
-_DECIDED = f"CASE WHEN {_BEHIND} THEN COALESCE({AFTER_MARK.format('decided')}, m.decided_at) ELSE m.decided_at END"
-
-
-def _silent() -> str:
-    """Whether decisions wait for feedback, of a campaign that is silent as far as its mark knows; with three values."""
-    told = f"COALESCE({AFTER_MARK.format('settled')}, {_HEARD})"
-    decided = f"COALESCE({AFTER_MARK.format('decided')}, m.decided_at)"
-    return (
-        f"CASE WHEN c.leased > 0 THEN {decided} > {told} AND {told} < ? "
-        f"AND (c.held > 0 OR {decided} > ? OR {HELD_IN_LEASES} > 0) "
-        f"ELSE m.decided_at > {_HEARD} AND (c.held > 0 OR m.decided_at > ?) END"
-    )
-
-
+# a server of an earlier version may have moved told_at alone
+_SILENT = (
+    "m.waits_since < ? AND m.waits_since >= COALESCE(m.told_at, 0.0) "
+    f"AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
+)
+"""Whether decisions wait for feedback; both values are ``silent`` of `Since`."""
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
-    f"WHEN {_below('MIN')} THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"WHEN {_below('MIN')} AND {FREE_IN_LEASES} < {_cap('MIN')} "
+    f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
-    f"WHEN {_HEARD} < ? AND {_silent()} THEN {Rank.SILENT:d} "
+    f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
     f"WHEN c.overrun > 0 AND {RESUMED.format(campaign='c.id', overran='m.overran')} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` four
-times and ``recent`` again."""
+"""The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` twice
+and ``recent`` again."""
 
 
 class CampaignLists:
@@ -156,12 +152,15 @@ class CampaignLists:
         row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
         money = dict(zip(names, row[1:], strict=True))
         money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+        of_one = "" if self._only is None else " WHERE campaign = ?"
+        leases = self._tx.ask(f"SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM lease{of_one}", values)
+        money["spent_with_leases"] = money["spent"] + leases.fetchone()[0]
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
         return Sums(row[0], money, [currency for (currency,) in found])
 
     def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
-        values: list[Any] = [since.silent, since.recent, *[since.silent] * 4, since.recent]
+        values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
         which, folded = [], _FOLDED.format(self._tx.bytewise("LOWER(f.name)"))
         if text:
             which.append(self._tx.contains(folded))
@@ -170,7 +169,7 @@ class CampaignLists:
             which.append("c.id = ?")
             values.append(self._only)
         table = (
-            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, {_DECIDED} AS decided_at, "
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, "
             f"{folded} AS folded, "
             f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
             f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from budgetbandits.service.ledger import Account
+from budgetbandits.service.stores.glance_sql import Glance, glances
 from budgetbandits.service.stores.lease_sql import EVENT
-from budgetbandits.service.stores.list_sql import AFTER_MARK, HELD_IN_LEASES, RESUMED, CampaignLists
+from budgetbandits.service.stores.list_sql import RESUMED, CampaignLists
 from budgetbandits.service.stores.records import Decision, Event
-from budgetbandits.service.stores.rollup_sql import HOUR
-from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of, settings_of
+from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of
 
 if TYPE_CHECKING:
     from budgetbandits.service.stores.sql import SqlTransaction
@@ -56,33 +55,6 @@ class Found:
 
 
 @dataclass(slots=True)
-class Glance:
-    """A campaign as a list shows it."""
-
-    id: str
-    name: str
-    policy: str
-    account: Account
-    settings: dict[str, Any]
-    created_at: float
-    decided_at: float | None
-    """When the latest decision was made ..."""
-    told_at: float | None
-    """... the latest cost told ..."""
-    overran_at: float | None
-    """... and the latest that was more than its cap; all as of a few seconds ago."""
-    resumed_at: float | None
-    """When it was first resumed after that."""
-    held_in_leases: int
-    """Of what is leased, what open decisions hold."""
-    arms: int = 0
-    """Those that can be chosen ..."""
-    least: int = 0
-    """... and the smallest and the largest of their caps; all 0 if there are none."""
-    most: int = 0
-
-
-@dataclass(slots=True)
 class Holds:
     """Open holds: for each age in seconds that was asked for, how many are younger, and when the first one expires."""
 
@@ -102,43 +74,9 @@ class Pages:
         """The list of campaigns, or of one."""
         return CampaignLists(self._tx, only)
 
-    def glances(self, campaigns: Sequence[str], silent: float) -> list[Glance]:
-        """These campaigns, in this order. Of one with leases that had no feedback since ``silent``, as far as its mark
-        knows, the events after the mark are asked as well."""
-        if not campaigns:
-            return []  # PostgreSQL knows no empty list
-        marks = ", ".join("?" * len(campaigns))
-        rows = self._tx.ask(
-            "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-            "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, e.at, "
-            f"{RESUMED.format(campaign='c.id', overran='m.overran')}, {HELD_IN_LEASES} "
-            "FROM campaign c "
-            "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
-            f"WHERE c.id IN ({marks})",
-            campaigns,
-        )
-        by_id = {row[0]: _glance(row) for row in rows}
-        arms = self._tx.ask(
-            "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
-            f"WHERE campaign IN ({marks}) AND active GROUP BY campaign",
-            campaigns,
-        )
-        for id, count, least, most in arms:
-            glance = by_id[id]
-            glance.arms, glance.least, glance.most = count, least, most
-        for glance in by_id.values():
-            if glance.account.leased and max(glance.told_at or 0.0, glance.created_at) < silent:
-                self._go_beyond_mark(glance)
-        return [by_id[id] for id in campaigns]
-
-    def _go_beyond_mark(self, glance: Glance) -> None:
-        row = self._tx.ask(
-            f"SELECT {AFTER_MARK.format('decided')}, {AFTER_MARK.format('settled')} "
-            "FROM campaign c LEFT JOIN rollup_mark m ON m.campaign = c.id WHERE c.id = ?",
-            (glance.id,),
-        ).fetchone()
-        glance.decided_at = glance.decided_at if row[0] is None else row[0]
-        glance.told_at = glance.told_at if row[1] is None else row[1]
+    def glances(self, campaigns: Sequence[str]) -> list[Glance]:
+        """These campaigns, in this order."""
+        return glances(self._tx, campaigns)
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
         """What these campaigns are called, by id."""
@@ -147,15 +85,15 @@ class Pages:
         marks = ", ".join("?" * len(campaigns))
         return dict(self._tx.ask(f"SELECT id, name FROM campaign_name WHERE id IN ({marks})", campaigns).fetchall())
 
-    def hourly(self, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
-        """What each of these campaigns has spent, by the hour it began in; as of a few seconds ago."""
+    def spent_by(self, span: int, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
+        """What each of these campaigns has spent, by when the minute, hour or day began, as far as it is added up."""
         spent: dict[str, dict[int, int]] = {id: {} for id in campaigns}
         if not campaigns:
             return spent  # PostgreSQL knows no empty list
         marks = ", ".join("?" * len(campaigns))
         rows = self._tx.ask(
             "SELECT campaign, begins, CAST(SUM(spent) AS BIGINT) FROM rollup "
-            f"WHERE campaign IN ({marks}) AND span = {HOUR} AND begins >= ? GROUP BY campaign, begins",
+            f"WHERE campaign IN ({marks}) AND span = {span:d} AND begins >= ? GROUP BY campaign, begins",
             (*campaigns, int(since)),
         )
         for id, begins, amount in rows:
@@ -231,9 +169,3 @@ class Pages:
         ).fetchone()
         expires_at, amount = (None, 0) if first is None else first
         return Holds([int(each or 0) for each in row], expires_at, amount)
-
-
-def _glance(row: Sequence[Any]) -> Glance:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest = row
-    account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
-    return Glance(id, name, policy, account, settings_of(settings), *rest)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.rollup_marks import Mark, Marks
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 """Seconds that a row may be about."""
@@ -61,22 +60,6 @@ NUMBERS = tuple(field.name for field in fields(Counts))[2:]
 _numbers = attrgetter(*NUMBERS)
 SUMS = ("reward", "reward_squared", "cost_squared", "failed_squared")
 """Those that are no whole numbers."""
-
-
-@dataclass(slots=True)
-class Mark:
-    """How far a campaign's events have been added up, and when the latest of them happened."""
-
-    seq: int = 0
-    decided_at: float | None = None
-    told_at: float | None = None
-    overran: int | None = None
-    """The number of the latest event that told an overrun."""
-
-    def moved(self, seq: int, decided_at: float | None, told_at: float | None, overran: int | None) -> Mark:
-        return Mark(
-            seq, _later(self.decided_at, decided_at), _later(self.told_at, told_at), _later(self.overran, overran)
-        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -142,21 +125,8 @@ _DIFFER = "ABS(SUM({0})) > 1e-9 * (1 + SUM(ABS({0})))"
 """These were added up in another order."""
 
 
-class Rollups:
+class Rollups(Marks):
     """The rollups of campaigns, in a transaction."""
-
-    def __init__(self, tx: SqlTransaction) -> None:
-        self._tx = tx
-
-    def mark(self, campaign: str) -> Mark:
-        """How far the rollups go; in a transaction that writes, nobody else moves it meanwhile."""
-        tx = self._tx
-        if tx.LOCK:
-            tx.change("INSERT INTO rollup_mark (campaign, seq) VALUES (?, 0) ON CONFLICT DO NOTHING", (campaign,))
-        row = tx.ask(
-            f"SELECT seq, decided_at, told_at, overran FROM rollup_mark WHERE campaign = ?{tx.LOCK}", (campaign,)
-        ).fetchone()
-        return Mark() if row is None else Mark(*row)
 
     def behind(self) -> list[str]:
         """Campaigns with events that are not in their rollups."""
@@ -166,22 +136,14 @@ class Rollups:
         )
         return [id for (id,) in rows]
 
-    def slice_end(self, campaign: str, after: int, upto: int, most: int) -> int:
-        """The number of the last of so many events after this one; ``upto`` if there are fewer."""
-        row = self._tx.ask(
-            "SELECT seq FROM event WHERE campaign = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT 1 OFFSET ?",
-            (campaign, after, upto, most - 1),
-        ).fetchone()
-        return upto if row is None else int(row[0])
-
     def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the mark, added up by minute or another ``slot``."""
         statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
-        counts = []
+        counts, moved = [], mark
         for row in self._tx.ask(statement, (campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))
-            mark = mark.moved(max(mark.seq, row[-4]), *row[-3:])
-        return Tail(counts, mark)
+            moved = moved.moved(max(moved.seq, row[-4]), *row[-3:])
+        return Tail(counts, self.heard(campaign, moved, max(mark.seq, mark.seen), upto))
 
     def add(self, campaign: str, counts: Iterable[Counts], mark: Mark, minutes_from: float) -> None:
         """Add to minutes, hours and days, move the mark, and forget older minutes."""
@@ -194,12 +156,7 @@ class Rollups:
         ]
         if values:
             self._tx.change_many(_ADD, values)
-        self._tx.change(
-            "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, decided_at = excluded.decided_at, "
-            "told_at = excluded.told_at, overran = excluded.overran",
-            (campaign, mark.seq, mark.decided_at, mark.told_at, mark.overran),
-        )
+        self.keep(campaign, mark)
         self._tx.change(
             "DELETE FROM rollup WHERE campaign = ? AND span = ? AND begins < ?", (campaign, MINUTE, int(minutes_from))
         )
@@ -273,7 +230,3 @@ def by_span(counts: Iterable[Counts], span: int) -> list[Counts]:
         there = made.get(key)
         made[key] = Counts(begins, arm, *each.values()) if there is None else there.plus(each)
     return [made[key] for key in sorted(made)]
-
-
-def _later(one: Any, other: Any) -> Any:
-    return other if one is None or (other is not None and other > one) else one

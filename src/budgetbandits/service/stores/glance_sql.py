@@ -1,0 +1,102 @@
+"""A campaign as a list shows it, in SQL: its row, its moments and what its leases have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.stores.list_sql import FREE_IN_LEASES, HELD_IN_LEASES, RESUMED
+from budgetbandits.service.stores.rows import settings_of
+
+if TYPE_CHECKING:
+    from budgetbandits.service.stores.sql import SqlTransaction
+
+_SPENT_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.spent), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+_ADDED_UP_TO = (
+    "(SELECT e.at FROM event e WHERE e.campaign = c.id AND e.seq > COALESCE(m.seq, 0) ORDER BY e.seq LIMIT 1)"
+)
+
+
+@dataclass(slots=True)
+class Glance:
+    """A campaign as a list shows it."""
+
+    id: str
+    name: str
+    policy: str
+    account: Account
+    settings: dict[str, Any]
+    created_at: float
+    decided_at: float | None
+    """When the latest decision was made ..."""
+    told_at: float | None
+    """... the latest cost told ..."""
+    waits_since: float | None
+    """... the first decision made since then ..."""
+    overran_at: float | None
+    """... and the latest that was an overrun; all as of a few seconds ago."""
+    resumed_at: float | None
+    """When it was first resumed after that."""
+    spent_in_leases: int
+    """Of what is leased, what is spent and not merged yet ..."""
+    held_in_leases: int
+    """... what open decisions hold ..."""
+    free_in_leases: int
+    """... and the most that one lease has for a new decision."""
+    added_up_to: float | None
+    """When the first event happened that is in no rollup yet; None if all are in there."""
+    arms: int = 0
+    """Those that can be chosen ..."""
+    least: int = 0
+    """... and the smallest and the largest of their caps; all 0 if there are none."""
+    most: int = 0
+
+    @property
+    def spent(self) -> int:
+        """Also what leases have spent that is not merged yet."""
+        return self.account.spent + self.spent_in_leases
+
+    @property
+    def held(self) -> int:
+        """What is neither spent nor left for new decisions outside leases: open decisions and leases have it."""
+        return self.account.held + self.account.leased - self.spent_in_leases
+
+    @property
+    def decides_in_leases(self) -> bool:
+        """Whether an arm fits into what some lease has left."""
+        return 0 < self.least <= self.free_in_leases
+
+
+def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
+    """These campaigns, in this order."""
+    if not campaigns:
+        return []  # PostgreSQL knows no empty list
+    marks = ", ".join("?" * len(campaigns))
+    rows = tx.ask(
+        "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
+        "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, e.at, "
+        f"{RESUMED.format(campaign='c.id', overran='m.overran')}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, "
+        f"{FREE_IN_LEASES}, {_ADDED_UP_TO} "
+        "FROM campaign c "
+        "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
+        f"WHERE c.id IN ({marks})",
+        campaigns,
+    )
+    by_id = {row[0]: _glance(row) for row in rows}
+    arms = tx.ask(
+        "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
+        f"WHERE campaign IN ({marks}) AND active GROUP BY campaign",
+        campaigns,
+    )
+    for id, count, least, most in arms:
+        glance = by_id[id]
+        glance.arms, glance.least, glance.most = count, least, most
+    return [by_id[id] for id in campaigns]
+
+
+def _glance(row: Sequence[Any]) -> Glance:
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest = row
+    account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
+    return Glance(id, name, policy, account, settings_of(settings), *rest)

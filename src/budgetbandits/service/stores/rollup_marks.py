@@ -1,0 +1,102 @@
+"""How far rollups go, in SQL: the mark of each campaign, and the moments that the list of campaigns looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from budgetbandits.service.stores.sql import SqlTransaction
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far a campaign's events have been added up, and when the latest of them happened."""
+
+    seq: int = 0
+    decided_at: float | None = None
+    told_at: float | None = None
+    overran: int | None = None
+    """The number of the latest event that told an overrun."""
+    seen: int = 0
+    """The number of the latest event that the moments know of; events after the mark may be, that wait for a lease."""
+    waits_since: float | None = None
+    """When the first decision was made since the latest cost was told, or a decision voided; None without one."""
+
+    def moved(self, seq: int, decided_at: float | None, told_at: float | None, overran: int | None) -> Mark:
+        return replace(
+            self, seq=seq, decided_at=_later(self.decided_at, decided_at), told_at=_later(self.told_at, told_at),
+            overran=_later(self.overran, overran),
+        )  # fmt: skip
+
+
+class Marks:
+    """The marks of campaigns, in a transaction."""
+
+    def __init__(self, tx: SqlTransaction) -> None:
+        self._tx = tx
+
+    def mark(self, campaign: str) -> Mark:
+        """How far the rollups go; in a transaction that writes, nobody else moves it meanwhile."""
+        tx = self._tx
+        if tx.LOCK:
+            tx.change("INSERT INTO rollup_mark (campaign, seq) VALUES (?, 0) ON CONFLICT DO NOTHING", (campaign,))
+        row = tx.ask(
+            f"SELECT seq, decided_at, told_at, overran, seen, waits_since FROM rollup_mark WHERE campaign = ?{tx.LOCK}",
+            (campaign,),
+        ).fetchone()
+        return Mark() if row is None else Mark(*row)
+
+    def slice_end(self, campaign: str, after: int, upto: int, most: int) -> int:
+        """The number of the last of so many events after this one; ``upto`` if there are fewer."""
+        row = self._tx.ask(
+            "SELECT seq FROM event WHERE campaign = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT 1 OFFSET ?",
+            (campaign, after, upto, most - 1),
+        ).fetchone()
+        return upto if row is None else int(row[0])
+
+    def look_ahead(self, campaign: str, most: int) -> bool:
+        """Have the moments of the mark know of so many events more, though the mark itself has to wait for a lease;
+        whether there are still more."""
+        mark, last = self.mark(campaign), self._tx.last_event(campaign)
+        after = max(mark.seq, mark.seen)
+        if after >= last:
+            return False
+        upto = self.slice_end(campaign, after, last, most)
+        decided_at, told_at = self._tx.ask(
+            "SELECT MAX(CASE WHEN kind = 'decided' THEN at END), MAX(CASE WHEN kind = 'settled' THEN at END) "
+            "FROM event WHERE campaign = ? AND seq > ? AND seq <= ?",
+            (campaign, after, upto),
+        ).fetchone()
+        moved = mark.moved(mark.seq, decided_at, told_at, None)
+        self.keep(campaign, self.heard(campaign, moved, after, upto))
+        return upto < last
+
+    def heard(self, campaign: str, mark: Mark, after: int, upto: int) -> Mark:
+        """The mark, with since when decisions wait: as its events in between say."""
+        if after >= upto:
+            return mark
+        among = "campaign = ? AND seq > ? AND seq <= ? AND kind"
+        answered = self._tx.ask(
+            f"SELECT MAX(seq) FROM event WHERE {among} IN ('settled', 'voided')", (campaign, after, upto)
+        ).fetchone()[0]
+        since = mark.waits_since if answered is None else None
+        if since is None:
+            since = self._tx.ask(
+                f"SELECT MIN(at) FROM event WHERE {among} = 'decided'", (campaign, answered or after, upto)
+            ).fetchone()[0]
+        return replace(mark, seen=upto, waits_since=since)
+
+    def keep(self, campaign: str, mark: Mark) -> None:
+        self._tx.change(
+            "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, overran, seen, waits_since) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, decided_at = excluded.decided_at, "
+            "told_at = excluded.told_at, overran = excluded.overran, seen = excluded.seen, "
+            "waits_since = excluded.waits_since",
+            (campaign, mark.seq, mark.decided_at, mark.told_at, mark.overran, mark.seen, mark.waits_since),
+        )
+
+
+def _later(one: Any, other: Any) -> Any:
+    return other if one is None or (other is not None and other > one) else one
