@@ -446,19 +446,24 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
 
     async def run():
         fresh = Fresh(1.0, clock)
-        assert fresh.lasts("a") == 1.0
+        assert fresh.lasts() == 1.0
         assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
-        assert fresh.lasts("a") == 5.0  # a hundredth of a processor, but no longer than that
+        assert fresh.lasts() == 5.0  # a hundredth of a processor; for the first time, no longer than that
         clock.now += 4.9
         assert await fresh.get("a", "view", slow) == 1
+        assert fresh.left("a", "view") == pytest.approx(0.1)
         assert await fresh.get("a", "other view", slow) == 2
-        clock.now += 10.0
+        assert fresh.lasts() == 10.0  # both together take no more than one alone
+        clock.now += 5.2
         assert await fresh.get("a", "view", slow) == 3
         fresh.forget()
         assert await fresh.get("a", "view", slow) == 4
         with pytest.raises(StoreError):
             await fresh.get("b", "view", broken)
         assert await fresh.get("b", "view", slow) == 5  # what failed is tried again at once
+        clock.now += 100.0
+        assert await fresh.get("c", "view", slow) == 6
+        assert fresh.lasts() == 5.0  # what nobody looks at any more counts for nothing
 
     def broken():
         raise StoreError("gone")

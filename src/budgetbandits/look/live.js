@@ -69,6 +69,7 @@ function age() {
 
 let drawing = false;
 let again = false;
+let newer = 0; // the timer that asks for what was not drawn yet
 let wanted = 0; // the number of the latest event that the page has been told of
 
 // Put the newest numbers in place; what has the focus, what is being typed and what was opened stays.
@@ -99,8 +100,10 @@ async function draw() {
     drawnAt = Date.now();
     show("store-error", false);
     connected();
-    // what was drawn for somebody else a moment ago may not know of it yet
-    if (Number(answer.headers.get("X-Event")) < wanted) setTimeout(draw, 1000);
+    // what was drawn for somebody else a moment ago may not know of it yet; the server says when it is drawn again
+    clearTimeout(newer);
+    const seconds = Math.max(1, Number(answer.headers.get("X-Again") ?? 1));
+    if (Number(answer.headers.get("X-Event")) < wanted) newer = setTimeout(draw, 1000 * seconds);
   } catch {
     disconnected();
   } finally {
