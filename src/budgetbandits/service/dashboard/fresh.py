@@ -16,8 +16,8 @@ Key = tuple[Hashable, Hashable]
 MOST = 200
 
 SHARE = 100.0
-"""Everything is good for so many times as long as it took to make all of it, so that it takes a hundredth of a
-processor, however many different views are looked at ..."""
+"""A view is good for so many times as long as it takes to make all views that are looked at, so that they take a
+hundredth of a processor together, however many they are ..."""
 LONGEST = 20.0
 """... but for no more seconds than this."""
 FIRST = 0.05
@@ -26,15 +26,16 @@ FIRST = 0.05
 
 @dataclass
 class _Cost:
-    """Seconds that a view took: the last time it was made, and so far this time, since the moment ``at``."""
+    """Seconds that a view took: the last time it was made, and so far this time; and when it was last asked for."""
 
-    at: float
-    before: float | None = None
+    asked: float
+    before: float | None
     so_far: float = 0.0
 
     @property
-    def counts(self) -> float:
-        return min(self.so_far, FIRST) if self.before is None else max(self.so_far, self.before)
+    def again(self) -> float:
+        """What it takes again and again; nothing as long as it was made once."""
+        return 0.0 if self.before is None else max(self.so_far, self.before)
 
 
 class Load:
@@ -44,21 +45,34 @@ class Load:
         self._lock = threading.Lock()
         self._costs: dict[Key, _Cost] = {}
 
-    def begin(self, key: Key, at: float) -> None:
+    def begin(self, key: Key, now: float) -> None:
+        """This view is made anew."""
         with self._lock:
             last = self._costs.get(key)
-            self._costs[key] = _Cost(at, None if last is None else last.so_far)
-            for each in [each for each, cost in self._costs.items() if cost.at < at - 2.0 * LONGEST]:
-                del self._costs[each]
+            self._costs[key] = _Cost(now, None if last is None else last.so_far)
+
+    def asked(self, key: Key, now: float) -> None:
+        with self._lock:
+            if key in self._costs:
+                self._costs[key].asked = now
 
     def add(self, key: Key, seconds: float) -> None:
         with self._lock:
             if key in self._costs:
                 self._costs[key].so_far += seconds
 
-    def seconds(self) -> float:
+    def seconds(self, key: Key | None, now: float) -> float:
+        """Of all views that are made again and again, or of this one if it was made for the first time and takes
+        longer. One that nobody has asked for while it could have been made twice is not looked at any more."""
         with self._lock:
-            return sum(cost.counts for cost in self._costs.values())
+            twice = 2.0 * max(min(SHARE * self._again(), LONGEST), SHARE * FIRST)
+            for each in [each for each, cost in self._costs.items() if now > cost.asked + twice]:
+                del self._costs[each]
+            own = None if key is None else self._costs.get(key)
+            return self._again() if own is None else max(self._again(), min(own.so_far, FIRST))
+
+    def _again(self) -> float:
+        return sum(cost.again for cost in self._costs.values())
 
 
 @dataclass
@@ -98,14 +112,15 @@ class Fresh:
         drawn: S = await asyncio.shield(part)
         return answer, drawn
 
-    def lasts(self) -> float:
-        """For how many seconds an answer is good: to ask more often brings nothing new."""
-        return max(self._seconds, min(SHARE * self._load.seconds(), LONGEST))
+    def lasts(self, key: Key | None = None) -> float:
+        """For how many seconds an answer is good, or this one: to ask more often brings nothing new."""
+        return max(self._seconds, min(SHARE * self._load.seconds(key, self._clock()), LONGEST))
 
     def left(self, subject: Hashable, view: Hashable) -> float:
         """Seconds until this view is made anew for who asks."""
-        made = self._made.get((subject, view))
-        return 0.0 if made is None else max(0.0, made.at + self.lasts() - self._clock())
+        key = subject, view
+        made = self._made.get(key)
+        return 0.0 if made is None else max(0.0, made.at + self.lasts(key) - self._clock())
 
     def forget(self) -> None:
         """Whatever was made is made anew: somebody has changed something."""
@@ -113,7 +128,8 @@ class Fresh:
 
     def _current(self, key: Key, make: Callable[[], Any]) -> _Made:
         made, now = self._made.get(key), self._clock()
-        if made is None or now >= made.at + self.lasts() or _failed(made.answer):
+        self._load.asked(key, now)
+        if made is None or now >= made.at + self.lasts(key) or _failed(made.answer):
             if len(self._made) >= MOST:
                 self._made.clear()
             self._load.begin(key, now)
