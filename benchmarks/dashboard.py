@@ -113,9 +113,11 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
         )
         change(
             f"INSERT INTO rollup_mark (campaign, seq, decided_at, told_at) {numbers} "
-            f"SELECT {id}, 0, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
-            (campaigns, now, now),
+            f"SELECT {id}, ?, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
+            (campaigns, 2 * decisions, now, now),
         )
+        if not on_sqlite:
+            change("ANALYZE")  # as PostgreSQL does by itself some time later
 
     store.write(many)
 
