@@ -1,13 +1,15 @@
 """What the dashboard costs: pages of a long campaign and of many campaigns, and what people who look cost who decides.
 
-    python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 10]
+    python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 20]
     bash tests/service/with_postgres.sh python benchmarks/dashboard.py
 
 First, a store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so many
-others: SQLite, or the PostgreSQL that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are
-processor time of this process, and of PostgreSQL's beside it, the median of nine. On SQLite, eight clients
-decide and tell on a server, in turns alone and with ten pages open that are told what happens and ask for what is new.
-What counts is the server's processor time for a pair of requests, which other work on the machine changes little.
+others, all of which have spent in every hour of the last day with each of their five arms: SQLite, or the PostgreSQL
+that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are processor time of this process,
+and of PostgreSQL's beside it, the median of nine. On SQLite, eight clients decide and tell on a server, in turns alone
+and with ten pages open that are told what happens and ask for what is new as a browser does: all the same page, or each
+in a time zone of its own. What counts is the server's processor time for a pair of requests, which other work on the
+machine changes little.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -35,13 +37,18 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.list_sql import Order
+from budgetbandits.service.stores.rollup_sql import NUMBERS
 from budgetbandits.service.stores.rows import ARM, PLAIN_DECISION
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.times import Times
 
 MONTH = 30 * 86_400.0
-VIEWERS = 10
+ZONES = ("Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sydney", "America/Los_Angeles", "Asia/Kolkata",
+         "Africa/Nairobi", "America/Sao_Paulo", "Asia/Dubai", "Pacific/Auckland")  # fmt: skip
+"""One for each of those who look."""
 CLIENTS = 8
+SETTLING = 8.0
+"""Seconds with pages open before anything is measured."""
 
 
 def fill(store: Store, decisions: int, campaigns: int) -> None:
@@ -95,6 +102,22 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
             f"'arm ' || {rest('i', 5)}, cost_cap, learned, {yes} FROM n, arm WHERE campaign = ? AND number = 0",
             (5 * campaigns, long),
         )
+        # a day of hours of each arm, and a mark, as servers would have added them up from its decisions
+        happened = {"decided": 1, "told": 1, "rewarded": 1, "cost": 150_000, "spent": 150_000}
+        counts = ", ".join(f"{happened.get(name, 0)} * (1 + {rest('i', 7)})" for name in NUMBERS)
+        change(
+            f"INSERT INTO rollup (campaign, span, begins, arm, {', '.join(NUMBERS)}) {numbers} "
+            f"SELECT {as_id.format('i / 120')}, 3600, ? - 3600 * ({rest('i', 120)} / 5), {rest('i', 5)}, {counts} "
+            "FROM n",
+            (120 * campaigns, int(now - now % 3600)),
+        )
+        change(
+            f"INSERT INTO rollup_mark (campaign, seq, decided_at, told_at) {numbers} "
+            f"SELECT {id}, ?, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
+            (campaigns, 2 * decisions, now, now),
+        )
+        if not on_sqlite:
+            change("ANALYZE")  # as PostgreSQL does by itself some time later
 
     store.write(many)
 
@@ -165,10 +188,10 @@ def measure_pages(decisions: int, campaigns: int) -> None:
 
 
 @contextlib.contextmanager
-def looked_at(key: str, campaign: str) -> Iterator[None]:
-    """Ten pages are open, in a process of their own."""
-    viewers = psutil.Popen([sys.executable, __file__, "--look", key, campaign, str(service.PORT)])
-    time.sleep(3.0)
+def looked_at(key: str, campaign: str, zones: Sequence[str]) -> Iterator[None]:
+    """Ten pages are open, in a process of their own, and have been for a while: the first drawing is not the rule."""
+    viewers = psutil.Popen([sys.executable, __file__, "--look", key, campaign, str(service.PORT), *zones])
+    asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, SETTLING))
     try:
         yield
     finally:
@@ -176,31 +199,45 @@ def looked_at(key: str, campaign: str) -> Iterator[None]:
         viewers.wait()
 
 
-async def look(key: str, campaign: str, port: int) -> None:
-    """What ten browsers do: listen, and ask for the page when something has happened."""
+async def look(key: str, campaign: str, port: int, zones: Sequence[str]) -> None:
+    """What browsers do, one in each zone: listen, and ask for the page until it knows of what has happened."""
 
-    async def one() -> None:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=None) as client:
+    async def one(zone: str) -> None:
+        cookies = {"zone": zone}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=None, cookies=cookies) as client:
             await client.post("/sign-in", data={"key": key})
+            newer: asyncio.Task[None] | None = None
+
+            async def draw(wanted: int, later: float = 0.0) -> None:
+                while True:
+                    await asyncio.sleep(later)
+                    answer = await client.get(f"/campaigns/{campaign}", headers={"X-Part": "live"})
+                    answer.raise_for_status()
+                    if int(answer.headers["X-Event"]) >= wanted:
+                        return
+                    later = max(1.0, float(answer.headers.get("X-Again", 1.0)))
+
             async with client.stream("GET", f"/campaigns/{campaign}/live") as events:
                 async for line in events.aiter_lines():
-                    if line.startswith("event: changed"):
-                        answer = await client.get(f"/campaigns/{campaign}", headers={"X-Part": "live"})
-                        answer.raise_for_status()
+                    if line.startswith("data:"):
+                        if newer is not None:
+                            newer.cancel()
+                        newer = asyncio.ensure_future(draw(int(line.removeprefix("data:"))))
 
-    await asyncio.gather(*(one() for _ in range(VIEWERS)))
+    await asyncio.gather(*(one(zone) for zone in zones))
 
 
 def measure_viewers(seconds: float) -> None:
     with tempfile.TemporaryDirectory() as folder, service.server(str(Path(folder) / "money.db")) as key:
         campaign = service.create(key, "looked at", 10)
         process = psutil.Process().children()[0]
-        with looked_at(key, campaign):  # which imports what pages need
-            asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, 2.0))
+        ways = {"nobody looks": None, "ten look": ZONES[:1] * len(ZONES), "in ten zones": ZONES}
+        with looked_at(key, campaign, ZONES):  # which imports what pages need
+            pass
         print(f"{'':14} pairs/s   server's µs of processor time for a pair   ({CLIENTS} clients)")
         for _ in range(3):
-            for what, way in (("nobody looks", contextlib.nullcontext()), ("ten look", looked_at(key, campaign))):
-                with way:
+            for what, zones in ways.items():
+                with contextlib.nullcontext() if zones is None else looked_at(key, campaign, zones):
                     before = sum(process.cpu_times()[:2])
                     load = asyncio.run(service.drive(service.pair, key, [campaign], CLIENTS, seconds))
                     used = sum(process.cpu_times()[:2]) - before
@@ -209,12 +246,12 @@ def measure_viewers(seconds: float) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--look"]:
-        asyncio.run(look(sys.argv[2], sys.argv[3], int(sys.argv[4])))
+        asyncio.run(look(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5:]))
         return
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--decisions", type=int, default=1_000_000)
     options.add_argument("--campaigns", type=int, default=10_000)
-    options.add_argument("--seconds", type=float, default=10.0)
+    options.add_argument("--seconds", type=float, default=20.0)
     given = options.parse_args()
     measure_pages(given.decisions, given.campaigns)
     if "BUDGETBANDITS_POSTGRES" not in os.environ:

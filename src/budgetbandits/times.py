@@ -9,8 +9,9 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-LAST = 253_402_214_400.0
-"""The beginning of the last day of the year 9999, UTC: no zone has a date for what lies much later."""
+FIRST, LAST = -62_135_510_400.0, 253_402_214_400.0
+"""The beginning of the second day of the year 1 and of the last of 9999, UTC: no zone has a date for what lies much
+before or after."""
 
 
 def duration(seconds: float) -> str:
@@ -74,12 +75,22 @@ class Times:
             return cls(UTC, now)
 
     def local(self, at: float) -> datetime:
-        """The date and time; of what is later than any date, the last.
+        """The date and time; of what is earlier or later than any date, the first or the last.
 
-        >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year
-        9999
+        >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year, Times.of("Pacific/Niue", 0.0).local(-1e12).year
+        (9999, 1)
         """
-        return datetime.fromtimestamp(min(at, LAST), self.zone)
+        return datetime.fromtimestamp(min(max(at, FIRST), LAST), self.zone)
+
+    @property
+    def east(self) -> int:
+        """Seconds that clocks of the zone are ahead of UTC now.
+
+        >>> Times.of("Europe/Berlin", 0.0).east
+        3600
+        """
+        local = self.local(self.now)
+        return round((local.utcoffset() or local - local).total_seconds())
 
     @property
     def zone_name(self) -> str:
@@ -87,8 +98,7 @@ class Times:
         >>> Times.of("Europe/Berlin", 0.0).zone_name
         'CET (UTC+1)'
         """
-        local = self.local(self.now)
-        offset = (local.utcoffset() or local - local).total_seconds() / 3600
+        local, offset = self.local(self.now), self.east / 3600
         ahead = "" if offset == 0 else f"{offset:+g}".replace("-", "−")
         return "UTC" if local.tzname() == "UTC" else f"{local.tzname()} (UTC{ahead})"
 

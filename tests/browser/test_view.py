@@ -1,6 +1,8 @@
 """The laboratory's pages in a real Chromium: a list, a study that runs, and its report once it is done."""
 
+import os
 import threading
+import time
 
 import pytest
 
@@ -28,9 +30,13 @@ def served(tmp_path):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield server.url, kept, study.folder
-        server.stopping = True
-        server.shutdown()
+        stop(server)
         thread.join()
+
+
+def stop(server):
+    server.stopping = True
+    server.shutdown()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -65,3 +71,49 @@ def test_a_study_that_is_watched_becomes_its_report(served, watched):
     page.locator("a.brand").click()
     page.wait_for_selector("h1:has-text('Studies')")
     browser.sound()
+
+
+def test_a_report_from_elsewhere_reads_and_sends_nothing(served, watched, tmp_path):
+    base, _, _ = served
+    report = tmp_path / "done" / "report.html"
+    report.write_text(
+        "<title>waits</title><script>fetch('/?format=json').then((a) => a.text()).then((t) => { document.title = t; })"
+        ".catch((e) => { document.title = `fetch: ${e.name}, ${self.origin}`; });</script>"
+    )
+    os.utime(report, (time.time() + 9,) * 2)
+    browser = watched(base)
+    browser.page.goto(base + "/study/done")
+    browser.until(lambda: browser.page.title() != "waits")
+    assert browser.page.title() == "fetch: TypeError, null"
+
+
+def test_our_own_report_works_closed_in(served, watched, tmp_path):
+    base, _, _ = served
+    write_report(tmp_path / "done")
+    browser = watched(base)
+    page = browser.page
+    page.goto(base + "/study/done")
+    button = page.locator(".keys button[data-policy]").first
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    page.locator("a.brand").click()
+    page.wait_for_selector("h1:has-text('Studies')")
+    browser.sound()
+
+
+def test_a_lost_connection_is_dated_when_it_was_lost_in_the_zone_of_the_page(tmp_path, watched):
+    """The browser is in Berlin, and the page says its times in this machine's zone."""
+    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = watched(server.url).page
+        page.goto(server.url)
+        page.wait_for_selector("text=No study here yet")
+        page.wait_for_timeout(1500)
+        begun = time.time()
+        stop(server)
+        thread.join()
+    page.locator("[data-since]:visible").wait_for()
+    said = page.inner_text("[data-since]")
+    allowed = [time.strftime("%H:%M:%S", time.localtime(begun + more)) for more in range(-1, 5)]
+    assert said in allowed

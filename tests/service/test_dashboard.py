@@ -431,6 +431,7 @@ def test_a_part_says_which_events_it_knows_of(service, reader):
     id = engine.describe("watched")["id"]
     answer = reader("GET", "/campaigns/watched", X_Part="live")
     assert int(answer.headers["x-event"]) == service.read(lambda tx: tx.last_event(id)) > 0
+    assert 0.0 < float(answer.headers["x-again"]) <= 5.0  # when to ask for what this does not know of
     assert int(reader("GET", "/?q=watched", X_Part="live").headers["x-event"]) >= int(answer.headers["x-event"])
 
 
@@ -446,13 +447,14 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
 
     async def run():
         fresh = Fresh(1.0, clock)
-        assert fresh.lasts("a") == 1.0
+        assert fresh.lasts() == 1.0
         assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
-        assert fresh.lasts("a") == 5.0  # a hundredth of a processor, but no longer than that
+        assert fresh.left("a", "view") == 5.0  # a hundredth of a processor; for the first time, no longer than that
         clock.now += 4.9
         assert await fresh.get("a", "view", slow) == 1
+        assert fresh.left("a", "view") == pytest.approx(0.1)
         assert await fresh.get("a", "other view", slow) == 2
-        clock.now += 10.0
+        clock.now += 5.1
         assert await fresh.get("a", "view", slow) == 3
         fresh.forget()
         assert await fresh.get("a", "view", slow) == 4

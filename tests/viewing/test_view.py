@@ -1,7 +1,5 @@
 """Studies in a browser: what a page says is what the folder holds, and nothing is written into it."""
 
-import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -27,52 +25,7 @@ from budgetbandits.viewing.server import Server
 from budgetbandits.viewing.thrift import SHARE, Thrifty
 from studies import small
 from suites import TINY
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    run(small(), folder / "one", Workers(jobs=1))
-    return folder / "one"
-
-
-@pytest.fixture
-def done(made, tmp_path):
-    """A folder with a study of 12 cells in it, all of them done a while ago."""
-    shutil.copytree(made, tmp_path / "deep" / "one")
-    past(tmp_path / "deep" / "one", 3600)
-    return tmp_path
-
-
-@pytest.fixture
-def half(done):
-    """The same with every other part."""
-    parts = sorted((done / "deep/one/parts").iterdir())
-    for path in parts[::2]:
-        path.unlink()
-    return done
-
-
-def past(folder, seconds):
-    then = time.time() - seconds
-    for path in [*folder.rglob("*")]:
-        os.utime(path, (then, then))
-
-
-def everything(folder):
-    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
-
-
-def text(answer):
-    return answer.body.decode()
-
-
-def until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
+from viewed import ask, everything, past, text, until
 
 # --- how far ---------------------------------------------------------------------------------------------------------
 
@@ -148,21 +101,6 @@ def test_the_list_has_every_study_and_every_page_beside_them(done):
 
 def test_an_empty_folder_says_how_to_fill_it(tmp_path):
     assert "budgetbandits run growth --out" in text(Viewer(Folder(tmp_path)).answer("/", {}))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def asked():
-    """Into which folders reports were drawn. What they show is tested in tests/report, and takes seconds."""
-    asked = []
-
-    def page_of(results, folder):
-        asked.append(folder)
-        (folder / "summary.csv").write_text("")
-        return f'<span class="brand">b</span>{results.record["name"]}'
-
-    with pytest.MonkeyPatch.context() as patch:  # as long as any thread may still draw
-        patch.setattr(drawn, "page_of", page_of)
-        yield asked
 
 
 def test_the_report_of_a_finished_study_is_drawn_elsewhere_once(done, asked):
@@ -285,25 +223,6 @@ def test_what_cannot_be_made_says_why(alone):
 
 
 # --- over HTTP -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def served(half):
-    with Server(Viewer(Folder(half)), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield server.server_address[1]
-        server.stopping = True
-        server.shutdown()
-        thread.join()
-
-
-@contextlib.contextmanager
-def ask(port, path, **headers):
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
-        connection.request("GET", path, headers=headers)
-        with connection.getresponse() as answer:
-            yield answer
 
 
 def test_pages_over_http(served):

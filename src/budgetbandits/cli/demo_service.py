@@ -1,6 +1,7 @@
-"""``demo --serve``: a service on a temporary store, and a program that spends two campaigns at human speed.
+"""``demo --serve``: a service on a temporary store, and a program that spends its campaigns at human speed.
 
-One campaign has ten days behind it, the other is new and gone in a few minutes. Nothing is kept when the command ends.
+One campaign has ten days behind it, the other is new and gone in a few minutes; those that are made on the page are
+spent as well. Nothing is kept when the command ends.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
 
 if TYPE_CHECKING:
+    from budgetbandits.client import Client, Decision
     from budgetbandits.service.engine import Engine
     from budgetbandits.service.stores.base import Store, Transaction
 
@@ -33,11 +35,15 @@ AT_ONCE = 250
 """Of them in one transaction."""
 EVERY = 0.7
 """Seconds between two decisions now."""
+SELDOM = 5
+"""Turns between two decisions of the campaign with a past, and between two looks which campaigns there are."""
+
+log = logging.getLogger(__name__)
 
 
 def serve_demo(port: int, open_page: bool) -> None:
     """Serve until Ctrl-C; with port 0 on any that is free."""
-    from budgetbandits.service.http.listening import listening
+    from budgetbandits.listening import listening
 
     with listening("127.0.0.1", port) as listener:
         try:
@@ -56,7 +62,7 @@ def serve_demo(port: int, open_page: bool) -> None:
                 roll_up(store)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             page = f"{url}/sign-in#key={key}"
-            print(f"Open {page}\nSpends two campaigns until you press Ctrl-C; nothing is kept.", flush=True)
+            print(f"Open {page}\nSpends its campaigns until you press Ctrl-C; nothing is kept.", flush=True)
             logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log every request of the worker
             stop = threading.Event()
             worker = threading.Thread(target=_spend, args=(url, str(key), rng, stop), daemon=True)
@@ -85,7 +91,7 @@ def live_through(engine_class: type[Engine], store: Store, rng: random.Random) -
         with contextlib.suppress(HoldRefused):  # ahead of the plan
             [made] = engine.deciding("models", f"past {number}").work(tx)
             at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
-            reward, cost = _outcome(made.arm, rng)
+            reward, cost = outcome(made.arm, CAPS[made.arm], rng)
             engine.telling(Outcome(made.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
@@ -108,28 +114,52 @@ def _moments(now: float, rng: random.Random) -> Iterator[float]:
     return iter(sorted(made))
 
 
-def _outcome(arm: str, rng: random.Random) -> tuple[float, float]:
-    chance, price = LAWS[arm]
-    return float(rng.random() < chance), round(min(max(rng.gauss(price, price / 4), 0.01), CAPS[arm]), 6)
+def outcome(arm: str, hold: float, rng: random.Random) -> tuple[float, float]:
+    """Reward, 0 or 1, and cost, at most what is held; an arm that somebody has added has a law by its name."""
+    own = random.Random(arm)
+    chance, price = LAWS.get(arm) or (own.uniform(0.3, 0.9), hold * own.uniform(0.2, 0.6))
+    return float(rng.random() < chance), round(min(max(rng.gauss(price, price / 4), 0.01), hold), 6)
+
+
+class Spender:
+    """A program that decides and tells over HTTP, as any would, whatever is done to its campaigns meanwhile."""
+
+    def __init__(self, client: Client, rng: random.Random) -> None:
+        self._client, self._rng = client, rng
+        self._turns = 0
+        self._reward_max: dict[str, float] = {}
+        self._open: list[tuple[float, str, Decision]] = []
+
+    def turn(self, now: float) -> None:
+        """A decision of each campaign, and feedback for the decisions that are due. A mistake ends no more than that:
+        a page on which nothing happens any more shows nobody anything."""
+        try:
+            if self._turns % SELDOM == 0:
+                self._reward_max = {each.name: each.reward_max for each in self._client.campaigns()}
+            self._turns += 1
+            for campaign in self._reward_max:
+                if campaign != "models" or self._turns % SELDOM == 0:
+                    with contextlib.suppress(BudgetBanditsError):  # exhausted, paused, ahead of its plan: asked later
+                        made = self._client.decide(campaign)
+                        self._open.append((now + self._rng.uniform(0.5, 6.0), campaign, made))
+            due = [each for each in self._open if each[0] <= now]
+            self._open = [each for each in self._open if each[0] > now]
+            for _, campaign, made in due:
+                good, cost = outcome(made.arm, made.hold, self._rng)
+                with contextlib.suppress(BudgetBanditsError):
+                    self._client.feedback(campaign, made.id, reward=good * self._reward_max[campaign], cost=cost)
+        except BudgetBanditsError:
+            pass  # the server is busy or ends
+        except Exception:
+            log.exception("the demo's program has made a mistake, and goes on")
 
 
 def _spend(url: str, key: str, rng: random.Random, stop: threading.Event) -> None:
-    """Decide and tell over HTTP, as any program would, until told to stop."""
+    """Spend until told to stop."""
     from budgetbandits.client import Client
 
     with Client(url, key) as client:
         client.create("launch", budget=60.0, arms=CAPS, hold_seconds=120.0)
-        open_decisions: list[tuple[float, str, str, str]] = []
-        number = 0
+        spender = Spender(client, rng)
         while not stop.wait(EVERY):
-            number += 1
-            for campaign in ("launch", "models") if number % 5 == 0 else ("launch",):
-                with contextlib.suppress(BudgetBanditsError):  # exhausted, paused, ahead of its plan: asked again later
-                    made = client.decide(campaign)
-                    open_decisions.append((time.monotonic() + rng.uniform(0.5, 6.0), campaign, made.id, made.arm))
-            due = [each for each in open_decisions if each[0] <= time.monotonic()]
-            for each in due:
-                open_decisions.remove(each)
-                reward, cost = _outcome(each[3], rng)
-                with contextlib.suppress(BudgetBanditsError):
-                    client.feedback(each[1], each[2], reward=reward, cost=cost)
+            spender.turn(time.monotonic())

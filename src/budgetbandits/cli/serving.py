@@ -24,7 +24,7 @@ def serve_command(
     ] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, makes an admin key."""
-    from budgetbandits.service.http.listening import listening
+    from budgetbandits.listening import listening
 
     # before the rest is imported, which takes most of a second, and before a key is shown that scrolls away
     with listening(host, port) as listener:

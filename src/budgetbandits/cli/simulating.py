@@ -204,7 +204,7 @@ def demo_command(
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
     as_json: AsJson = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Instead: the service's dashboard, with two campaigns being spent.")
+        bool, typer.Option("--serve", help="Instead: the service's dashboard, with campaigns being spent.")
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve; 0 for any that is free.")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,

@@ -16,7 +16,7 @@ from budgetbandits.errors import BadParameter
 
 def view_command(
     folder: Annotated[Path, typer.Argument(help="A study, or a folder with studies in it.")],
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 8600,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8600,
     host: Annotated[
         str, typer.Option(help="The address to listen on; 0.0.0.0 shows the studies to everybody, without a sign-in.")
     ] = "127.0.0.1",

@@ -9,8 +9,8 @@ from typing import Any
 
 from budgetbandits.experiments.study import Study
 
-WINDOW, PARTS = 600.0, 20
-"""Seconds back from now, and latest parts, over which the rate is taken."""
+PARTS = 20
+"""Latest parts over which the rate is taken, of those that came since the study was last begun."""
 QUIET = 60.0
 """Seconds without a new part after which a study may have stopped, if its parts came faster before."""
 
@@ -21,7 +21,7 @@ class Progress:
 
     ``by_policy`` has (runs done, runs) of each policy; ``latest`` is when the latest part was written, or the study
     begun; ``rate`` is runs a second, if there are enough parts to tell; ``gap`` is the longest time between two parts
-    of those.
+    of those; ``state`` differs whenever the record or a part does.
     """
 
     cells: int
@@ -31,6 +31,7 @@ class Progress:
     rate: float | None
     gap: float
     now: float
+    state: tuple[int, ...]
 
     @property
     def runs(self) -> int:
@@ -64,7 +65,7 @@ class Progress:
 
 def progress(study: Study, record: dict[str, Any], now: float) -> Progress:
     """From the names and times of the parts alone: none of them is opened."""
-    there = study.there()
+    there, known = study.there(), study.record.stat()
     runs, done = Counter[str](), Counter[str]()
     of_part = Counter[str]()
     for cell in record["cells"]:
@@ -74,13 +75,15 @@ def progress(study: Study, record: dict[str, Any], now: float) -> Progress:
             done[cell["policy"]] += games
             of_part[cell["key"]] += games
     written = sorted((there[key].st_mtime, games) for key, games in of_part.items())
-    recent = [(at, games) for at, games in written[-PARTS:] if at > now - WINDOW]
+    # begun again, a study's record is written again: how long it stood still before that says nothing
+    recent = [(at, games) for at, games in written[-PARTS:] if at >= known.st_mtime]
     times = [at for at, _ in recent]
     rate = None
     if len(recent) > 1 and now > times[0]:
         rate = sum(games for _, games in recent[1:]) / (now - times[0])
     cells_done = sum(cell["key"] in there for cell in record["cells"])
-    begun = [study.record.stat().st_mtime] if cells_done < len(record["cells"]) else []
+    begun = [known.st_mtime] if cells_done < len(record["cells"]) else []
+    parts = [there[key] for key in of_part]
     return Progress(
         cells=len(record["cells"]),
         cells_done=cells_done,
@@ -89,4 +92,6 @@ def progress(study: Study, record: dict[str, Any], now: float) -> Progress:
         rate=rate,
         gap=max((later - sooner for sooner, later in pairwise(times)), default=0.0),
         now=now,
-    )
+        state=(known.st_mtime_ns, known.st_size, len(parts), sum(each.st_mtime_ns for each in parts),
+               sum(each.st_size for each in parts)),
+    )  # fmt: skip

@@ -23,6 +23,7 @@ import budgetbandits
 from budgetbandits.arrays import Array
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
+from budgetbandits.experiments.study_record import checked
 from budgetbandits.policies.base import Policy, written
 from budgetbandits.traffic import Played, Traffic
 
@@ -76,16 +77,15 @@ class Study:
     def asked(self) -> dict[str, Any]:
         """What begin wrote."""
         try:
-            record: dict[str, Any] = json.loads(self.record.read_text(encoding="utf-8"))
+            return checked(json.loads(self.record.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise StudyError(
                 f"{self.folder} holds no study; run 'budgetbandits run EXPERIMENT.toml --out {self.folder}' first"
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StudyError(
                 f"cannot read {self.record}: {error}; run the experiment again, its parts are kept"
             ) from None
-        return record
 
     def note(self, key: str, effort: Effort) -> None:
         """Write down what a part took, apart from it: games are the same bits wherever they are played."""
@@ -103,11 +103,12 @@ class Study:
         return found
 
     def there(self) -> dict[str, os.stat_result]:
-        """The parts that are there, by their cells' keys."""
+        """The parts that are there, by their cells' keys; whatever else has such a name is none."""
         if not self.parts.is_dir():
             return {}
         with os.scandir(self.parts) as files:
-            return {file.name[: -len(SUFFIX)]: file.stat() for file in files if file.name.endswith(SUFFIX)}
+            found = [file for file in files if file.name.endswith(SUFFIX) and file.is_file()]
+            return {file.name[: -len(SUFFIX)]: file.stat() for file in found}
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Those that have no part yet."""

@@ -31,21 +31,34 @@ function notTold(not) {
   if (cutOff === null) say(told ? "Live" : "Not live");
 }
 
+// In the zone of the page's other times: so many seconds east of Greenwich as it says, or else the browser's.
+function clock(at) {
+  const east = document.body.dataset.east;
+  return east ? new Date(at + 1000 * Number(east)).toISOString().slice(11, 19) : new Date(at).toTimeString().slice(0, 8);
+}
+
 function disconnected() {
   if (cutOff !== null) return;
   cutOff = Date.now();
   document.body.classList.add("stale");
   const alarm = document.getElementById("disconnected");
-  if (alarm) alarm.querySelector("[data-since]").textContent = new Date(drawnAt).toTimeString().slice(0, 8);
+  if (alarm) alarm.querySelector("[data-since]").textContent = clock(cutOff);
   show("disconnected", true);
   say("Not connected");
   age();
 }
 
-function storeGone() {
+// The server answers, but not with new numbers.
+function notNew() {
   document.body.classList.add("stale");
-  show("store-error", true);
   say("Not live");
+}
+
+function storeGone(why) {
+  const reason = document.querySelector("#store-error [data-why]");
+  if (reason && why) reason.textContent = why;
+  show("store-error", true);
+  notNew();
 }
 
 function age() {
@@ -56,6 +69,7 @@ function age() {
 
 let drawing = false;
 let again = false;
+let newer = 0; // the timer that asks for what was not drawn yet
 let wanted = 0; // the number of the latest event that the page has been told of
 
 // Put the newest numbers in place; what has the focus, what is being typed and what was opened stays.
@@ -67,7 +81,7 @@ async function draw() {
     const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
     if (answer.status === 401 || answer.headers.get("X-Reload")) { location.reload(); return; }
     if (answer.status === 503) { storeGone(); return; }
-    if (!answer.ok) return;
+    if (!answer.ok) { notNew(); return; }
     const text = await answer.text();
     const focus = document.activeElement;
     const inside = focus && live.contains(focus);
@@ -86,8 +100,10 @@ async function draw() {
     drawnAt = Date.now();
     show("store-error", false);
     connected();
-    // what was drawn for somebody else a moment ago may not know of it yet
-    if (Number(answer.headers.get("X-Event")) < wanted) setTimeout(draw, 1000);
+    // what was drawn for somebody else a moment ago may not know of it yet; the server says when it is drawn again
+    clearTimeout(newer);
+    const seconds = Math.max(1, Number(answer.headers.get("X-Again") ?? 1));
+    if (Number(answer.headers.get("X-Event")) < wanted) newer = setTimeout(draw, 1000 * seconds);
   } catch {
     disconnected();
   } finally {
@@ -108,7 +124,7 @@ if (live && document.body.dataset.live) {
     source.addEventListener("changed", (event) => { notTold(false); wanted = Number(event.data); draw(); });
     source.addEventListener("full", () => { source.close(); notTold(true); later = setTimeout(listen, 60000); });
     source.addEventListener("quiet", () => draw());
-    source.addEventListener("store", storeGone);
+    source.addEventListener("store", (event) => storeGone(event.data));
     source.addEventListener("over", () => location.reload());
     source.onopen = () => { if (cutOff !== null) draw(); };
     source.onerror = () => {

@@ -1,9 +1,14 @@
-"""What there is to see beneath a folder: studies, and pages that were written beside them."""
+"""What there is to see beneath a folder: studies, and pages that were written beside them.
+
+Whatever one entry is or does, the others are shown: what cannot be read of it is said in its place, and logged.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
@@ -22,6 +27,8 @@ SERVED = {".html": "text/html; charset=utf-8", ".csv": "text/csv; charset=utf-8"
           ".parquet": "application/vnd.apache.parquet", ".toml": "text/plain; charset=utf-8",
           ".tex": "text/plain; charset=utf-8", ".md": "text/markdown; charset=utf-8"}  # fmt: skip
 """The kinds of files that are handed out, which are those that studies and reports consist of."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,77 +54,131 @@ class Written:
     at: float
 
 
+@dataclass(frozen=True)
+class Seen:
+    """All studies, running ones first, then the latest first; pages beside them, the latest first; and what is wrong
+    with what cannot be read."""
+
+    studies: list[Shown]
+    pages: list[Written]
+    wrong: list[str]
+
+
 class Folder:
     """A folder of studies, or a single study."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        self._logged: set[str] = set()
         if not self.root.is_dir():
             raise StudyError(f"{root} is no folder; name that of a study, or one with studies in it")
 
-    def studies(self, now: float) -> tuple[list[Shown], list[str]]:
-        """All studies, running ones first, then the latest first; and what is wrong with those that cannot be read."""
-        found, wrong = [], []
-        for folder in self._folders():
-            if (folder / "study.json").is_file():
+    def look(self, now: float) -> Seen:
+        """Everything there is now. A folder that is gone is an error, not an empty one."""
+        studies, pages, wrong = list[Shown](), list[Written](), list[str]()
+        folders, refused = self._folders()
+        for error in refused:
+            wrong.append(self._mishap(Path(error.filename), error))
+        for folder in folders:
+            is_study = self._known(folder / "study.json") is not None
+            for path in [folder] if is_study else sorted(folder.glob("*.html")):
                 try:
-                    found.append(self._shown(folder, now))
-                except StudyError as error:
-                    wrong.append(str(error))
-        return sorted(found, key=lambda each: (not each.progress.running, -each.progress.latest)), wrong
+                    if is_study:
+                        studies.append(self._shown(path, now))
+                    elif known := self._known(path):
+                        pages.append(Written(self._place(path), _title(path, known.st_mtime_ns), known.st_mtime))
+                except Exception as error:  # one entry must not harm the others
+                    wrong.append(self._mishap(path, error))
+        studies.sort(key=lambda each: (not each.progress.running, -each.progress.latest))
+        return Seen(studies, sorted(pages, key=lambda each: -each.at), wrong)
+
+    def _mishap(self, path: Path, error: Exception) -> str:
+        """What is wrong with an entry; logged once, with the traceback if it is an error that nobody foresaw."""
+        foreseen = isinstance(error, StudyError | OSError)
+        why = getattr(error, "strerror", None) or str(error) if foreseen else f"{type(error).__name__}: {error}"
+        words = why if isinstance(error, StudyError) else f"cannot show {path}: {why}"
+        if words not in self._logged:
+            self._logged.add(words)
+            log.warning("%s", as_text(words), exc_info=None if foreseen else error)
+        return as_text(words)
 
     def study(self, place: str, now: float) -> Shown:
         """The study at a place below the folder."""
         folder = self.inside(place)
-        if not (folder / "study.json").is_file():
+        if not self._known(folder / "study.json"):
             raise NotFound(f"there is no study at {place or '.'!r:.80}; go back to the list")
         return self._shown(folder, now)
 
-    def pages(self) -> list[Written]:
-        """Pages beside folders of studies rather than in them."""
-        found = []
-        for folder in self._folders():
-            if not (folder / "study.json").is_file():
-                for path in sorted(folder.glob("*.html")):
-                    stat = path.stat()
-                    found.append(Written(self._place(path), _title(path, stat.st_mtime_ns), stat.st_mtime))
-        return sorted(found, key=lambda each: -each.at)
+    def file(self, place: str) -> Path:
+        """A file that may be handed out."""
+        path = self.inside(place)
+        if path.suffix not in SERVED or not self._known(path):
+            raise NotFound(f"there is no file {place!r:.80} to show; go back to the list")
+        return path
 
     def inside(self, place: str) -> Path:
-        """The path of a place; one that leads out of the folder is not found."""
-        path = (self.root / place).resolve()
-        if not path.is_relative_to(self.root) or any(
-            part.startswith(".") for part in path.relative_to(self.root).parts
-        ):
+        """The path of a place, links followed; one that leads out of the folder is not found."""
+        try:
+            path = (self.root / place).resolve()
+            hidden = any(part.startswith(".") for part in path.relative_to(self.root).parts)
+        except (ValueError, OSError, RuntimeError):  # no name for a file, a circle of links, outside
+            hidden = True
+        if hidden:
             raise NotFound(f"there is nothing at {place!r:.80}; go back to the list")
         return path
 
+    def _known(self, path: Path) -> os.stat_result | None:
+        """What a regular file is known by; None of what is no such file, or a link that leads out of the folder."""
+        try:
+            found = path.lstat()
+            if stat.S_ISLNK(found.st_mode):
+                found = self.inside(self._place(path)).lstat()
+        except (OSError, NotFound):
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None
+
     def _shown(self, folder: Path, now: float) -> Shown:
         study = Study(folder)
-        record = _asked(study, study.record.stat().st_mtime_ns)
+        asked = study.record.stat()
+        record = _asked(study, asked.st_mtime_ns, asked.st_size)
         far = progress(study, record, now)
-        report = folder / REPORT
-        written = report.stat().st_mtime if report.is_file() else 0.0
-        fresh = far.finished and written >= max(far.latest, study.record.stat().st_mtime)
-        return Shown(self._place(folder), record, far, report if fresh else None)
+        report = self._known(folder / REPORT)
+        fresh = far.finished and report is not None and report.st_mtime >= max(far.latest, asked.st_mtime)
+        return Shown(self._place(folder), record, far, folder / REPORT if fresh else None)
 
     def _place(self, path: Path) -> str:
         place = path.relative_to(self.root).as_posix()
         return "" if place == "." else place
 
-    def _folders(self) -> list[Path]:
-        """The folder and those below it, but not those inside a study."""
-        found = []
-        for here, names, files in os.walk(self.root):
+    def _folders(self) -> tuple[list[Path], list[OSError]]:
+        """The folder and those below it, but not those inside a study; and why some cannot be read."""
+        try:
+            os.scandir(self.root).close()
+        except OSError as error:
+            raise StudyError(
+                f"cannot read {self.root}: {error.strerror}; was it moved or removed? Put it back, or start "
+                "'budgetbandits view' where it is"
+            ) from None
+        found, refused = list[Path](), list[OSError]()
+        for here, names, files in os.walk(self.root, onerror=refused.append):
             path = Path(here)
             found.append(path)
             deep = len(path.relative_to(self.root).parts) >= DEEP
             names[:] = [] if deep or "study.json" in files else sorted(n for n in names if not n.startswith("."))
-        return found
+        return found, refused
+
+
+def as_text(name: str) -> str:
+    """A name as it can be shown: bytes of a file's name that are no text become question marks.
+
+    >>> as_text("caf\\udce9")
+    'caf?'
+    """
+    return name.encode("utf-8", "replace").decode()
 
 
 @lru_cache(maxsize=256)
-def _asked(study: Study, changed: int) -> dict[str, Any]:
+def _asked(study: Study, changed: int, size: int) -> dict[str, Any]:
     """Kept, since the record of a large study takes long to read and does not change while it runs."""
     return study.asked()
 

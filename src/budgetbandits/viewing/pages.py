@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -16,24 +18,36 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+from markupsafe import Markup
 
 from budgetbandits import look
-from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.errors import NotFound
 from budgetbandits.policies.names import label
 from budgetbandits.report.drawings import marks_of
 from budgetbandits.report.page import with_way_back
 from budgetbandits.times import Times, duration
 from budgetbandits.viewing import drawn
-from budgetbandits.viewing.folder import SERVED, Folder, Shown
-from budgetbandits.viewing.thrift import Thrifty
+from budgetbandits.viewing.folder import SERVED, Folder, Shown, Written, as_text
+from budgetbandits.viewing.thrift import EXPECTED, Thrifty
 from budgetbandits.words import count, exact, listed, short
 
 HTML = "text/html; charset=utf-8"
 ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
           "icon.svg": "image/svg+xml"}  # fmt: skip
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'"
-"""Figures have their colours in attributes, hence inline styles. A report brings its own, stricter, policy."""
+CLOSED = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
+    f"{CLOSED}"
+)
+"""Figures have their colours in attributes, hence inline styles."""
+FOREIGN = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {CLOSED}"
+)
+"""For what comes from the folder, which somebody else may have made: it is shown, and its scripts run, but as a page of
+nowhere, which can read nothing of these pages and send nothing anywhere. A report brings a stricter policy besides."""
 
+log = logging.getLogger(__name__)
 
 OWN_REPORT = 20.0
 """Seconds after its last part that a study has to write its report itself."""
@@ -55,82 +69,88 @@ class Viewer:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._curves: dict[str, Thrifty[drawn.Curves | None]] = {}
-        self._reports: dict[str, tuple[float, Thrifty[str]]] = {}
+        self._reports: dict[str, tuple[tuple[int, ...], Thrifty[str]]] = {}
 
     def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
         """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
-        first, _, rest = path.lstrip("/").partition("/")
         try:
-            if first == "":
-                return self._list(query, part)
-            if first == "study":
-                return self._study(rest, query, part)
-            if first == "watch":
-                return self._watch(self.folder.study(rest, time.time()), query, part)
-            if first == "files":
-                return self._file(rest)
-            if first == "assets" and rest.rpartition("/")[2] in ASSETS:
-                name = rest.rpartition("/")[2]
-                kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-                return Answer(asset(name), ASSETS[name], headers=kept)
-            raise NotFound(f"there is no page {path!r:.80}; go back to the list")  # noqa: TRY301 (a page as well)
+            return self._answer(path, query, part)
         except NotFound as error:
             return _page("problem.html", 404, problem=str(error), title="Not found")
-        except (BudgetBanditsError, OSError) as error:
-            return _page("problem.html", 500, problem=str(error), title="This cannot be shown")
+        except Exception as error:
+            status = 503 if isinstance(error, EXPECTED) else 500
+            return _page("problem.html", status, problem=why(error, path), title="This cannot be shown")
+
+    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> Answer:
+        first, _, rest = path.lstrip("/").partition("/")
+        if first == "":
+            return self._list(query, part)
+        if first == "study":
+            return self._study(rest, query, part)
+        if first == "watch":
+            return self._watch(self.folder.study(rest, time.time()), query, part)
+        if first == "files":
+            return self._file(rest)
+        name = rest.rpartition("/")[2]
+        if first == "assets" and name in ASSETS:
+            kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+            return Answer(asset(name), ASSETS[name], headers=kept)
+        raise NotFound(f"there is no page {path!r:.80}; go back to the list")
 
     def pulse(self, path: str) -> int:
         """A number that changes when the page at this path does."""
         first, _, rest = path.lstrip("/").partition("/")
         if first == "":
-            studies, wrong = self.folder.studies(time.time())
-            state = [(each.place, each.progress.cells_done, each.progress.running) for each in studies]
-            return int(hashlib.sha256(repr((state, wrong)).encode()).hexdigest()[:12], 16)
+            seen = self.folder.look(time.time())
+            state = [(each.place, each.progress.state, each.progress.running) for each in seen.studies]
+            return int(hashlib.sha256(ascii((state, seen.pages, seen.wrong)).encode()).hexdigest()[:12], 16)
         return self._event(self.folder.study(rest, time.time()))
 
     # --- pages ---------------------------------------------------------------------------------------------------
 
     def _list(self, query: Mapping[str, str], part: bool) -> Answer:
-        studies, wrong = self.folder.studies(time.time())
+        seen = self.folder.look(time.time())
         if query.get("format") == "json":
-            return _json({"studies": [_numbers(each) for each in studies], "unreadable": wrong})
+            return _json({"studies": [_numbers(each) for each in seen.studies], "unreadable": seen.wrong})
+        wrong = list(seen.wrong)
         values: dict[str, Any] = {
-            "studies": studies,
-            "pages": self.folder.pages(),
-            "wrong": wrong,
-            "root": str(self.folder.root),
-        }
-        if part:
-            return _page("_list.html", **values)
-        return _page("list.html", **values, live="/live/")
+            "studies": _rows("_list_study.html", seen.studies, wrong),
+            "pages": _rows("_list_page.html", seen.pages, wrong),
+            "wrong": wrong, "root": str(self.folder.root), "live": "/live/",
+        }  # fmt: skip
+        return _page("_list.html" if part else "list.html", **values)
 
     def _study(self, place: str, query: Mapping[str, str], part: bool) -> Answer:
         """The report of a study that is done; a study that is not is watched."""
         shown = self.folder.study(place, time.time())
         if query.get("format") == "json" or not shown.progress.finished:
             return self._watch(shown, query, part)
-        text = shown.report.read_text(encoding="utf-8") if shown.report is not None else self._report(shown)
+        text = (
+            shown.report.read_text(encoding="utf-8", errors="replace")
+            if shown.report is not None
+            else self._report(shown)
+        )
         if text is None:
             return self._watch(shown, query, part)
         if part:  # of a page that was watched: it is another one now
             return Answer(b"", headers={"X-Reload": "1"})
-        return Answer(with_way_back(text, "/").encode())
+        return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
     def _report(self, shown: Shown) -> str | None:
         """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
         if shown.progress.quiet_for < OWN_REPORT:
             return None
-        of, made = self._reports.get(shown.place, (0.0, None))
-        if made is None or of != shown.progress.latest:
+        of, made = self._reports.get(shown.place, ((), None))
+        if made is None or of != shown.progress.state:
             made = Thrifty(partial(drawn.report, self.folder.inside(shown.place)), least=math.inf)
-            self._reports[shown.place] = (shown.progress.latest, made)
+            self._reports[shown.place] = (shown.progress.state, made)
         return made.latest()
 
     def _watch(self, shown: Shown, query: Mapping[str, str], part: bool) -> Answer:
         if query.get("format") == "json":
             return _json(_numbers(shown))
         curves = self._curves_of(shown)
-        _, report = self._reports.get(shown.place, (0.0, None))
+        _, report = self._reports.get(shown.place, ((), None))
         without = shown.progress.finished and shown.report is None
         report_to_come = without and (report is None or not report.number)
         values: dict[str, Any] = {
@@ -140,7 +160,7 @@ class Viewer:
         }  # fmt: skip
         if part:
             return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
-        return _page("study.html", **values, live=f"/live/watch/{quote(shown.place)}")
+        return _page("study.html", **values, live=f"/live/watch/{address(shown.place)}")
 
     def _curves_of(self, shown: Shown) -> Thrifty[drawn.Curves | None]:
         if shown.place not in self._curves:
@@ -149,26 +169,48 @@ class Viewer:
 
     def _event(self, shown: Shown) -> int:
         """Grows with each part, each drawing of the curves, and when the report is there."""
-        _, report = self._reports.get(shown.place, (0.0, None))
+        _, report = self._reports.get(shown.place, ((), None))
         drawings = self._curves_of(shown).number + (0 if report is None else report.number)
         return shown.progress.cells_done + drawings
 
     def _file(self, place: str) -> Answer:
-        path = self.folder.inside(place)
-        if path.suffix not in SERVED or not path.is_file():
-            raise NotFound(f"there is no file {place!r:.80} to show; go back to the list")
+        path = self.folder.file(place)
         content = path.read_bytes()
         if path.suffix == ".html":
             content = with_way_back(content.decode("utf-8", errors="replace"), "/").encode()
-        return Answer(content, SERVED[path.suffix])
+        return _foreign(content, SERVED[path.suffix])
+
+
+def why(error: Exception, path: str) -> str:
+    """What a page says of an error, which is logged; with the traceback if nobody foresaw it."""
+    foreseen = isinstance(error, EXPECTED)
+    log.error("%s: %s", as_text(path)[:200], as_text(str(error)), exc_info=None if foreseen else error)
+    return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
+
+
+def _foreign(content: bytes, kind: str) -> Answer:
+    headers = {"Content-Security-Policy": FOREIGN}
+    if kind == SERVED[".pdf"]:  # browsers show none that is closed in like this
+        headers["Content-Disposition"] = "attachment"
+    return Answer(content, kind, headers=headers)
+
+
+def address(place: str) -> str:
+    """A place below the folder as part of an address; names of files are bytes, and not always text.
+
+    >>> address("a b/caf\\udce9")
+    'a%20b/caf%E9'
+    """
+    return quote(os.fsencode(place))
 
 
 def _numbers(shown: Shown) -> dict[str, Any]:
     """For programs."""
     record, far = shown.record, shown.progress
     return {
-        "place": shown.place or ".", "name": record["name"], "begun": record.get("begun"),
-        "policies": record["policies"], "problems": len(record["problems"]), "budgets": record["budgets"],
+        "place": shown.place or ".", "page": f"/study/{address(shown.place)}", "name": record["name"],
+        "begun": record.get("begun"), "policies": record["policies"], "problems": len(record["problems"]),
+        "budgets": record["budgets"],
         "runs": record["runs"], "finished": far.finished, "running": far.running, "cells": far.cells,
         "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
         "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
@@ -177,17 +219,35 @@ def _numbers(shown: Shown) -> dict[str, Any]:
 
 
 def _json(content: dict[str, Any]) -> Answer:
-    return Answer(json.dumps(content).encode(), "application/json")
+    text = json.dumps(content, ensure_ascii=False)
+    return Answer(text.encode("utf-8", "replace"), "application/json")
 
 
 # --- templates and assets ----------------------------------------------------------------------------------------
 
 
 def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> Answer:
-    now = time.time()
-    times = Times(datetime.now().astimezone().tzinfo or UTC, now)
-    text = environment().get_template(template).render({"live": "", "times": times} | values)
-    return Answer(text.encode(), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {}))
+    text = _filled(template, {"live": ""} | values)
+    return Answer(
+        text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {})
+    )
+
+
+def _filled(template: str, values: dict[str, Any]) -> str:
+    times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
+    return environment().get_template(template).render({"times": times} | values)
+
+
+def _rows(template: str, entries: Sequence[Shown | Written], wrong: list[str]) -> list[Markup]:
+    """Each entry by itself: one that cannot be drawn is among what is ``wrong``, and the others are there."""
+    rows = []
+    for each in entries:
+        try:
+            rows.append(Markup(_filled(template, {"each": each})))
+        except Exception as error:
+            log.exception("cannot draw %s", as_text(each.place))
+            wrong.append(f"cannot show {each.place or '.'}: {type(error).__name__}: {error}")
+    return rows
 
 
 @cache
@@ -212,7 +272,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals.update(asset_path=asset_path, counted=count)
     made.filters.update(
-        policy=label, duration=duration, path=quote, short=short, exact=exact, listed=listed,
+        policy=label, duration=duration, path=address, short=short, exact=exact, listed=listed,
         thousands=lambda number: f"{number:,.0f}", rate=_rate,
     )  # fmt: skip
     return made

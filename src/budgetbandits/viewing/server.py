@@ -6,16 +6,22 @@ connect pages with requests are all there is to it, and the laboratory needs not
 
 from __future__ import annotations
 
+import contextlib
 import http.server
-import socket
+import logging
+import os
+import sys
 import time
 from collections.abc import Iterator
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError
-from budgetbandits.viewing.pages import Answer, Viewer
+from budgetbandits.listening import listening
+from budgetbandits.viewing.pages import Answer, Viewer, why
 
+log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NOTHING, FAILED = -1, -2
+"""In place of the number of a page: it was not looked at yet, or could not be."""
 LOOK_EVERY = 1.0
 """Seconds between two looks whether a page has changed; more if a look is slow."""
 SILENCE = 10.0
@@ -30,15 +36,12 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, viewer: Viewer, host: str, port: int) -> None:
         self.viewer, self.local = viewer, host in LOOPBACK
         self.stopping = False
-        if ":" in host:
-            self.address_family = socket.AF_INET6
-        try:
-            super().__init__((host, port), Handler)
-        except OSError as error:
-            raise BadParameter(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --host or --port, such as "
-                f"--port 0 for any that is free"
-            ) from None
+        remedy = "choose another --host or --port, such as --port 0 for any that is free"
+        listener = listening(host, port, remedy)
+        self.address_family = listener.family
+        super().__init__((host, port), Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.server_address = listener, listener.getsockname()
 
     @property
     def url(self) -> str:
@@ -46,7 +49,10 @@ class Server(http.server.ThreadingHTTPServer):
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that has gone away is no error."""
+        """A browser that has gone away is no error; whatever else ends a connection is logged."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError | TimeoutError):
+            log.error("a connection has failed: %s", error, exc_info=error)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -57,8 +63,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 60.0
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        path = unquote(asked.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            self._send(Answer(b"this is no address of a page\n", "text/plain", 400))
+            return
+        # names of files are bytes, and not always text
+        path = os.fsdecode(unquote_to_bytes(asked.path.encode("latin-1", "replace")))
         if not self._for_us():
             self._send(Answer(b"open this page by its address on this machine\n", "text/plain", 403))
         elif path.startswith("/live/"):
@@ -72,8 +83,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _for_us(self) -> bool:
         """On this machine alone, another name for it is a page elsewhere that wants to read along."""
-        name = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        return not self.server.local or name in LOOPBACK
+        if not self.server.local:
+            return True
+        with contextlib.suppress(ValueError):  # no name of a host at all
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOOPBACK
+        return False
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
@@ -99,13 +113,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
-        seen, told = -1, time.monotonic()
+        seen, told, words = NOTHING, time.monotonic(), ""
         while not self.server.stopping:
             began = time.monotonic()
             try:
                 last = self.server.viewer.pulse(path)
-            except (BudgetBanditsError, OSError):
-                yield b"event: store\ndata: cannot be read\n\n"
+            except Exception as error:
+                words = words if seen == FAILED else why(error, path)
+                seen = FAILED
+                yield b"event: store\ndata: %s\n\n" % " ".join(words.split()).encode("utf-8", "replace")
             else:
                 if last != seen or began - told >= SILENCE:
                     yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from budgetbandits.errors import BudgetBanditsError
+
 T = TypeVar("T")
+EXPECTED = (BudgetBanditsError, OSError)
+"""What may go wrong without a mistake of ours; anything else is logged with its traceback."""
+
+log = logging.getLogger(__name__)
 
 SHARE = 0.05
 """Of one processor's time, at most, for everything that is done here."""
+RETRY = 10.0
+"""Seconds after which what could not be made is tried again, however seldom it is made otherwise."""
+DRAWS = "draws for a page"
+"""The name of every thread that is started here."""
 _one_at_a_time = threading.Lock()  # Matplotlib's settings are the process's
 
 
@@ -34,18 +45,19 @@ class Thrifty(Generic[T]):
             start = not self._making and self._clock() >= self._due
             self._making = self._making or start
         if start:
-            threading.Thread(target=self._run, daemon=True).start()
+            threading.Thread(target=self._run, name=DRAWS, daemon=True).start()
         return self.value
 
     def _run(self) -> None:
         with _one_at_a_time:
-            began = self._clock()
+            began, least = self._clock(), self._least
             try:
                 self.value, self.failed = self._make(), ""
             except Exception as error:  # shown on the page: a part that another program has just removed, a full disk
-                self.failed = str(error)
+                self.failed, least = str(error) or type(error).__name__, min(least, RETRY)
+                log.warning("cannot draw %s", self.failed, exc_info=None if isinstance(error, EXPECTED) else error)
             took = self._clock() - began
         self.number += 1
         with self._lock:
-            self._due = self._clock() + max(self._least, took / SHARE)
+            self._due = self._clock() + max(least, took / SHARE)
             self._making = False

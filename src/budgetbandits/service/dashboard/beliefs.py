@@ -73,7 +73,7 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # `belief` makes one for what was told, so it is known by being that one
 class Belief:
     """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 

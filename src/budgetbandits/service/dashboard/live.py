@@ -46,7 +46,7 @@ class Live:
         try:
             seen, quiet = -1, 0.0
             while not self._service.reads.stopping:
-                every = drawn.lasts(subject)
+                every = drawn.lasts()
                 try:
                     if not await signed_in():
                         yield b"event: over\ndata: signed out\n\n"

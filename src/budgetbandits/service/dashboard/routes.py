@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -16,12 +16,12 @@ from starlette.routing import Route
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.service.dashboard.addresses import address, address_of, campaign_address, path_of
 from budgetbandits.service.dashboard.campaign_json import campaign_json
-from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.campaign_view import CampaignView, campaign_view
 from budgetbandits.service.dashboard.events import events_view
 from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
-from budgetbandits.service.dashboard.fresh import Fresh
+from budgetbandits.service.dashboard.fresh import Fresh, Load
 from budgetbandits.service.dashboard.live import Live
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.overview import Asked, Overview, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
 from budgetbandits.service.dashboard.wanted import Wanted, event_of
@@ -38,8 +38,9 @@ happened; longer if it takes long to draw."""
 MOST_KNOWN = 10_000
 """Campaigns whose names a server remembers."""
 
-Part = tuple[str, int]
-"""What is drawn of a page, and the number of the latest event that it knows of."""
+Part = tuple[str, dict[str, str]]
+"""What is drawn of a page, and headers: the number of the latest event that it knows of, and after how many seconds
+there may be something newer."""
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
@@ -48,7 +49,8 @@ class Dashboard:
 
     def __init__(self, service: Service, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
-        self._campaigns, self._overviews = Fresh(FRESH["campaign"]), Fresh(FRESH["overview"])
+        load = Load()
+        self._campaigns, self._overviews = Fresh(FRESH["campaign"], load=load), Fresh(FRESH["overview"], load=load)
         self._known: dict[str, tuple[str, str]] = {}
         self._live = Live(service)
 
@@ -149,15 +151,15 @@ class Dashboard:
         only = session.key.campaign
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: overview(tx, asked, only).as_json()))
-        shared, seen_as = self.shared(request, session), (asked, request.cookies.get("zone"), session.creates)
+        shared, seen_as = self.shared(request, session), (request.cookies.get("zone"), session.creates)
+        read = partial(self.service.store.read, lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
 
-        def draw() -> Part:
-            last, view = self.service.store.read(lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
-            return render("_overview.html", **shared | {"view": view, "creates": session.creates}), last
+        def draw(found: tuple[int, Overview]) -> str:
+            return render("_overview.html", **shared | {"view": found[1], "creates": session.creates})
 
-        part, last = await self._overviews.get(("overview", only), seen_as, draw)
+        part, headers = await _part(self._overviews, ("overview", only), asked, read, seen_as, draw)
         if "x-part" in request.headers:
-            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
+            return Response(part, media_type="text/html", headers=headers)
         shared |= {"live": address("live"), "part": part, "asked": asked}
         return Response(render("overview.html", **shared), media_type="text/html")
 
@@ -166,23 +168,24 @@ class Dashboard:
         wanted = Wanted.of(request.query_params)
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: campaign_json(campaign_view(tx, found(tx, id), wanted))))
-        part, last = await self._campaign_part(request, session, id, wanted)
+        part, headers = await self._campaign_part(request, session, id, wanted)
         if "x-part" in request.headers:
-            return Response(part, media_type="text/html", headers={"X-Event": str(last)})
+            return Response(part, media_type="text/html", headers=headers)
         shared = self.shared(request, session) | {"live": campaign_address(name, "live"), "wanted": wanted}
         return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
 
     async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
-        """Drawn once for all who look at it, so it names nobody."""
-        shared, store = self.shared(request, None), self.service.store
-        seen_as = wanted, request.cookies.get("zone"), session.admin, session.creates
+        """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
+        shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
+        seen_as = request.cookies.get("zone"), session.admin, session.creates
+        read = partial(
+            self.service.store.read, lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted))
+        )  # fmt: skip
 
-        def draw() -> Part:
-            last, view = store.read(lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted)))
-            may = {"admin": session.admin, "creates": session.creates}
-            return render("_campaign.html", **shared | may | {"view": view}), last
+        def draw(found: tuple[int, CampaignView]) -> str:
+            return render("_campaign.html", **shared | {"view": found[1]})
 
-        return await self._campaigns.get(("campaign", id), seen_as, draw)
+        return await _part(self._campaigns, ("campaign", id), wanted, read, seen_as, draw)
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
@@ -257,6 +260,14 @@ class Dashboard:
         response = RedirectResponse(address("sign-in"), 303)
         response.delete_cookie(COOKIE, path="/")
         return response
+
+
+async def _part(
+    fresh: Fresh, subject: Hashable, view: Hashable, read: Callable[[], tuple[int, T]], seen_as: Hashable,
+    draw: Callable[[tuple[int, T]], str],
+) -> Part:  # fmt: skip
+    (last, _), part = await fresh.drawn(subject, view, read, seen_as, draw)
+    return part, {"X-Event": str(last), "X-Again": f"{fresh.left(subject, view):.1f}"}
 
 
 def _last_event(tx: Transaction, only: str | None) -> int:

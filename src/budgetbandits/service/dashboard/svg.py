@@ -6,6 +6,7 @@ A drawing without a viewBox is as wide as its place: positions are shares of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -118,6 +119,7 @@ def shared_axis(what: str, beliefs: Sequence[tuple[Belief, int]]) -> tuple[float
     return max(low - room, 0.0), high + room
 
 
+@lru_cache(maxsize=2048)  # the same in every zone, and until something more is told of the arm
 def _density(
     what: str, now: Belief, before: Belief | None, ends: tuple[float, float], size: tuple[int, int], colour: str,
     best: float | None,

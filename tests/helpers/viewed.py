@@ -1,0 +1,35 @@
+"""What tests of the laboratory's pages do again and again."""
+
+import contextlib
+import http.client
+import os
+import time
+
+
+def past(folder, seconds):
+    then = time.time() - seconds
+    for path in [*folder.rglob("*")]:
+        os.utime(path, (then, then))
+
+
+def everything(folder):
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+def text(answer):
+    return answer.body.decode()
+
+
+def until(true, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def ask(port, path, **headers):
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        connection.request("GET", path, headers=headers)
+        with connection.getresponse() as answer:
+            yield answer
