@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -29,20 +30,22 @@ from psycopg.errors import (
     UniqueViolation,
 )
 from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction, Unforeseen
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.postgres_loop import LoopWriter
-from budgetbandits.service.stores.postgres_readers import Readers
 from budgetbandits.service.stores.postgres_session import (
     READING,
     WRITING,
     LostInCommit,
     OutOfOrder,
+    arguments,
     cannot_write,
     check_encoding,
     connect,
+    prepare,
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
@@ -54,6 +57,13 @@ URGENT_READERS = 2
 """Connections for what is urgent: without a key nobody gets a decision."""
 WRITERS = 4
 """Connections that write, each for another campaign at a time."""
+
+PATIENCE = 5.0
+"""Seconds to wait for one of the connections that read."""
+
+RECONNECT = 1.0
+"""Seconds after which a lost connection is given up, so that the next who reads tries anew. The pool would go on trying
+by itself, and wait ever longer in between: after an outage of a minute, for most of another."""
 
 FINISH_WITHIN = 5.0
 """Seconds to wait, when the store is closed, for writers that wait for the database."""
@@ -71,7 +81,7 @@ class PostgresStore(Store):
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
-        self._readers, self._urgent = Readers(url, READERS), Readers(url, URGENT_READERS)
+        self._pool, self._urgent = _pool(url, READERS), _pool(url, URGENT_READERS)
         self.address = self._url = url
         self._in_loop: LoopWriter | None = None
         self._waiting = Waiting()
@@ -81,14 +91,14 @@ class PostgresStore(Store):
     def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
-            if self._readers.closed:
+            if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
             self._waiting.put((work, future), about.campaign or object())  # about nothing that is known: alone
         return future
 
     async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
         """In the event loop itself, in two round trips; a writer's thread takes what cannot be foreseen."""
-        if self._readers.closed:
+        if self._pool.closed:
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()
         if self._in_loop is None or self._in_loop.loop is not loop:
@@ -106,11 +116,11 @@ class PostgresStore(Store):
             self._in_loop.close()
 
     def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
-        if self._readers.closed:
+        if self._pool.closed:
             raise StoreError("the store is closed; open it again")
-        readers = self._urgent if urgent else self._readers
-        try:
-            with readers.connection() as connection, connection.transaction():
+        pool = self._urgent if urgent else self._pool
+        try:  # when no connection comes free in time, that is an OperationalError
+            with pool.connection() as connection, connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 return work(_Transaction(connection))
         except psycopg.Error as error:
@@ -118,15 +128,28 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         with self._gate:
-            if self._readers.closed:
+            if self._pool.closed:
                 return
-            self._readers.close()
+            self._pool.close()
             self._urgent.close()
         self._close_loop()
         self._waiting.stop()
         end = time.monotonic() + FINISH_WITHIN
         for writer in self._writers:
             writer.join(max(0.0, end - time.monotonic()))
+
+
+def _pool(url: str, largest: int) -> ConnectionPool:
+    return ConnectionPool(
+        kwargs=arguments(url),
+        configure=partial(prepare, limits=READING),
+        min_size=1,
+        max_size=largest,
+        timeout=PATIENCE,
+        reconnect_timeout=RECONNECT,
+        open=True,
+        check=ConnectionPool.check_connection,
+    )
 
 
 class _Writer(GroupWriter):
