@@ -67,33 +67,35 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     """The price on money for each draw, where the costs of a request are its segment's mean costs times a factor of its
     own that is known beforehand: lognormal with mean 1 and, of its logarithm, this standard deviation.
 
-    At a price λ a request with the factor z takes each step of its chain that pays at λz. A step that pays at λⱼ and
-    costs mⱼ more is then taken for z < λⱼ/λ, and costs mⱼ Φ(ln(λⱼ/λ)/σ − σ/2) for a request on average. The price is
-    the one at which all of that is the rate.
+    At a price λ a request with the factor z takes each step of its chain, from the cheapest arm on, that pays at λz. A
+    step that pays at λⱼ and costs mⱼ more is then taken for z < λⱼ/λ, and costs mⱼ Φ(ln(λⱼ/λ)/σ − σ/2) for a request on
+    average. The price is the one at which all of that is the rate. Where the arms at the best ratio cannot be paid for
+    every request, it is that ratio: as without estimates, money is the only scarce resource.
 
     >>> reward, cost = np.array([[[0.2, 0.8]]]), np.array([[[0.1, 0.5]]])
     >>> price_for_varied(reward, cost, np.array([1.0]), 0.3, spread=0.5).round(3).tolist()  # half take the step
     [1.324]
     """
     draws, _, arms = reward.shape
-    ratio, first = _best_ratio(reward, cost, weight)
-    room = rate - (weight * _at(cost, first)).sum(axis=1)
+    ratio, best = _best_ratio(reward, cost, weight)
+    scarce = (weight * _at(cost, best)).sum(axis=1) >= rate
     if arms == 1:
-        return np.where(room <= 0.0, ratio, 0.0)
-    prices, more, _ = _chains(reward, cost, weight, first)
+        return np.where(scarce, ratio, 0.0)
+    cheapest = cost.argmin(axis=2)
+    prices, more, _ = _chains(reward, cost, weight, cheapest)
     prices, more = prices.reshape(draws, -1), more.reshape(draws, -1)
     pays = prices > 0.0
     logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
+    room = rate - (weight * _at(cost, cheapest)).sum(axis=1)
+    enough = more.sum(axis=1) <= room
     low = np.where(pays, logs, np.inf).min(axis=1) - FARTHEST * spread
     high = np.where(pays, logs, -np.inf).max(axis=1) + FARTHEST * spread
-    scarce, enough = room <= 0.0, more.sum(axis=1) <= room
     low, high = (np.where(scarce | enough, 0.0, end) for end in (low, high))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         spends = (more * ndtr((logs - middle[:, None]) / spread - 0.5 * spread)).sum(axis=1)
         low, high = np.where(spends > room, middle, low), np.where(spends > room, high, middle)
-    price = np.minimum(np.exp(high), ratio)
-    return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, price)))
+    return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, np.exp(high))))
 
 
 def _at(values: Array, arm: Arms) -> Array:

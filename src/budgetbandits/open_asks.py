@@ -152,7 +152,7 @@ class OpenAsks:
             if not 0 <= int(arm) < arms:
                 raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
             ask = OpenAsk(int(arm), **_read(int(arm), *more))
-            if any(not 0 <= other < arms for other in ask.could or ()):
+            if any(not 0 <= other < arms for other in ask.could or ()) or len(ask.prices or ()) > arms:
                 raise BadState(f"open ask {number} was chosen from arms that are not there; restore an undamaged copy")
             if not 0 <= int(number) < self.next_number or int(number) in self._open or not _possible(ask, units):
                 raise BadState(f"open ask {number} cannot have been made; restore an undamaged copy")

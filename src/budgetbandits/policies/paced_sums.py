@@ -185,5 +185,8 @@ class PacedTraffic(Paced):
             self.answered = [round(number) for number in counts.tolist()]
         if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
             raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
-        self.check("estimates", self.of_estimates)
+        sums = self.of_estimates
+        self.check("estimates", sums)
+        if not np.isfinite(sums).all() or (sums[:, sums[0] > 0.0] <= 0.0).any():
+            raise BadState("'estimates' are no sums of prices; the saved state is damaged")
         return self

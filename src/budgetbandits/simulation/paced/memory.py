@@ -63,7 +63,7 @@ class Memory(Record):
         super().__init__(GAME)
         parts, arms = offer.shape
         self.point_to(sums=np.zeros((segments, arms, SUMS)), law=np.zeros((segments, arms, 4)))
-        self.point_to(shift=np.zeros((segments, arms, 3)), scales=np.ones(arms))
+        self.point_to(shift=np.zeros((segments, arms, 4)), scales=np.ones(arms))
         self.point_to(rewards=np.zeros((segments, arms)), costs=np.zeros((segments, arms)))
         self.point_to(who=np.zeros(arms, dtype=np.int64), first=np.array([*first], dtype=np.int64))
         self.point_to(answered=np.zeros(segments), weight=np.ones(segments), break_price=np.zeros(segments))

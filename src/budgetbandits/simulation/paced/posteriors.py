@@ -15,6 +15,7 @@ from budgetbandits.policies.pooling import (
     FARTHEST_SHIFT,
     FIRST_COUNT,
     FIRST_MEAN,
+    FORETOLD,
     OUTCOMES_FOR_GUESS,
     OUTCOMES_FOR_SHIFT,
     SMALLEST_WITHIN,
@@ -101,9 +102,9 @@ def renew_alone(game, arm, row, squares, place, first, size):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def shift_of(game, segment, arm):
-    """Three numbers: how surely the arm's reward is above the others' in this segment, that times how far it is; and
-    by how much it is taken to be, from its other arms."""
-    return float_pointer(game.shift_at + 24 * (game.arms * segment + arm))
+    """Four numbers: how surely it is known how far the arm's reward is above that in other segments; by how much it is
+    taken to be, from its other arms (before that, both together); how far it is; and the mean in the others."""
+    return float_pointer(game.shift_at + 32 * (game.arms * segment + arm))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -116,18 +117,29 @@ def compare_segments(game):
             n = all_count - sums[COUNT] + FIRST_COUNT
             mean = (all_total - sums[REWARD] + FIRST_COUNT * FIRST_MEAN) / n
             shift[0] = sums[COUNT] * n / (sums[COUNT] + n)
-            shift[1] = shift[0] * (sums[REWARD] / max(sums[COUNT], 1.0) - mean)
-            shift[2] = mean
+            shift[2] = sums[REWARD] / max(sums[COUNT], 1.0) - mean
+            shift[1] = shift[0] * shift[2]
+            shift[3] = mean
+    right, foretold = 0.0, 0.0
     for segment in range(game.segments):
         weights, apart = 0.0, 0.0
         for arm in range(game.arms):
             weights += shift_of(game, segment, arm)[0]
             apart += shift_of(game, segment, arm)[1]
+        of_segment, squares = 0.0, 0.0
         for arm in range(game.arms):
             shift = shift_of(game, segment, arm)
-            mean = shift[2]
             moved = (apart - shift[1]) / (weights - shift[0] + OUTCOMES_FOR_SHIFT)
-            shift[2] = min(max(moved, -FARTHEST_SHIFT * mean), FARTHEST_SHIFT * (1.0 - mean))
+            of_segment += shift[0] * moved * shift[2]
+            squares += shift[0] * moved * moved
+            shift[1] = moved
+        right += of_segment
+        foretold += squares
+    slope = min(max((FORETOLD + right) / (FORETOLD + foretold), 0.0), 1.0)
+    for segment in range(game.segments):
+        for arm in range(game.arms):
+            shift = shift_of(game, segment, arm)
+            shift[1] = min(max(shift[1] * slope, -FARTHEST_SHIFT * shift[3]), FARTHEST_SHIFT * (1.0 - shift[3]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -145,7 +157,7 @@ def renew_pooled(game, arm, row, squares, place, first, size):
         square = (all_squares - sums[squares] + first) / n
         variance = max(square - mean * mean, 0.0)
         if row == REWARD:
-            shift = shift_of(game, segment, arm)[2]
+            shift = shift_of(game, segment, arm)[1]
             variance *= (mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean))
             mean += shift
             square = variance + mean * mean
@@ -167,7 +179,7 @@ def likeness(game, arm, row, n, total, squares):
         count = sums[COUNT]
         apart = sums[row] / max(count, 1.0) - mean
         if row == REWARD:
-            apart -= shift_of(game, segment, arm)[2]
+            apart -= shift_of(game, segment, arm)[1]
         between += count * (apart * apart)
         counts_squared += count * count
         seen += 1.0 if count > 0.0 else 0.0
