@@ -16,7 +16,7 @@ from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, fits, plain_table, print_json
 from budgetbandits.errors import BadParameter
 from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate, even, held_still, mix, one_arm
-from budgetbandits.off_policy.estimates import Value
+from budgetbandits.off_policy.estimates import Value, mean_of
 from budgetbandits.off_policy.log import MEANINGS, read_log
 from budgetbandits.off_policy.targets import DRAWS
 from budgetbandits.policies.names import label
@@ -105,7 +105,7 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
         "left_out": whole.left_out,
         "arms": log.arms,
         "segments": log.segments,
-        "logged": {name: _logged(values).as_json() for name, values in (("reward", log.reward), ("cost", log.cost))},
+        "logged": {name: mean_of(values).as_json() for name, values in (("reward", log.reward), ("cost", log.cost))},
         "results": [
             {
                 "target": each.target, "draws": target.draws, "problem": each.problem or None,
@@ -115,10 +115,6 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
             for each, target in zip(found, targets, strict=True)
         ],
     }  # fmt: skip
-
-
-def _logged(values: np.ndarray[Any, Any]) -> Estimate:
-    return Estimate(float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else np.nan)
 
 
 def _value(value: Value | None) -> dict[str, Any] | None:
@@ -149,7 +145,7 @@ def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
     lines = plain_table(
         title=head,
         title_justify="left",
-        caption="for each request: doubly robust, ± half a 95 % interval.\n"
+        caption="for each request: doubly robust, ± as far as the farther end of its 95 % interval.\n"
         + ("gain: reward above that of the policy that ran.\n" if gains else "")
         + "effective: how many decisions of the target's own would say as much.",
         caption_justify="left",
@@ -157,7 +153,7 @@ def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
     lines.add_column("target", overflow="fold")
     for column in ("reward", *(["gain"] if gains else []), "cost", "effective"):
         lines.add_column(column, justify="right", no_wrap=True)
-    ran = [_said(_logged(values)) for values in (log.reward, log.cost)]
+    ran = [_said(mean_of(values)) for values in (log.reward, log.cost)]
     lines.add_row("what ran", ran[0], *([""] if gains else []), ran[1], f"{len(log):,}", end_section=True)
     for each in found:
         if each.reward is None or each.cost is None:
@@ -170,11 +166,11 @@ def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
 
 
 def _said(estimate: Estimate, sign: str = "") -> str:
-    """The value with as many digits as its error has two of."""
-    half = estimate.high - estimate.value
-    if not half > 0.0:
+    """The value and how far its interval reaches, with as many digits as the latter has two of."""
+    reach = max(estimate.high - estimate.value, estimate.value - estimate.low)
+    if not reach > 0.0:
         return f"{estimate.value:{sign}.4g}"
-    digits = int(np.clip(1 - np.floor(np.log10(half)), 0, 12))
+    digits = int(np.clip(1 - np.floor(np.log10(reach)), 0, 12))
     if digits > 5:
-        return f"{estimate.value:{sign}.4g} ± {half:.2g}"
-    return f"{estimate.value:{sign}.{digits}f} ± {half:.{digits}f}"
+        return f"{estimate.value:{sign}.4g} ± {reach:.2g}"
+    return f"{estimate.value:{sign}.{digits}f} ± {reach:.{digits}f}"
