@@ -8,6 +8,7 @@ import pytest
 from budgetbandits import Allocation
 from budgetbandits.errors import (
     BadParameter,
+    BadState,
     BudgetExhausted,
     CostOutOfRange,
     HoldRefused,
@@ -416,6 +417,8 @@ def test_an_open_ask_of_an_older_version_has_the_price_of_its_arm():
     [[_, arm, more]] = saved["open"]
     price = more.pop("prices")[arm]
     older = Allocation.from_json(json.dumps(saved | {"open": [[0, arm, more | {"price": price}]]}))
+    with pytest.raises(BadState, match="arms that are not there"):
+        Allocation.from_json(json.dumps(saved | {"open": [[0, arm, more | {"prices": [price] * 3}]]}))
     for each in (spend, older):
         each.tell(str(ask), reward=0.5, cost=price)
     told = np.array([each._learner.state.of_estimates[0] for each in (spend, older)])

@@ -34,6 +34,14 @@ PAGES = {
     "no-such-arm": "/campaigns/running/retire-arm?arm=nobody", "make-key": "/keys/make?read=1",
 }  # fmt: skip
 
+STATES = {
+    "overview": [
+        *("Frozen", "Exhausted", "Blocked by holds", "Overran", "Nearly exhausted", "No feedback", "Running"),
+        *("Paused", "Closed"),
+    ]
+}
+"""What a page must show, or its picture would be of less than all states."""
+
 IN_DARK = (
     "overran",
     "make-key",
@@ -112,6 +120,8 @@ def served(tmp_path_factory):
                 engine.change_terms(name, {"pace_seconds": 6e5}, by="bb_tester")
             clock.now = now - 3 * 3600 if name == "silent" else now
             spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
+        clock.now = now - 2 * 3600
+        engine.decide("silent", key="nobody tells")
         clock.now = now - 600
         for name in ("frozen", "overran"):
             made = engine.decide(name, key="too dear")
@@ -152,6 +162,8 @@ def test_every_page_is_sound(served, watched, width, scheme):
         if scheme == "dark" and name not in IN_DARK:
             continue
         browser.page.goto(base + path)
+        for state in STATES.get(name, ()):
+            assert browser.page.get_by_text(state, exact=True).count()
         check(browser, axe, name)
         if name == "not-found":
             browser.complaints = [each for each in browser.complaints if "404" not in each]
