@@ -26,8 +26,8 @@ changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a B
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
-mean reward is moved by what sets the segment apart in its other arms, as far as that foretells. It starts no surer than 40 outcomes 0 and 1 would
-make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
+starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
