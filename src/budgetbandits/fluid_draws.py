@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from budgetbandits.arrays import Array
 
@@ -76,6 +75,8 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     >>> price_for_varied(reward, cost, np.array([1.0]), 0.3, spread=0.5).round(3).tolist()  # half take the step
     [1.324]
     """
+    from scipy.special import ndtr  # takes long to import, and only requests with estimates need it
+
     draws, _, arms = reward.shape
     ratio, best = _best_ratio(reward, cost, weight)
     scarce = (weight * _at(cost, best)).sum(axis=1) >= rate
