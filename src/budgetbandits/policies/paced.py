@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
-from budgetbandits.fluid import Mix, at_price, best_mix
+from budgetbandits.fluid import at_price, best_mix
 from budgetbandits.fluid_draws import arms_at_rate, price_for_varied
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
 from budgetbandits.policies.paced_sums import (
@@ -110,7 +110,9 @@ class PacedThompson(RequestPolicy):
     name: ClassVar[str] = "bts-paced"
     own_scales: ClassVar[bool] = True
     surest: ClassVar[float] = SUREST
-    """How sure a segment starts at most (`pooling.py`)."""
+    """How sure a segment starts at most (`pooling.py`) ..."""
+    follows: ClassVar[bool] = True
+    """... and whether its rewards are taken to differ as those of its other arms do."""
     pooling: float = 8.0
     trials: float = 0.0
     forget: float = 0.0
@@ -159,7 +161,9 @@ class PacedThompson(RequestPolicy):
         weight, segment = self.weights(state, arms), request.segment
         if request.prices is None:
             mix = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), state.rate)
-            arm = _drawn(mix, segment, rng)
+            arm = mix.arms[segment]
+            if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
+                arm = mix.upgrade
             if state.active[arms[arm]]:
                 return int(arms[arm])
             here, price = cost[segment], mix.price
@@ -221,7 +225,7 @@ class PacedThompson(RequestPolicy):
         sizes = np.ones((2, 1, sums.shape[2]))
         sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
         first = np.ones((2, 1, 1)) if self.trials else SQUARES
-        if sums.shape[1] == 1:
+        if sums.shape[1] == 1 or not self.follows:
             return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
         rewards = self.shapes(sums[COUNT], sums[REWARD], sums[REWARD_SQUARED], first[0], shifted=True)
         costs = self.shapes(sums[COUNT], sums[COST], sums[COST_SQUARED], first[1], sizes[1])
@@ -291,10 +295,3 @@ def _planned(state: Paced, request: Request) -> NDArray[np.int64]:
 
 def _means(drawn: Array) -> Array:
     return np.asarray(np.maximum(drawn, SMALLEST_COST))
-
-
-def _drawn(mix: Mix, segment: int, rng: np.random.Generator) -> int:
-    """The arm that the mix names for a request of this segment."""
-    if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
-        return mix.upgrade
-    return mix.arms[segment]

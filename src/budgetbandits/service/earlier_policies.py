@@ -16,18 +16,12 @@ from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Policy, Request, State
 from budgetbandits.policies.paced import Drawn, PacedThompson
 from budgetbandits.policies.paced_sums import (
-    COST,
-    COST_SQUARED,
     COUNT,
     PRICED,
-    REWARD,
-    REWARD_SQUARED,
     SMALLEST_COST,
     SQUARES,
     Paced,
-    beta_parameters,
 )
-from budgetbandits.policies.pooling import pooled
 from budgetbandits.policies.primal_dual import PDBwK, Priced, PrimalDualBwK
 
 
@@ -47,6 +41,7 @@ class _PacedBefore5(PacedThompson):
     was paid for what requests usually cost, and does not look at what sets a segment apart in its other arms."""
 
     surest: ClassVar[float] = 20.0
+    follows: ClassVar[bool] = False
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
         first = super().start(arms, known)
@@ -54,12 +49,6 @@ class _PacedBefore5(PacedThompson):
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         return self.of_all(state.sums[:, :, arms])
-
-    def of_all(self, sums: Array) -> tuple[Array, Array]:
-        sizes = np.ones((2, 1, sums.shape[2]))
-        sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
-        first = 1.0 if self.trials else SQUARES
-        return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
 
     def weights(self, state: Paced, arms: NDArray[np.int64]) -> Array:
         answered = state.sums[COUNT][:, arms].sum(axis=1) + 1.0
@@ -101,6 +90,8 @@ class _PacedBefore3(_PacedBefore4):
     """`bts-paced` by the rules before 3: a cost counts as at most twice its estimate, too, and a segment may be as sure
     of what the others know as they are."""
 
+    surest: ClassVar[float] = math.inf
+
     def relative(self, cost: float, price: float) -> float:
         return min(cost / (2.0 * price), 1.0)
 
@@ -109,18 +100,6 @@ class _PacedBefore3(_PacedBefore4):
         shapes = self.shapes(count, total, squares, float(SQUARES[1, 0, 0]))
         drawn = rng.beta(*shapes, size=None if draws is None else (draws, *shapes[0].shape))
         return np.asarray(np.maximum(drawn, SMALLEST_COST))
-
-    def shapes(
-        self,
-        count: Array,
-        total: Array,
-        squares: Array,
-        first: float | Array,
-        sizes: float | Array = 1.0,
-        shifted: bool = False,
-    ) -> tuple[Array, Array]:
-        prior = pooled(count, total, squares, first, self.pooling, surest=math.inf, sizes=sizes)
-        return beta_parameters(count, total, squares, *prior)
 
 
 @dataclass(frozen=True)
