@@ -27,12 +27,14 @@ def test_many_programs_at_once_have_the_solutions_of_each(segments, arms):
     for rate in (0.0, 1e-3, 0.05, 0.2, 0.6, 2.0):
         lot = rng.random(draws)
         for segment in range(segments):
-            chosen, price = arms_at_rate(reward, cost, weight, rate, segment, lot)
+            mixes = arms_at_rate(reward, cost, weight, rate, segment)
+            chosen = np.where(lot < mixes.share, mixes.upgrade, mixes.arm)
             for each in range(draws):
                 mix = best_mix(reward[each].tolist(), cost[each].tolist(), weight.tolist(), rate)
                 upgraded = segment == mix.mixed and lot[each] < mix.share
                 assert chosen[each] == (mix.upgrade if upgraded else mix.arms[segment]), (rate, each)
-                assert price[each] == pytest.approx(mix.price, rel=1e-9)
+                prices = mixes.price[each], mixes.price_if_short[each]
+                assert prices == pytest.approx((mix.price, mix.price_if_short), rel=1e-9)
 
 
 def told(policy, requests, rng):

@@ -33,6 +33,8 @@ class Mix(NamedTuple):
     share: float
     price: float
     """What one more unit of money brings; 0 where money is not scarce."""
+    price_if_short: float
+    """What one more unit would bring if there were too little for ``arms``: the price of the step before."""
 
     def spend(self, cost: Rows, weight: Sequence[float]) -> float:
         """The mean of ``cost`` over requests; with rewards in its place, the mean reward."""
@@ -49,44 +51,44 @@ def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> 
     ([0], 1, 0.5, 1.5)
     """
     if len(reward) == 1:
-        arm, upgrade, share, price = mix_of_one(reward[0], cost[0], rate)
-        return Mix([arm], 0, upgrade, share, price)
-    price, arms = _best_ratio(reward, cost, weight)
+        arm, upgrade, share, price, before = mix_of_one(reward[0], cost[0], rate)
+        return Mix([arm], 0, upgrade, share, price, before)
+    before, arms = _best_ratio(reward, cost, weight)
     spent = sum(w * row[arm] for w, row, arm in zip(weight, cost, arms, strict=True))
     if spent >= rate:
-        return Mix(arms, 0, arms[0], 0.0, price)
+        return Mix(arms, 0, arms[0], 0.0, before, before)
     ahead = [next_break(reward[s], cost[s], arm) for s, arm in enumerate(arms)]
     while True:
         segment = max(range(len(ahead)), key=lambda s: ahead[s][0])
         price, arm = ahead[segment]
         if price <= 0.0:
-            return Mix(arms, 0, arms[0], 0.0, 0.0)
+            return Mix(arms, 0, arms[0], 0.0, 0.0, before)
         more = weight[segment] * (cost[segment][arm] - cost[segment][arms[segment]])
         if spent + more > rate:
-            return Mix(arms, segment, arm, (rate - spent) / more, price)
-        spent += more
+            return Mix(arms, segment, arm, (rate - spent) / more, price, before)
+        before, spent = price, spent + more
         arms[segment] = arm
         ahead[segment] = next_break(reward[segment], cost[segment], arm)
 
 
-def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float]:
-    """The same for one segment: its arm, the arm that takes its place with some probability, that probability, and the
-    price. Plain loops over any sequence of numbers, so that engines compile this very function."""
+def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float, float]:
+    """The same for one segment: its arm, the arm that takes its place with some probability, that probability, and both
+    prices. Plain loops over any sequence of numbers, so that engines compile this very function."""
     arm = 0
     for other in range(1, len(cost)):
         if reward[other] * cost[arm] > reward[arm] * cost[other]:
             arm = other
-    price, spent = reward[arm] / cost[arm], cost[arm]
+    before, spent = reward[arm] / cost[arm], cost[arm]
     if spent >= rate:
-        return arm, arm, 0.0, price
+        return arm, arm, 0.0, before, before
     while True:
         price, upgrade = next_break(reward, cost, arm)
         if price <= 0.0:
-            return arm, arm, 0.0, 0.0
+            return arm, arm, 0.0, 0.0, before
         more = cost[upgrade] - cost[arm]
         if spent + more > rate:
-            return arm, upgrade, (rate - spent) / more, price
-        spent += more
+            return arm, upgrade, (rate - spent) / more, price, before
+        before, spent = price, spent + more
         arm = upgrade
 
 

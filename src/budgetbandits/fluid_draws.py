@@ -7,6 +7,8 @@ all steps of all chains, taken in the order of their prices, are what a falling 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,24 +23,31 @@ HALVINGS, FARTHEST = 30, 10.0
 """Of bisection, and how many standard deviations beyond the outermost prices it looks."""
 
 
-def arms_at_rate(
-    reward: Array, cost: Array, weight: Array, rate: float, segment: int, lot: Array
-) -> tuple[Arms, Array]:
-    """The arm for a request of this segment, and the price on money, for each draw.
+class Mixes(NamedTuple):
+    """For each draw: the arm of the mix, the one that takes its place with some probability, that probability, the
+    price on money, and what it would be if money were short of the mix without the other arm."""
 
-    Means are (draw, segment, arm); ``lot`` is a number in [0, 1) for each draw, by which two arms that are mixed take
-    turns.
+    arm: Arms
+    upgrade: Arms
+    share: Array
+    price: Array
+    price_if_short: Array
+
+
+def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment: int) -> Mixes:
+    """Who answers a request of this segment; means are (draw, segment, arm).
 
     >>> reward, cost = np.array([[[0.2, 0.8, 0.9]]] * 2), np.array([[[0.1, 0.5, 1.0]]] * 2)
-    >>> arms, price = arms_at_rate(reward, cost, np.array([1.0]), 0.3, 0, np.array([0.4, 0.6]))
-    >>> arms.tolist(), price.round(3).tolist()
-    ([1, 0], [1.5, 1.5])
+    >>> mixes = arms_at_rate(reward, cost, np.array([1.0]), 0.3, 0)
+    >>> mixes.arm.tolist(), mixes.upgrade.tolist(), mixes.share.round(3).tolist(), mixes.price.round(3).tolist()
+    ([0, 0], [1, 1], [0.5, 0.5], [1.5, 1.5])
     """
     draws, segments, arms = reward.shape
     ratio, first = _best_ratio(reward, cost, weight)
     spent = (weight * _at(cost, first)).sum(axis=1)
     if arms == 1:
-        return first[:, segment], np.where(spent >= rate, ratio, 0.0)
+        only = first[:, segment]
+        return Mixes(only, only, np.zeros(draws), np.where(spent >= rate, ratio, 0.0), ratio)
     prices, more, to = _chains(reward, cost, weight, first)
     order = np.argsort(-prices.reshape(draws, -1), axis=1, kind="stable")
     price = np.take_along_axis(prices.reshape(draws, -1), order, axis=1)
@@ -59,7 +68,9 @@ def arms_at_rate(
     share = np.where(mixes, (rate - (total[rows, last] - extra)) / np.where(mixes, extra, 1.0), 0.0)
     upgraded = chain[rows, np.minimum(steps + 1, arms - 1)]
     paid = np.where(scarce, ratio, np.where(over[rows, last], price[rows, last], 0.0))
-    return np.where(lot < share, upgraded, chosen), paid
+    steps = before.sum(axis=1)
+    short = np.where(steps == 0, ratio, price[rows, np.maximum(steps, 1) - 1])
+    return Mixes(chosen, upgraded, share, paid, short)
 
 
 def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spread: float) -> Array:

@@ -65,7 +65,7 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
             return best_mix(reward, cost, weight, rate)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("budgetbandits.policies.paced.best_mix", keep)
+            patch.setattr("budgetbandits.policies.paced_plans.best_mix", keep)
             rng = np.random.default_rng(7)
             for _ in range(2000):
                 policy.choose(state, rng)

@@ -136,6 +136,20 @@ def test_campaigns_of_the_rules_4_go_on_by_them(tmp_path):
             assert verify(store, name) == []
 
 
+def test_campaigns_of_the_rules_5_go_on_by_them(tmp_path):
+    """Segments in which cheaper arms and last upgrades were tried that the rules 6 leave out."""
+    path = tmp_path / "money.db"
+    with sqlite3.connect(path) as old:
+        old.executescript((Path(__file__).parent / "store_rules_5.sql").read_text(encoding="utf-8"))
+    with SQLiteStore(path) as store:
+        engine = Engine(store, lambda: 1.7e9 + 60.0)
+        assert verify(store, "segments") == []
+        for number, segment in enumerate(("code", "mail", "chat", "new")):
+            answer = engine.decide("segments", f"after {number}", segment=segment)
+            engine.feedback(answer.decision, reward=0.5, cost=answer.hold / 2)
+        assert verify(store, "segments") == []
+
+
 def test_campaigns_of_the_rules_3_go_on_by_them_and_have_their_rollups_made_anew(tmp_path):
     """Where costs were told and rewards not, requests were to come by these rules; and a server of that time, which
     goes on for a while, can neither spoil the rollups nor what an audit says."""

@@ -151,10 +151,11 @@ def _unseen(log: Log, unseen: Array, outcome: Array, error: float) -> str:
     largest = np.array([outcome[log.arm == arm].max(initial=-np.inf) for arm in range(len(log.arms))])
     # of an arm that was never chosen nothing is known, not even how dear it may be
     largest[np.isinf(largest)] = np.inf
-    could = float((unseen[unseen > 0.0] * largest[unseen > 0.0]).sum())
-    if could <= MOST_UNSEEN * error:
+    [seldom] = np.nonzero(unseen > 0.0)
+    could = unseen[seldom] * largest[seldom]
+    if could.sum() <= MOST_UNSEEN * error:
         return ""
-    arm = log.arms[int(np.argmax(np.where(unseen > 0.0, unseen * largest, -1.0)))]
+    arm = log.arms[int(seldom[could.argmax()])]
     return (
         f"too little overlap: the log has fewer than {SELDOM} of the choices that are {unseen.sum():.2%} of its own, "
         f"such as {arm}, and they could matter more than all noise; evaluate something closer to what ran, or log with "

@@ -28,6 +28,8 @@ money. A segment starts from what all others know, as if it had seen w outcomes 
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
 mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
 starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+With segments, a cheaper arm that is not worth a trial any more is left out, and so are a plan's last upgrades where
+being short after them would cost more than they bring (`worth.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -49,16 +51,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
-from budgetbandits.fluid import at_price, best_mix
-from budgetbandits.fluid_draws import arms_at_rate, price_for_varied
+from budgetbandits.fluid import at_price
+from budgetbandits.fluid_draws import price_for_varied
 from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
+from budgetbandits.policies.paced_plans import Drawn, most_worth, named, named_at_once
 from budgetbandits.policies.paced_sums import (
     COST,
     COST_SQUARED,
@@ -85,15 +88,6 @@ MOST_RELATIVE = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
 
 
-class Drawn(NamedTuple):
-    """What was drawn: the arms planned for, mean rewards and costs as (…, segment, arm), the segments' weights."""
-
-    arms: NDArray[np.int64]
-    reward: Array
-    cost: Array
-    weight: Array
-
-
 @dataclass(frozen=True)
 class PacedThompson(RequestPolicy):
     """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
@@ -113,6 +107,8 @@ class PacedThompson(RequestPolicy):
     """How sure a segment starts at most (`pooling.py`) ..."""
     follows: ClassVar[bool] = True
     """... and whether its rewards are taken to differ as those of its other arms do."""
+    careful: ClassVar[bool] = True
+    """Whether, with segments, it asks what a choice is worth (`worth.py`)."""
     pooling: float = 8.0
     trials: float = 0.0
     forget: float = 0.0
@@ -155,41 +151,34 @@ class PacedThompson(RequestPolicy):
         assert isinstance(state, Paced)
         if not state.active.any():
             return None
-        arms = _planned(state, request)
-        means = _means(rng.beta(*self.laws(state, arms)))
-        reward, cost = means[0], means[1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        weight, segment = self.weights(state, arms), request.segment
+        drawn = self.draw(state, request, rng)
         if request.prices is None:
-            mix = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), state.rate)
-            arm = mix.arms[segment]
-            if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
-                arm = mix.upgrade
-            if state.active[arms[arm]]:
-                return int(arms[arm])
-            here, price = cost[segment], mix.price
-        else:
-            here, price = self.priced(state, request, Drawn(arms, reward, cost, weight), rng)
-        worth = np.where(state.active[arms], reward[segment], -np.inf)
-        return int(arms[at_price(worth.tolist(), here.tolist(), price)])
+            return named(drawn, state.rate, rng)
+        here, price = self.priced(state, request, drawn, rng)
+        return int(drawn.arms[at_price(drawn.worth.tolist(), here.tolist(), price)])
 
     def choices(
         self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
     ) -> NDArray[np.int64]:
         """What `choose` would name, so many times over: the same law, drawn all at once."""
         assert isinstance(state, Paced)
-        arms = _planned(state, request)
-        shapes = self.laws(state, arms)
-        means = _means(rng.beta(*shapes, size=(draws, *shapes[0].shape)))
-        reward, cost = means[:, 0], means[:, 1] * np.broadcast_to(state.scales, state.pulls.shape)[arms]
-        weight, segment, may = self.weights(state, arms), request.segment, state.active[arms]
-        chosen, price = arms_at_rate(reward, cost, weight, state.rate, segment, rng.random(draws))
-        here = cost[:, segment]
-        if request.prices is not None:
-            here, price = self.all_priced(state, request, Drawn(arms, reward, cost, weight), rng)
-        if request.prices is not None or not may.all():
-            worth = np.where(may, reward[:, segment] - price[:, None] * here, -np.inf).argmax(axis=1)
-            chosen = worth if request.prices is not None else np.where(may[chosen], chosen, worth)
-        return np.asarray(arms[chosen])
+        drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
+        if request.prices is None:
+            return named_at_once(drawn, state.rate, lot)
+        here, price = self.all_priced(state, request, drawn, rng)
+        return np.asarray(drawn.arms[most_worth(drawn, here, price)])
+
+    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
+        """Plausible means, once or so many times."""
+        planned = state.active if request.coming is None else state.active | request.coming
+        arms = np.flatnonzero(planned)
+        shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
+        reward, cost = np.moveaxis(_means(rng.beta(*shapes, size=size)), -3, 0)
+        weight, segment, requests = self.weights(state, arms), request.segment, None
+        if self.careful and state.segments > 1 and state.known["horizon"] < np.inf:
+            requests = state.requests * float(weight[segment])
+        return Drawn(arms, reward, cost * scales, weight, state.active[arms], segment, shapes, scales, requests)
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """What the means of these arms are drawn from; what is known of the others counts."""
@@ -286,11 +275,6 @@ class PacedThompson(RequestPolicy):
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
         state.past_pulls += pulls
-
-
-def _planned(state: Paced, request: Request) -> NDArray[np.int64]:
-    """The numbers of the arms that the program is solved for."""
-    return np.flatnonzero(state.active if request.coming is None else state.active | request.coming)
 
 
 def _means(drawn: Array) -> Array:

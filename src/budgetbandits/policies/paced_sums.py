@@ -111,10 +111,15 @@ class Paced(State):
         return max(float(self.known["budget"]) - self.paid, 0.0)
 
     @property
+    def requests(self) -> float:
+        """How many are still to come; at least the one at hand."""
+        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
+        return max(float(self.known["horizon"]) - gone, 1.0)
+
+    @property
     def rate(self) -> float:
         """Money for each request that is still to come; 0 without a horizon."""
-        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
-        return self.left / max(float(self.known["horizon"]) - gone, 1.0)
+        return self.left / self.requests
 
     def count(self, segment: int) -> None:
         """One more request of this segment is answered."""

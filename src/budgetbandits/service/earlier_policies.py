@@ -14,7 +14,8 @@ from budgetbandits.arrays import Array
 from budgetbandits.fluid import best_mix
 from budgetbandits.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import PLAIN, Policy, Request, State
-from budgetbandits.policies.paced import Drawn, PacedThompson
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced_plans import Drawn
 from budgetbandits.policies.paced_sums import (
     COUNT,
     PRICED,
@@ -29,14 +30,22 @@ def as_it_was(policy: Policy, rules: int) -> Policy:
     """The policy by the rules of a campaign (`settings.RULES`)."""
     earlier: type[Policy] | None = None
     if type(policy) is PacedThompson:
-        earlier = _PacedBefore3 if rules < 3 else _PacedBefore4 if rules < 4 else _PacedBefore5 if rules < 5 else None
+        before = {3: _PacedBefore3, 4: _PacedBefore4, 5: _PacedBefore5, 6: _PacedBefore6}
+        earlier = next((each for changed, each in before.items() if rules < changed), None)
     elif type(policy) is PrimalDualBwK:
         earlier = _PricedBefore4 if rules < 4 else None
     return policy if earlier is None else earlier(**{each.name: getattr(policy, each.name) for each in fields(policy)})
 
 
 @dataclass(frozen=True)
-class _PacedBefore5(PacedThompson):
+class _PacedBefore6(PacedThompson):
+    """`bts-paced` by the rules before 6: with segments, too, it tries whatever its draws name."""
+
+    careful: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class _PacedBefore5(_PacedBefore6):
     """`bts-paced` by the rules before 5: it weighs segments by what it remembers of the arms it plans with, takes what
     was paid for what requests usually cost, and does not look at what sets a segment apart in its other arms."""
 
@@ -63,8 +72,7 @@ class _PacedBefore5(PacedThompson):
     def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
         assert request.prices is not None
         times = self.draw_relative(state.sums[PRICED:, :, drawn.arms], rng, len(drawn.reward))[:, request.segment]
-        lots = np.zeros(len(drawn.reward))
-        price = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment, lots)[1]
+        price = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment).price
         return 2.0 * request.prices[drawn.arms] * times, price
 
 

@@ -28,7 +28,7 @@ own_scales  whether an arm's costs are learned as shares of its own cap
 rules       `RULES`; campaigns from before there were these rules have no such entry
 """
 
-RULES = 5
+RULES = 6
 """Which rules a new campaign follows; older ones go on by their own, so that every audit repeats what was decided.
 
 2  arms rest that neither bring nor cost anything, and where a level is for many arms, a choice among less than half of
@@ -42,6 +42,7 @@ RULES = 5
    the prices of `primal-dual-bwk` rise when an outcome is told
 5  `bts-paced` weighs segments by the requests that were answered, takes a segment for different where its other arms
    are, and finds the price on money for prices that vary from request to request
+6  with segments, `bts-paced` leaves out trials of cheaper arms and last upgrades that are not worth their price
 """
 
 

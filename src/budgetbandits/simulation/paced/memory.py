@@ -27,9 +27,9 @@ first pull handed out, and how many have no cost yet; the segment that mixes two
 MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
 
-PACED = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price")
+PACED = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price", "price_if_short")
 """Of `bts-paced`: its parameters, the squares of the two outcomes that rewards and costs begin with, the share of the
-dearer arm where two are mixed, and the price on money."""
+dearer arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
 
 PRICES = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""

@@ -19,8 +19,9 @@ from budgetbandits.simulation.compiled.budgets import add_cost
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.compiled.status import FINISHED, GOING_ON
 from budgetbandits.simulation.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
+from budgetbandits.simulation.paced.naming import named_by_mix
 from budgetbandits.simulation.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
-from budgetbandits.simulation.paced.program import costs_of, named_by_mix, rewards_of, solve
+from budgetbandits.simulation.paced.program import costs_of, rewards_of, solve
 from budgetbandits.simulation.paced.requests import next_request, offered
 from budgetbandits.simulation.sampling import rules as sampling_rules  # noqa: F401 - lets `note` call `trial`
 

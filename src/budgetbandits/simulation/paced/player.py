@@ -37,7 +37,7 @@ METHODS = {
     PacedThompson: methods(
         PacedThompson,
         *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "first_costs", "shapes"),
-        *("observe", "goes_on", "laws", "weights", "surest", "follows"),
+        *("observe", "goes_on", "laws", "weights", "draw", "surest", "follows", "careful"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,

@@ -5,13 +5,11 @@ Drawn means stand segment by segment, those of the arms that are planned for.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import carray, njit
 from numba.extending import register_jitable
 
 from budgetbandits import fluid
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.paced.requests import offered
 
 for function in (fluid.next_break, fluid.mix_of_one, fluid.at_price):
     register_jitable(function)
@@ -33,7 +31,9 @@ def solve(game, rate):
     arm = whole_pointer(game.arm_at)
     game.mixed = 0
     if game.segments == 1:
-        arm[0], game.upgrade, game.share, game.price = fluid.mix_of_one(rewards_of(game, 0), costs_of(game, 0), rate)
+        arm[0], game.upgrade, game.share, game.price, game.price_if_short = fluid.mix_of_one(
+            rewards_of(game, 0), costs_of(game, 0), rate
+        )
         return
     spent = best_ratio(game)
     game.upgrade, game.share = arm[0], 0.0
@@ -80,6 +80,7 @@ def walk_down(game, spent, rate):
     arm, weight = whole_pointer(game.arm_at), float_pointer(game.weight_at)
     break_price, break_arm = float_pointer(game.break_price_at), whole_pointer(game.break_arm_at)
     while True:
+        game.price_if_short = game.price
         segment = 0
         for other in range(1, game.segments):
             if break_price[other] > break_price[segment]:
@@ -97,21 +98,3 @@ def walk_down(game, spent, rate):
         spent += more
         arm[segment] = dearer
         look_ahead(game, segment)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def named_by_mix(game, rng):
-    """The arm of the mix for the request; if it may not have that one, what is worth most at the price on money."""
-    who = whole_pointer(game.who_at)
-    place = whole_pointer(game.arm_at)[game.segment]
-    if game.segment == game.mixed and game.share > 0.0 and rng.random() < game.share:
-        place = game.upgrade
-    if offered(game, who[place]):
-        return who[place]
-    reward, cost = rewards_of(game, game.segment), costs_of(game, game.segment)
-    best, top = who[place], -np.inf
-    for other in range(game.planned):
-        worth = reward[other] - game.price * cost[other]
-        if offered(game, who[other]) and worth > top:
-            best, top = who[other], worth
-    return best

@@ -1,0 +1,106 @@
+"""Which choices for one segment of several `bts-paced` leaves out: against what they could bring."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from budgetbandits.policies.base import Request
+from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.worth import in_vain, too_few
+from budgetbandits.service.earlier_policies import as_it_was
+
+
+@pytest.mark.parametrize("loss", [1e-4, 0.01, 0.05, 0.15])
+@pytest.mark.parametrize("deviation", [0.01, 0.04, 0.2])
+def test_no_trial_is_left_out_that_could_pay(loss, deviation):
+    """What knowing the truth brings, by quadrature. The rule uses a bound on it, at most one and a half times that."""
+    over = min(40.0 * deviation, 5.0)
+    brings, _ = integrate.quad(lambda x: x * stats.norm.pdf(x, -loss, deviation), 0.0, over, epsabs=1e-14, limit=200)
+    assert not in_vain(loss, deviation**2, 1.0001 * loss / max(brings, 1e-300))
+    if brings > 1e-10:
+        assert in_vain(loss, deviation**2, loss / brings / 1.5)
+
+
+def test_what_a_plan_must_have_left():
+    """Two upgrades where being short costs far more, one where it costs twice as much, none where it costs the same."""
+    for price, if_short, least in ((1e-9, 1.0, 2.0), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2), (1.0, 1.0, 0.0)):
+        assert not too_few(least + 1e-6, price, if_short)
+        assert least == 0.0 or too_few(least - 1e-6, price, if_short)
+
+
+def known(policy, rewards, costs, counts, left, requests):
+    """A state with so many outcomes of each arm, in all of two segments: rewards a tenth about their means, costs as
+    they are. So much money is left for so many requests."""
+    state, rng = policy.start(len(rewards), {"budget": 1.0, "horizon": 1.0}), np.random.default_rng(0)
+    state.widen(2)
+    for segment in (0, 1):
+        for arm, count in enumerate(counts):
+            for number in range(count):
+                reward = rewards[arm] + (0.1 if number % 2 else -0.1)
+                policy.observe(state, arm, reward, costs[arm], rng, Request(segment))
+    state.known |= {"budget": state.paid + left, "horizon": float(state.pulls.sum() + requests)}
+    return state
+
+
+def shares(policy, state, coming=None):
+    """Of the arms, one by one and all at once, which must have one law: a false alarm in 1 of 10,000 other seeds."""
+    rng, request = np.random.default_rng(1), Request(0, coming=coming)
+    some = np.bincount([policy.choose(state, rng, request) for _ in range(400)], minlength=len(state.pulls))
+    many = np.bincount(policy.choices(state, rng, 20_000, request), minlength=len(state.pulls))
+    both = np.array([some, many])[:, some + many > 0]
+    assert both.shape[1] == 1 or stats.chi2_contingency(both).pvalue > 1e-4
+    return many / many.sum()
+
+
+def test_a_cheaper_arm_is_tried_while_that_may_pay():
+    """It brings 0.2 less by eight outcomes, and money is there for all. With a hundred requests to come it is not
+    tried; with a million it is, as often as by the rules before."""
+    policy, arms = PacedThompson(), ((0.6, 0.8), (0.1, 0.2), (4, 100))
+    before = as_it_was(policy, 5)
+    for requests, tried in ((100, False), (1_000_000, True)):
+        state = known(policy, *arms, requests, requests)
+        assert bool(shares(policy, state)[0] > 0.0) is tried
+        assert shares(before, state)[0] > 0.0
+    assert shares(policy, state)[0] == pytest.approx(shares(before, state)[0], rel=0.3)
+
+
+def test_a_dearer_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
+    policy = PacedThompson()
+    state = known(policy, (0.8, 0.6, 0.5), (0.1, 0.5, 0.05), (100, 4, 4), 100, 100)
+    assert shares(policy, state)[1] > 0.0
+    assert shares(policy, state)[2] == 0.0
+    coming, state.active[:] = state.active.copy(), (False, False, True)
+    assert shares(policy, state, coming)[2] == 1.0
+
+
+def test_with_one_segment_or_no_end_nothing_is_left_out():
+    """Draw for draw the rules before."""
+    policy = PacedThompson()
+    before = as_it_was(policy, 5)
+    for segments, requests in ((1, 100.0), (2, np.inf)):
+        state = known(policy, (0.5, 0.8), (0.1, 0.2), (4, 100), 100, requests)
+        if segments == 1:
+            state.sums, state.answered = state.sums.sum(axis=1, keepdims=True), [208]
+        some, others = (
+            [each.choose(state, rng) for _ in range(500)]
+            for each, rng in ((policy, np.random.default_rng(3)), (before, np.random.default_rng(3)))
+        )
+        assert some == others
+
+
+@pytest.mark.parametrize(("upgrades", "taken"), [(0.5, False), (1.5, False), (2.5, True)])
+def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, taken):
+    """A second arm that brings 0.6 more for 0.2 and a third that brings 0.02 more for 20, two hundred requests to come,
+    and beyond the second arm money for so many of the third. Once in so many requests it is chosen, or never."""
+    policy, arms = PacedThompson(), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))
+    state = known(policy, *arms, 200 * 0.01 + upgrades * 0.99, 200)
+    chosen, before = shares(policy, state)[2], shares(as_it_was(policy, 5), state)[2]
+    assert before == pytest.approx(upgrades / 200, rel=0.35)
+    assert chosen == pytest.approx(before, rel=0.35) if taken else chosen < 0.25 * before
+
+
+def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():
+    """Cheap and dear arm have nearly the same ratio: money that is missed costs little more than money left over."""
+    policy = PacedThompson()
+    state = known(policy, (0.2, 0.8), (0.1, 0.42), (400, 400), 20 * 0.1 + 0.7 * 0.32, 20)
+    assert shares(policy, state)[1] > 0.0
