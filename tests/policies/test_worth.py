@@ -10,15 +10,18 @@ from budgetbandits.policies.worth import in_vain, too_few
 from budgetbandits.service.earlier_policies import as_it_was
 
 
-@pytest.mark.parametrize("loss", [1e-4, 0.01, 0.05, 0.15])
-@pytest.mark.parametrize("deviation", [0.01, 0.04, 0.2])
-def test_no_trial_is_left_out_that_could_pay(loss, deviation):
-    """What knowing the truth brings, by quadrature. The rule uses a bound on it, at most one and a half times that."""
-    over = min(40.0 * deviation, 5.0)
-    brings, _ = integrate.quad(lambda x: x * stats.norm.pdf(x, -loss, deviation), 0.0, over, epsabs=1e-14, limit=200)
-    assert not in_vain(loss, deviation**2, 1.0001 * loss / max(brings, 1e-300))
-    if brings > 1e-10:
-        assert in_vain(loss, deviation**2, loss / brings / 1.5)
+@pytest.mark.parametrize(("successes", "failures"), [(1, 31), (3, 9), (40, 12), (400, 100), (80, 2)])
+@pytest.mark.parametrize("deviations", [1.0, 2.0, 3.0, 4.0])
+def test_what_a_trial_could_bring_at_most(successes, failures, deviations):
+    """What knowing the truth brings, by quadrature of the Beta law: the rule puts it at 0.85 to 6 times that."""
+    law = stats.beta(successes, failures)
+    mean, deviation = law.mean(), law.std()
+    loss = min(deviations * deviation, 0.9 * (1.0 - mean))
+    alone, _ = integrate.quad(lambda x: (x - mean - loss) * law.pdf(x), mean + loss, 1.0, epsabs=1e-16)
+    needed = loss / alone
+    for more, verdict in ((1.0 / 0.85, False), (1.0 / 6.0, True)):
+        vain = in_vain(loss, mean, successes + failures, deviation**2, deviation**2, more * needed)
+        assert bool(vain) is verdict
 
 
 def test_what_a_plan_must_have_left():
@@ -42,9 +45,9 @@ def known(policy, rewards, costs, counts, left, requests):
     return state
 
 
-def shares(policy, state, coming=None):
+def shares(policy, state, coming=None, segment=0):
     """Of the arms, one by one and all at once, which must have one law: a false alarm in 1 of 10,000 other seeds."""
-    rng, request = np.random.default_rng(1), Request(0, coming=coming)
+    rng, request = np.random.default_rng(1), Request(segment, coming=coming)
     some = np.bincount([policy.choose(state, rng, request) for _ in range(400)], minlength=len(state.pulls))
     many = np.bincount(policy.choices(state, rng, 20_000, request), minlength=len(state.pulls))
     both = np.array([some, many])[:, some + many > 0]
@@ -73,19 +76,36 @@ def test_a_dearer_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
     assert shares(policy, state, coming)[2] == 1.0
 
 
-def test_with_one_segment_or_no_end_nothing_is_left_out():
-    """Draw for draw the rules before."""
+def test_a_cheaper_arm_is_tried_once_in_every_segment():
     policy = PacedThompson()
+    state = known(policy, (0.6, 0.8), (0.1, 0.2), (4, 100), 100, 100)
+    state.sums[:, 1, 0], state.answered = 0.0, [104, 100]
+    assert shares(policy, state)[0] == 0.0
+    assert shares(policy, state, segment=1)[0] > 0.0
+
+
+def test_what_is_better_known_is_no_trial():
+    """Far fewer outcomes speak for the dear arm, which is taken to bring a little more."""
+    policy = PacedThompson()
+    state = known(policy, (0.78, 0.8), (0.1, 0.2), (400, 4), 1, 2)
+    assert shares(policy, state)[0] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("segments", "requests", "forget"), [(1, 100.0, 0.0), (2, np.inf, 0.0), (2, 100.0, 1e-9), (2, -1.0, 0.0)]
+)
+def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, requests, forget):
+    """Draw for draw the rules before. An arm that changes may be worth a trial whatever is known of it."""
+    policy = PacedThompson(forget=forget)
     before = as_it_was(policy, 5)
-    for segments, requests in ((1, 100.0), (2, np.inf)):
-        state = known(policy, (0.5, 0.8), (0.1, 0.2), (4, 100), 100, requests)
-        if segments == 1:
-            state.sums, state.answered = state.sums.sum(axis=1, keepdims=True), [208]
-        some, others = (
-            [each.choose(state, rng) for _ in range(500)]
-            for each, rng in ((policy, np.random.default_rng(3)), (before, np.random.default_rng(3)))
-        )
-        assert some == others
+    state = known(policy, (0.5, 0.8), (0.1, 0.2), (4, 100), 100, requests)
+    if segments == 1:
+        state.sums, state.answered = state.sums.sum(axis=1, keepdims=True), [208]
+    some, others = (
+        [each.choose(state, rng) for _ in range(500)]
+        for each, rng in ((policy, np.random.default_rng(3)), (before, np.random.default_rng(3)))
+    )
+    assert some == others
 
 
 @pytest.mark.parametrize(("upgrades", "taken"), [(0.5, False), (1.5, False), (2.5, True)])

@@ -175,10 +175,11 @@ class PacedThompson(RequestPolicy):
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
         reward, cost = np.moveaxis(_means(rng.beta(*shapes, size=size)), -3, 0)
-        weight, segment, requests = self.weights(state, arms), request.segment, None
-        if self.careful and state.segments > 1 and state.known["horizon"] < np.inf:
-            requests = state.requests * float(weight[segment])
-        return Drawn(arms, reward, cost * scales, weight, state.active[arms], segment, shapes, scales, requests)
+        weight, segment = self.weights(state, arms), request.segment
+        careful = self.careful and self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        requests = state.requests if careful else None
+        may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
+        return Drawn(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """What the means of these arms are drawn from; what is known of the others counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ class Drawn(NamedTuple):
     segment       what it is of
     shapes        the parameters of the Betas that the means are from, as (kind, segment, arm)
     scales        what a cost of 1 is for each arm
-    requests      how many of the segment are still to come, if it matters what a choice for them is worth (`worth.py`)
+    tried         of which arms the segment has an outcome
+    requests      how many are still to come, if it matters what a choice for them is worth (`worth.py`)
     """
 
     arms: Arms
@@ -36,6 +37,7 @@ class Drawn(NamedTuple):
     segment: int
     shapes: tuple[Array, Array]
     scales: Array
+    tried: NDArray[np.bool_]
     requests: float | None
 
     @property
@@ -43,20 +45,28 @@ class Drawn(NamedTuple):
         """The rewards of the request's segment; −∞ of arms that may not answer it."""
         return np.where(self.may, self.reward[..., self.segment, :], -np.inf)
 
+    def usual(self, arm: Any) -> Any:
+        """The mean cost of an arm for the request, or of several, by their posteriors."""
+        a, b = (each[1, self.segment][arm] for each in self.shapes)
+        return a / (a + b) * self.scales[arm]
+
 
 def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
     """The number of the arm that answers, of one draw."""
     reward, cost, weight, segment = drawn.reward.tolist(), drawn.cost.tolist(), drawn.weight.tolist(), drawn.segment
     mix = best_mix(reward, cost, weight, rate)
-    arm = base = mix.arms[segment]
-    mixes = segment == mix.mixed and mix.share > 0.0
-    if mixes and rng.random() < mix.share:
-        left_out = drawn.requests is not None and too_few(drawn.requests * mix.share, mix.price, mix.price_if_short)
-        arm = base if left_out else mix.upgrade
+    arm = mix.arms[segment]
+    if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
+        left_out = False
+        if drawn.requests is not None:
+            extra, usual = cost[segment][mix.upgrade] - cost[segment][arm], drawn.usual(mix.upgrade) - drawn.usual(arm)
+            upgrades = drawn.requests * weight[segment] * mix.share * extra / max(extra, usual)
+            left_out = too_few(upgrades, mix.price, mix.price_if_short)
+        arm = arm if left_out else mix.upgrade
     if not drawn.may[arm]:
         arm = at_price(drawn.worth.tolist(), cost[segment], mix.price)
-    if drawn.requests is not None and not (mixes and arm == base):
-        [arm] = unless_in_vain(drawn, np.array([arm]), np.array([mix.price]), drawn.requests)
+    if drawn.requests is not None:
+        arm = instead(drawn, rate, drawn.requests)[arm]
     return int(drawn.arms[arm])
 
 
@@ -65,13 +75,16 @@ def named_at_once(drawn: Drawn, rate: float, lot: Array) -> Arms:
     mixes = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment)
     share, price = mixes.share, mixes.price
     if drawn.requests is not None:
-        share = np.where(too_few(drawn.requests * share, price, mixes.price_if_short), 0.0, share)
+        rows, here = np.arange(len(share)), drawn.cost[:, drawn.segment]
+        extra = np.where(share > 0.0, here[rows, mixes.upgrade] - here[rows, mixes.arm], 1.0)
+        usual = drawn.usual(mixes.upgrade) - drawn.usual(mixes.arm)
+        upgrades = drawn.requests * drawn.weight[drawn.segment] * share * extra / np.maximum(extra, usual)
+        share = np.where(too_few(upgrades, price, mixes.price_if_short), 0.0, share)
     chosen = np.where(lot < share, mixes.upgrade, mixes.arm)
     if not drawn.may.all():
         chosen = np.where(drawn.may[chosen], chosen, most_worth(drawn, drawn.cost[:, drawn.segment], price))
     if drawn.requests is not None:
-        by_mix = (mixes.share > 0.0) & (chosen == mixes.arm)
-        chosen = np.where(by_mix, chosen, unless_in_vain(drawn, chosen, price, drawn.requests))
+        chosen = instead(drawn, rate, drawn.requests)[chosen]
     return np.asarray(drawn.arms[chosen])
 
 
@@ -81,15 +94,22 @@ def most_worth(drawn: Drawn, cost: Array, price: Array) -> Arms:
     return np.asarray(np.where(drawn.may, drawn.worth - price[:, None] * cost, -np.inf).argmax(axis=1))
 
 
-def unless_in_vain(drawn: Drawn, chosen: Arms, price: Array, requests: float) -> Arms:
-    """The places of the arms chosen, an entry for each draw, or of the best at the draw's price on money instead of a
-    cheaper one that is not worth a trial; what the arms are worth is by the means of their posteriors."""
-    a, b = (each[:, drawn.segment] for each in drawn.shapes)
-    mean = a / (a + b)
-    variance = mean * (1.0 - mean) / (a + b + 1.0)
-    cost, unsure = mean[1] * drawn.scales, variance[1] * drawn.scales * drawn.scales
-    worth = np.where(drawn.may, mean[0] - price[:, None] * cost, -np.inf)
-    best, rows = worth.argmax(axis=1), np.arange(len(chosen))
-    loss = worth[rows, best] - worth[rows, chosen]
-    spread = variance[0][chosen] + variance[0][best] + price * price * (unsure[chosen] + unsure[best])
-    return np.where((cost[chosen] < cost[best]) & in_vain(loss, spread, requests), best, chosen)
+def instead(drawn: Drawn, rate: float, requests: float) -> Arms:
+    """For each place its own, or that of the best of the better known arms if it is not worth a trial: by the means of
+    the posteriors and the price on money of the program for them."""
+    a, b = drawn.shapes
+    means = a / (a + b)
+    costs = means[1] * drawn.scales
+    price = best_mix(means[0].tolist(), costs.tolist(), drawn.weight.tolist(), rate).price
+    mean, cost, certainty = means[:, drawn.segment], costs[drawn.segment], (a + b)[:, drawn.segment]
+    variance = mean * (1.0 - mean) / (certainty + 1.0)
+    unsure = variance[0] + price * price * (variance[1] * drawn.scales * drawn.scales)
+    worth, places = mean[0] - price * cost, np.arange(len(cost))
+    known = drawn.may & (unsure < unsure[:, None])
+    if price == 0.0:
+        known &= cost > cost[:, None]
+    best = np.where(known, worth, -np.inf).argmax(axis=1)
+    loss = np.maximum(worth[best] - worth, 0.0)
+    coming = requests * max(float(drawn.weight[drawn.segment]), 1.0 / len(drawn.weight))
+    vain = in_vain(loss, mean[0], certainty[0], variance[0], unsure + unsure[best], coming)
+    return np.where(vain & known[places, best] & (drawn.tried | (cost > cost[best])), best, places)

@@ -112,14 +112,14 @@ class Paced(State):
 
     @property
     def requests(self) -> float:
-        """How many are still to come; at least the one at hand."""
+        """How many are still to come; 0 or less past the horizon."""
         gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
-        return max(float(self.known["horizon"]) - gone, 1.0)
+        return float(self.known["horizon"]) - gone
 
     @property
     def rate(self) -> float:
         """Money for each request that is still to come; 0 without a horizon."""
-        return self.left / self.requests
+        return self.left / max(self.requests, 1.0)
 
     def count(self, segment: int) -> None:
         """One more request of this segment is answered."""

@@ -7,9 +7,10 @@ from numba import njit
 from numba.extending import register_jitable
 
 from budgetbandits.policies import worth
+from budgetbandits.policies.paced_sums import COUNT
 from budgetbandits.simulation.compiled.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.paced.posteriors import COSTS, REWARDS, law_of
-from budgetbandits.simulation.paced.program import costs_of, rewards_of
+from budgetbandits.simulation.paced.posteriors import COSTS, REWARDS, law_of, sums_of
+from budgetbandits.simulation.paced.program import costs_of, rewards_of, solve
 from budgetbandits.simulation.paced.requests import offered
 
 for function in (worth.in_vain, worth.too_few):
@@ -17,75 +18,106 @@ for function in (worth.in_vain, worth.too_few):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def named_by_mix(game, rng):
+def named_by_mix(game, rng, rate):
     """The arm of the mix for the request; if it may not have that one, what is worth most at the price on money."""
     who = whole_pointer(game.who_at)
-    place = base = whole_pointer(game.arm_at)[game.segment]
-    mixes = game.segment == game.mixed and game.share > 0.0
-    if mixes and rng.random() < game.share and pays_for_upgrade(game):
+    place = whole_pointer(game.arm_at)[game.segment]
+    careful = game.segments > 1 and game.horizon < np.inf and game.forget == 0.0
+    upgrades = game.segment == game.mixed and game.share > 0.0 and rng.random() < game.share
+    if upgrades and not (careful and worth.too_few(upgrades_to_come(game), game.price, game.price_if_short)):
         place = game.upgrade
     if not offered(game, who[place]):
-        place = most_worth(game, place)
-    if game.segments > 1 and game.horizon < np.inf and not (mixes and place == base):
-        place = unless_in_vain(game, place)
+        place = most_worth(game)
+    if careful:
+        place = unless_in_vain(game, place, rate)
     return who[place]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def to_come(game):
-    """How many requests of the segment are still to come."""
-    return max(game.horizon - float(game.rounds), 1.0) * float_pointer(game.weight_at)[game.segment]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def pays_for_upgrade(game):
-    if game.segments == 1 or game.horizon == np.inf:
-        return True
-    return not worth.too_few(to_come(game) * game.share, game.price, game.price_if_short)
+    """How many requests are still to come."""
+    return game.horizon - float(game.rounds)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def most_worth(game, otherwise):
+def upgrades_to_come(game):
+    """How many the plan has money for, each at what it was drawn to cost or at what it usually does if that is more."""
+    who, scales = whole_pointer(game.who_at), float_pointer(game.scales_at)
+    arm = whole_pointer(game.arm_at)[game.segment]
+    cost = costs_of(game, game.segment)
+    extra = cost[game.upgrade] - cost[arm]
+    mine, other = who[game.upgrade], who[arm]
+    usual = beta_mean(law_of(game, game.segment, mine), COSTS) * scales[mine]
+    usual -= beta_mean(law_of(game, game.segment, other), COSTS) * scales[other]
+    weight = float_pointer(game.weight_at)[game.segment]
+    return to_come(game) * weight * game.share * extra / max(extra, usual)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def most_worth(game):
     """The place of the arm that is worth most at the price on money, of those that are offered."""
     who = whole_pointer(game.who_at)
     reward, cost = rewards_of(game, game.segment), costs_of(game, game.segment)
-    best, top = otherwise, -np.inf
-    for other in range(game.planned):
-        value = reward[other] - game.price * cost[other]
-        if offered(game, who[other]) and value > top:
-            best, top = other, value
+    best, top = 0, -np.inf
+    for place in range(game.planned):
+        value = reward[place] - game.price * cost[place]
+        if offered(game, who[place]) and value > top:
+            best, top = place, value
     return best
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def unless_in_vain(game, place):
-    """This place, or that of the best arm if it is a cheaper one's that is not worth a trial."""
-    who, scales = whole_pointer(game.who_at), float_pointer(game.scales_at)
+def unless_in_vain(game, place, rate):
+    """This place, or that of the best of the better known arms if it is not worth a trial; the program is solved for
+    the means of the posteriors in the place of those that were drawn."""
+    who = whole_pointer(game.who_at)
+    take_means(game)
+    solve(game, rate)
+    reward, cost = rewards_of(game, game.segment), costs_of(game, game.segment)
+    unsure = variance_of(game, place)
     best, top = place, -np.inf
     for other in range(game.planned):
-        law, scale = law_of(game, game.segment, who[other]), scales[who[other]]
-        value = mean_of(law, REWARDS) - game.price * (mean_of(law, COSTS) * scale)
-        if offered(game, who[other]) and value > top:
-            best, top = other, value
-    if best == place:
+        known = offered(game, who[other]) and variance_of(game, other) < unsure
+        if known and (game.price > 0.0 or cost[other] > cost[place]):
+            value = reward[other] - game.price * cost[other]
+            if value > top:
+                best, top = other, value
+    tried = sums_of(game, game.segment, who[place])[COUNT] > 0.0
+    if best == place or not (tried or cost[place] > cost[best]):
         return place
-    mine, other = law_of(game, game.segment, who[place]), law_of(game, game.segment, who[best])
-    scale, other_scale = scales[who[place]], scales[who[best]]
-    cost = mean_of(mine, COSTS) * scale
-    if cost >= mean_of(other, COSTS) * other_scale:
-        return place
-    unsure = variance_of(mine, COSTS) * scale * scale + variance_of(other, COSTS) * other_scale * other_scale
-    spread = variance_of(mine, REWARDS) + variance_of(other, REWARDS) + game.price * game.price * unsure
-    loss = top - (mean_of(mine, REWARDS) - game.price * cost)
-    return best if worth.in_vain(loss, spread, to_come(game)) else place
+    law = law_of(game, game.segment, who[place])
+    loss = max(top - (reward[place] - game.price * cost[place]), 0.0)
+    certainty, variance, spread = law[REWARDS] + law[REWARDS + 1], beta_variance(law, REWARDS), variance_of(game, best)
+    coming = to_come(game) * max(float_pointer(game.weight_at)[game.segment], 1.0 / game.segments)
+    vain = worth.in_vain(loss, reward[place], certainty, variance, unsure + spread, coming)
+    return best if vain else place
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_means(game):
+    who, scales = whole_pointer(game.who_at), float_pointer(game.scales_at)
+    for segment in range(game.segments):
+        rewards, costs = rewards_of(game, segment), costs_of(game, segment)
+        for place in range(game.planned):
+            law = law_of(game, segment, who[place])
+            rewards[place] = beta_mean(law, REWARDS)
+            costs[place] = beta_mean(law, COSTS) * scales[who[place]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def variance_of(game, place):
+    """Of what an arm is worth for the request, at the price on money."""
+    arm = whole_pointer(game.who_at)[place]
+    law, scale = law_of(game, game.segment, arm), float_pointer(game.scales_at)[arm]
+    return beta_variance(law, REWARDS) + game.price * game.price * (beta_variance(law, COSTS) * scale * scale)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def mean_of(law, place):
+def beta_mean(law, place):
     return law[place] / (law[place] + law[place + 1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def variance_of(law, place):
-    mean = mean_of(law, place)
+def beta_variance(law, place):
+    mean = beta_mean(law, place)
     return mean * (1.0 - mean) / (law[place] + law[place + 1] + 1.0)

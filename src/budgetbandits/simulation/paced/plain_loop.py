@@ -57,8 +57,9 @@ def draw_and_mix(game, rng):
     renew(game)
     draw_means(game, rng)
     weigh_segments(game)
-    solve(game, rate_of(game))
-    game.leader = named_by_mix(game, rng)
+    rate = rate_of(game)
+    solve(game, rate)
+    game.leader = named_by_mix(game, rng, rate)
     return GOING_ON
 
 
