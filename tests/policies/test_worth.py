@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from budgetbandits.fluid import best_mix
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced_plans import Drawn, instead, named, named_at_once
 from budgetbandits.policies.worth import in_vain, too_few
 from budgetbandits.service.earlier_policies import as_it_was
 
@@ -94,6 +96,49 @@ def test_what_is_better_known_is_no_trial():
 @pytest.mark.parametrize(
     ("segments", "requests", "forget"), [(1, 100.0, 0.0), (2, np.inf, 0.0), (2, 100.0, 1e-9), (2, -1.0, 0.0)]
 )
+def replaced_by_hand(drawn, rate, requests):
+    """`instead` arm by arm, from SciPy's laws."""
+    laws = [[[stats.beta(*ab) for ab in zip(*rows, strict=True)] for rows in zip(*kind, strict=True)]
+            for kind in zip(*drawn.shapes, strict=True)]  # fmt: skip
+    means = np.array([[[law.mean() for law in row] for row in kind] for kind in laws])
+    price = best_mix(means[0], means[1] * drawn.scales, drawn.weight, rate).price
+    here = range(len(drawn.scales))
+    reward, cost = ([kind[drawn.segment][arm] for arm in here] for kind in laws)
+    spread = [r.var() + (price * scale) ** 2 * c.var() for r, c, scale in zip(reward, cost, drawn.scales, strict=True)]
+    costs = [law.mean() * scale for law, scale in zip(cost, drawn.scales, strict=True)]
+    worth = [law.mean() - price * each for law, each in zip(reward, costs, strict=True)]
+    answer = []
+    for arm in here:
+        known = [b for b in here if drawn.may[b] and spread[b] < spread[arm] and (price > 0.0 or costs[b] > costs[arm])]
+        best = max(known, key=lambda b: worth[b], default=arm)
+        loss, kept = worth[best] - worth[arm], not drawn.tried[arm] and costs[arm] < costs[best]
+        often = max(drawn.weight[drawn.segment], 1.0 / len(drawn.weight))
+        law = (reward[arm].mean(), sum(reward[arm].args), reward[arm].var())
+        vain = loss > 0.0 and in_vain(loss, *law, spread[arm] + spread[best], often * requests)
+        answer.append(best if vain and not kept else arm)
+    return answer, price
+
+
+def test_who_answers_in_the_place_of_whom():
+    """Random beliefs, on scales of their own; some arms are replaced by cheaper ones, some by dearer ones."""
+    rng, replaced = np.random.default_rng(9), set()
+    for _ in range(80):
+        segments, arms = int(rng.integers(2, 4)), int(rng.integers(2, 5))
+        shape, some = (2, segments, arms), (lambda n: rng.random(n) < 0.7)
+        shapes = tuple(np.exp(rng.uniform(0.0, 6.0, shape)) for _ in range(2))
+        drawn = Drawn(
+            np.arange(arms), np.zeros(0), np.zeros(0), rng.dirichlet(np.full(segments, 0.2)), some(arms),
+            int(rng.integers(segments)), shapes, 10.0 ** rng.uniform(-3.0, 0.0, arms), some(arms), None,
+        )  # fmt: skip
+        rate, requests = 10.0 ** rng.uniform(-3.0, 0.5), 10.0 ** rng.uniform(0.0, 3.0)
+        found = instead(drawn, rate, requests).tolist()
+        by_hand, price = replaced_by_hand(drawn, rate, requests)
+        assert found == by_hand
+        cost = (shapes[0] / (shapes[0] + shapes[1]))[1, drawn.segment] * drawn.scales
+        replaced |= {(bool(cost[new] > cost[arm]), price > 0.0) for arm, new in enumerate(found) if new != arm}
+    assert replaced == {(True, True), (False, True), (True, False)}
+
+
 def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, requests, forget):
     """Draw for draw the rules before. An arm that changes may be worth a trial whatever is known of it."""
     policy = PacedThompson(forget=forget)
@@ -117,6 +162,25 @@ def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, take
     chosen, before = shares(policy, state)[2], shares(as_it_was(policy, 5), state)[2]
     assert before == pytest.approx(upgrades / 200, rel=0.35)
     assert chosen == pytest.approx(before, rel=0.35) if taken else chosen < 0.25 * before
+
+
+@pytest.mark.parametrize(("usual", "taken"), [(0.05, True), (0.11, True), (0.9, False)])
+def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, taken):
+    """The draw has money for ten of them at 0.1, which brings little more than the arm at 0.01. Lots are 0."""
+    mean = np.array([[0.5, 0.51], [0.01, usual]])[:, None].repeat(2, axis=1)
+    means = np.array([[[0.5, 0.51]] * 2]), np.array([[[0.01, 0.1], [0.01, 5.0]]])
+    drawn = Drawn(
+        np.arange(2), *means, np.array([0.5, 0.5]), np.ones(2, dtype=bool), 0, (100.0 * mean, 100.0 * (1.0 - mean)),
+        np.ones(2), np.zeros(2, dtype=bool), 100.0,
+    )  # fmt: skip
+    rate = 0.01 + 10 * 0.09 / 100.0
+
+    class Lots:
+        def random(self):
+            return 0.0
+
+    assert named_at_once(drawn, rate, np.zeros(1)).tolist() == [int(taken)]
+    assert named(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
 
 
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():
