@@ -93,9 +93,6 @@ def test_what_is_better_known_is_no_trial():
     assert shares(policy, state)[0] > 0.1
 
 
-@pytest.mark.parametrize(
-    ("segments", "requests", "forget"), [(1, 100.0, 0.0), (2, np.inf, 0.0), (2, 100.0, 1e-9), (2, -1.0, 0.0)]
-)
 def replaced_by_hand(drawn, rate, requests):
     """`instead` arm by arm, from SciPy's laws."""
     laws = [[[stats.beta(*ab) for ab in zip(*rows, strict=True)] for rows in zip(*kind, strict=True)]
@@ -139,6 +136,9 @@ def test_who_answers_in_the_place_of_whom():
     assert replaced == {(True, True), (False, True), (True, False)}
 
 
+@pytest.mark.parametrize(
+    ("segments", "requests", "forget"), [(1, 100.0, 0.0), (2, np.inf, 0.0), (2, 100.0, 1e-9), (2, -1.0, 0.0)]
+)
 def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, requests, forget):
     """Draw for draw the rules before. An arm that changes may be worth a trial whatever is known of it."""
     policy = PacedThompson(forget=forget)
