@@ -151,3 +151,23 @@ def test_sums_are_over_all_campaigns_of_one_currency(store):
     assert store.read(lambda tx: overview(tx, Asked(), None)).sums is None
     alone = store.read(lambda tx: overview(tx, Asked(), first))
     assert (alone.campaigns, alone.currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
+
+
+def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
+    engine = Engine(store)
+    for number in range(3):
+        engine.create(f"ads {number}", "bts", 1e12 * 4, {"a": 1.0, "b": 1.0})
+
+    def lend(tx):
+        for id in [row.id for row in tx.campaigns()]:
+            tx.change("UPDATE campaign SET spent = 3, overrun = ?, leased = ? WHERE id = ?", (2**62, 2**61 - 7, id))
+            tx.add_lease(Lease(f"{id} lease", id, Account(2**62, 2**62 - 1, 0), 1e10, 1, 0, ""))
+
+    store.write(lend)
+    sums = store.read(lambda tx: tx.pages().lists().sums())
+    budget = 3 * 4 * 10**18
+    assert sums.money == {
+        "budget": budget, "spent": 9, "held": 0, "leased": 3 * (2**61 - 7), "overrun": 3 * 2**62,
+        "left": budget - 9 - 3 * (2**61 - 7), "spent_with_leases": 9 + 3 * (2**62 - 1),
+    }  # fmt: skip
+    assert store.read(lambda tx: overview(tx, Asked(), None)).as_json()["sums"]

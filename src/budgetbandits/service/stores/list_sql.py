@@ -6,6 +6,7 @@ Only the campaigns of one page are read. What they are ordered by first, how urg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,6 +67,7 @@ class Sums:
     """Two at most: which they are counts only if there is one."""
 
 
+_HALF = 2**32
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
 _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
@@ -94,6 +96,17 @@ _ORDERS: dict[Order, str] = {
 def _cap(which: str) -> str:
     """The smallest or the largest cap of a campaign c."""
     return f"COALESCE((SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active), 0)"
+
+
+def _sum(name: str) -> str:
+    """Expressions for a sum over campaigns, which may be more than a database's largest number: its upper half and its
+    lower one, for `_whole`."""
+    halves = f"{name} / {_HALF}", f"{name} & {_HALF - 1}"
+    return ", ".join(f"CAST(COALESCE(SUM({each}), 0) AS BIGINT)" for each in halves)
+
+
+def _whole(halves: Sequence[int]) -> list[int]:
+    return [upper * _HALF + lower for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 
 def _below(which: str) -> str:
@@ -148,15 +161,15 @@ class CampaignLists:
         """Over all campaigns that there are to be seen."""
         which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
         names = ("budget", "spent", "held", "leased", "overrun")
-        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in names)
-        row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
-        money = dict(zip(names, row[1:], strict=True))
+        sums = ", ".join(map(_sum, names))
+        count, *halves = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
+        money = dict(zip(names, _whole(halves), strict=True))
         money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
         of_one = "" if self._only is None else " WHERE campaign = ?"
-        leases = self._tx.ask(f"SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM lease{of_one}", values)
-        money["spent_with_leases"] = money["spent"] + leases.fetchone()[0]
+        [in_leases] = _whole(self._tx.ask(f"SELECT {_sum('spent')} FROM lease{of_one}", values).fetchone())
+        money["spent_with_leases"] = money["spent"] + in_leases
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
-        return Sums(row[0], money, [currency for (currency,) in found])
+        return Sums(count, money, [currency for (currency,) in found])
 
     def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""

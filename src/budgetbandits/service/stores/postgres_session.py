@@ -44,6 +44,12 @@ _DURABLE = (
 )
 """A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
 
+_AS_COMMITTED = "SET default_transaction_isolation = 'read committed'"
+"""Whoever waits for a row goes on with what it is by then. A database or a role may be set to a level that refuses."""
+
+_EXACT = "SET extra_float_digits = 1"
+"""Numbers are read as text, with every digit."""
+
 _BY_INDEX = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
@@ -73,6 +79,8 @@ def settings(limits: dict[str, float]) -> list[str]:
     """The statements that `prepare` runs."""
     return [
         _DURABLE,
+        _AS_COMMITTED,
+        _EXACT,
         _BY_INDEX,
         _INTERPRETED,
         *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items()),
