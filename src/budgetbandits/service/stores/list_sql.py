@@ -73,11 +73,6 @@ _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at E
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
 _FOLDED = "COALESCE(f.folded, {})"
 """A server of an earlier version may have written a name without it; who opens the database next folds it."""
-RESUMED = (
-    "(SELECT e.at FROM event e WHERE e.campaign = {campaign} AND e.decision IS NULL AND e.lease IS NULL "
-    "AND e.kind = 'active' AND e.seq > {overran} ORDER BY e.seq LIMIT 1)"
-)
-"""When a campaign was first resumed after the event of this number, its latest overrun."""
 HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 """What decisions under leases of a campaign c hold, which is in ``leased`` with what they may still hold."""
 FREE_IN_LEASES = (
@@ -91,6 +86,12 @@ _ORDERS: dict[Order, str] = {
     "left": f"{_GROUP}, CAST(unspent AS DOUBLE PRECISION) / budget, name",
     "newest": f"{_GROUP}, created_at DESC, name",
 }
+
+
+def resumed(tx: SqlTransaction) -> str:
+    """An expression for when a campaign c with its mark m was first resumed after its latest overrun."""
+    which = "e.decision IS NULL AND e.lease IS NULL AND e.kind = 'active'"
+    return tx.EVENTS.first_after("at", "c.id", "m.overran", which)
 
 
 def _cap(which: str) -> str:
@@ -127,11 +128,11 @@ _RANK = (
     f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
-    f"WHEN c.overrun > 0 AND {RESUMED.format(campaign='c.id', overran='m.overran')} > ? THEN {Rank.OVERRAN:d} "
+    f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` twice
-and ``recent`` again."""
+"""The rank of a campaign c with its facts f and its mark m, with `resumed` to fill in. The values are of `Since`:
+``recent``, ``silent`` twice and ``recent`` again."""
 
 
 class CampaignLists:
@@ -184,7 +185,7 @@ class CampaignLists:
         table = (
             f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, "
             f"{folded} AS folded, "
-            f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"{_RANK.format(resumed=resumed(self._tx))} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
             f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values
