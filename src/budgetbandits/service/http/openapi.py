@@ -32,7 +32,7 @@ class Document:
         return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
 
     async def __call__(self, request: Request) -> Response:
-        tag = self.__dict__.get("tag") or await asyncio.to_thread(lambda: self.tag)
+        tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
