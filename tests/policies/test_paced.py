@@ -13,6 +13,7 @@ from budgetbandits.policies.base import Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
+from budgetbandits.policies.pooling import pooled
 from budgetbandits.policies.thompson import BudgetedThompson
 
 
@@ -231,6 +232,17 @@ def moved_by_hand(outcomes, segments, arms):
     right, foretold = (sum(sure[at] * told[at] * each[at] for at in here) for each in (apart, told))
     slope = min(max((1.0 + right) / (1.0 + foretold), 0.0), 1.0)
     return {at: float(np.mean(there[at])) + slope * told[at] for at in here}, slope
+
+
+def test_how_alike_segments_are_by_hand():
+    """Two segments with 100 outcomes each, 40 and 60 of them 1, a third without, and a 0 and a 1 that all begin with.
+    Σ n (m − ½)² = 2, of which (2 − 1) · within is by chance; 20 outcomes as alike as pooling = 2 says count besides."""
+    count, total = np.array([[100.0], [100.0], [0.0]]), np.array([[40.0], [60.0], [0.0]])
+    prior = pooled(count, total, total, 1.0, 2.0)
+    within = 0.25 - 2.0 / 202
+    alike = (20 + 202 - 2 * 100**2 / 202) / (20 / 2.0 + 2.0 / within - 1)
+    assert prior.weight[:, 0] == pytest.approx([alike] * 3)
+    assert prior.mean[:, 0] == pytest.approx([61 / 102, 41 / 102, 101 / 202])
 
 
 @pytest.mark.parametrize("specialists", [False, True])
