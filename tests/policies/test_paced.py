@@ -357,6 +357,34 @@ def test_costs_far_above_their_estimate_are_learned():
     assert policy.relative(1.0, 1e-6) == 50.0
 
 
+def test_how_much_estimates_vary_by_hand():
+    """Two estimates with the mean 0.2 and the variance 0.01, a quarter of its square, and one that varies by nothing;
+    an arm without any has none. Estimates are varied by a tenth besides, and taken to be at most a factor e apart."""
+    state = PacedThompson().start(3, {"budget": 99.0, "horizon": 200.0})
+    usual, spread = state.typical_prices()
+    assert (np.isnan(usual).all(), spread) == (True, 0.1)
+    for prices in ((0.1, 0.7, np.nan), (0.3, np.nan, np.nan)):
+        state.hear_prices(np.array(prices))
+    usual, spread = state.typical_prices()
+    assert usual == pytest.approx([0.2, 0.7, np.nan], nan_ok=True)
+    assert spread**2 == pytest.approx(np.log1p((2 * 0.25 + 1 * 0.0) / 3) + 0.1**2)
+    for _ in range(9):
+        state.hear_prices(np.array([1e-6, 1e-6, np.nan]))
+    assert state.typical_prices()[1] ** 2 == pytest.approx(1.0 + 0.1**2)
+
+
+def test_what_is_known_from_before_varies_as_much_as_it_may():
+    """Of sums alone: as outcomes 0 and 1 do, so that the posterior is that of BTS. They are no requests of this budget,
+    and those that failed are."""
+    policy = PacedThompson()
+    state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
+    state.known["failed"] = 7
+    policy.recall(state, 0, 10, 4.0, 5.0)
+    a, b = policy.of_all(state.sums)
+    assert (a[0, 0, 0], b[0, 0, 0]) == pytest.approx((5.0, 7.0))
+    assert (state.requests, state.left) == (193.0, 99.0)
+
+
 def test_segments_share_one_price_on_money():
     """Money for one good answer in two: it goes to the segment where the dear arm brings more."""
     policy, rng = PacedThompson(), np.random.default_rng(4)
