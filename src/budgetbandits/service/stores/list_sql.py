@@ -113,7 +113,10 @@ def _below(which: str) -> str:
     return f"{_LEFT} < f.cost_max AND {_LEFT} < {_cap(which)}"
 
 
-_SILENT = f"m.waits_since < ? AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
+_SILENT = (
+    "m.waits_since < ? AND m.waits_since >= COALESCE(m.told_at, 0.0) "
+    f"AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
+)
 """Whether decisions wait for feedback; both values are ``silent`` of `Since`."""
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
