@@ -23,8 +23,8 @@ from budgetbandits.drawing.picture import Series, save
 from budgetbandits.drawing.style import looks, sheet
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.champion import Margin, Score, margins, scores
-from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.standings import Values, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
@@ -51,7 +51,7 @@ one is chosen on training problems by a score in which tails count, then measure
 {verdict}
 """
 TRAINED = """\
-The training set is `experiments/training.toml`: the families of the suite with other seeds (the suite's
+The training set is the suite `training`, which ships: the families of the suite with other seeds (the suite's
 lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
 tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
 and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made careful in the

@@ -240,3 +240,14 @@ def test_bounds_say_what_is_wrong(problem, options, remedy):
     done = run("bounds", problem, *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert remedy in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_called_output(problem, tmp_path, monkeypatch, capsys):
+    def unreadable(*_):
+        raise FileNotFoundError(2, "No such file or directory", "its-data.json")
+
+    monkeypatch.setattr(Problem, "load", unreadable)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", "bounds", str(problem), "--budget", "100"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err == "error: cannot read or write its-data.json: No such file or directory\n"

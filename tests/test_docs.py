@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits import POLICIES, __version__, cli, errors, family, theory
+from budgetbandits.experiments.shipped_files import EXPERIMENTS, SUITES, shipped_text
 from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
@@ -44,8 +45,8 @@ def test_every_dependency_has_its_reason():
 
 def test_every_shipped_experiment_is_described():
     page = (ROOT / "docs/experiments.md").read_text()
-    for path in (ROOT / "experiments").glob("*.toml"):
-        assert f"`{path.stem}`" in page, path.stem
+    for name in (*EXPERIMENTS, *SUITES):
+        assert f"`{name}`" in page, name
 
 
 def test_every_theory_function_stands_beside_its_formula():
@@ -116,7 +117,7 @@ def test_what_a_mark_names_is_there(page, command, seed, day):
         assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif word == "budgetbandits":
         assert rest[0] in {info.name or info.callback.__name__ for info in cli.app.registered_commands}
-        assert rest[0] != "run" or (ROOT / f"experiments/{rest[1]}.toml").exists()
+        assert rest[0] != "run" or rest[1] in EXPERIMENTS
     elif rest[0] == "-m":
         assert find_spec(rest[1])
     else:
@@ -128,7 +129,7 @@ def test_the_seed_of_a_shipped_experiment_is_the_one_that_is_marked():
     files = {"make paper": "paper"} | {f"budgetbandits run {name}": name for name in ("growth", "worst-case")}
     for page, command, seed, _ in marks():
         if command in files:
-            text = (ROOT / f"experiments/{files[command]}.toml").read_text()
+            text = shipped_text(files[command])
             assert seed == f"seed {re.search(r'^seed = (.*)$', text, re.MULTILINE).group(1)}", (page, command)
 
 

@@ -157,3 +157,11 @@ class ExperimentError(BudgetBanditsError, ValueError):
 
 class StudyError(BudgetBanditsError, RuntimeError):
     """The folder of a study cannot be read or written, or does not hold what was asked for."""
+
+
+class MissingExtra(BudgetBanditsError, ImportError):
+    """What was asked for needs a package that comes with an extra, and the extra is not installed."""
+
+
+class BrokenInstallation(BudgetBanditsError, RuntimeError):
+    """A file that ships with the package is not there."""

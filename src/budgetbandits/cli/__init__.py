@@ -91,7 +91,8 @@ def main() -> None:
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.stderr.close()
     except OSError as error:
-        _fail("OSError", f"cannot write the output: {error}")
+        what = "write the output" if error.filename is None else f"read or write {error.filename}"
+        _fail("OSError", f"cannot {what}: {error.strerror or error}")
     except Exception as error:  # click's usage errors: unknown option, missing argument, value of the wrong type
         if not hasattr(error, "format_message"):
             raise
