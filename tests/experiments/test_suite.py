@@ -129,7 +129,7 @@ def test_a_file_that_should_ship_and_does_not_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped_files, "FOLDER", tmp_path)
     with pytest.raises(BrokenInstallation, match=r"leaderboard.json ships .* install budgetbandits again"):
         leaderboard.shipped_summary()
-    with pytest.raises(BrokenInstallation, match="paper.toml ships"):
+    with pytest.raises(BrokenInstallation, match=r"paper\.toml ships"):
         Experiment.load("paper")
 
 
