@@ -116,6 +116,10 @@ class TooManyGuesses(BudgetBanditsError, PermissionError):
         self.retry_after = retry_after
 
 
+class Disagreement(BudgetBanditsError, RuntimeError):
+    """An event of a campaign that does not follow from those before it; the audit lists them."""
+
+
 class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 import time
 
 import polars
@@ -80,6 +82,18 @@ def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     said = say("campaign", "verify", "ads", code=1)
     assert "1 differences" in said
     assert "500000001" in said
+
+
+def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path):
+    say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        for number in range(4):
+            Engine(store).decide("ads", str(number))
+        store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+    command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)
+    assert done.stdout.count("the policy would have chosen arm") == 4
 
 
 def test_money_is_never_cut_off_in_the_list(say):
