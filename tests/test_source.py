@@ -23,7 +23,8 @@ def test_assertions_narrow_types_and_check_nothing():
     checks = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "assert " in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Assert) and (node.msg is not None or not narrows(node.test))
     ]
     assert checks == []
