@@ -71,7 +71,8 @@ MEASURED = """\
 problem. Differences of means are taken problem by problem, with Student's interval; the factor
 between 99 % quantiles has a bootstrap interval. The two columns of rivals name the policy in print with
 the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that it is compared
-with the best of all of them in each setting. Policies that must know more than the budget do not compete."""
+with the best of all of them in each setting. Policies that must know more than the budget do not compete.
+± is half of a 95 % interval."""
 LIMITS = """\
 ## What this does not say
 
