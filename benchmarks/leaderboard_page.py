@@ -34,8 +34,8 @@ This page and its figures are written by `python benchmarks/leaderboard_page.py`
 
 Which policy for which problem? The suite (`src/budgetbandits/experiments/shipped/suite.toml`) plays every policy of
 [policies.md](policies.md) on the settings of the literature, the paper's problems and hard cases, and
-this page says who wins where, with intervals (95 %; ± is half of one). Tails count: with 500 problems in a setting the 99 %
-quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
+this page says who wins where, with intervals (95 %; ± is half of one). Tails count: with 500 problems in
+a setting the 99 % quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
 
 ```sh
 budgetbandits leaderboard --out out/leaderboard                 # all of it; stopped, it goes on

@@ -79,11 +79,22 @@ def check_axes(ax: Any) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file."""
+    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file.
+
+    A PNG says in its description what stands above its panels, for who cannot see it and for tests of pages that show it.
+    """
     path = Path(path)
+    metadata = FORMATS[check_format(path)]
+    if path.suffix.lower() == ".png":
+        metadata = metadata | {"Description": "; ".join(titles(figure))}
     with matplotlib.rc_context(SAVING):
-        figure.savefig(path, dpi=DOTS, metadata=FORMATS[check_format(path)])
+        figure.savefig(path, dpi=DOTS, metadata=metadata)
     return path
+
+
+def titles(figure: Figure) -> list[str]:
+    """What stands above the panels, each on one line."""
+    return [text for axes in figure.axes if (text := " ".join(axes.get_title(loc="left").split()))]
 
 
 def check_format(path: Path) -> str:
