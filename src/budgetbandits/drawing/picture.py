@@ -81,7 +81,7 @@ def check_axes(ax: Any) -> None:
 def save(figure: Figure, path: str | Path) -> Path:
     """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file.
 
-    A PNG says in its description what stands above its panels, for who cannot see it and for tests of pages that show it.
+    A PNG says in its description what stands above its panels, for those who cannot see it and for tests of pages.
     """
     path = Path(path)
     metadata = FORMATS[check_format(path)]
@@ -215,7 +215,10 @@ def finish(picture: Picture) -> Picture:
     """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
     engine = picture.get_layout_engine()
     assert engine is not None
-    engine.execute(picture)
+    for _ in range(
+        2
+    ):  # panels of a fixed shape find their size in the first pass, and what stands around them its place
+        engine.execute(picture)
     return picture
 
 
