@@ -24,7 +24,7 @@ from budgetbandits.drawing import svg
 from budgetbandits.drawing.style import SAVING, Look, Sheet
 from budgetbandits.errors import BadParameter
 
-FORMATS = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """With the metadata that would make the same figure another file."""
 DOTS = 200
 """Of a PNG, in an inch."""
@@ -84,9 +84,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     A PNG says in its description what stands above its panels, for those who cannot see it and for tests of pages.
     """
     path = Path(path)
-    metadata = FORMATS[check_format(path)]
+    metadata = dict(FORMATS[check_format(path)])
     if path.suffix.lower() == ".png":
-        metadata = metadata | {"Description": "; ".join(titles(figure))}
+        metadata["Description"] = "; ".join(titles(figure))
     with matplotlib.rc_context(SAVING):
         figure.savefig(path, dpi=DOTS, metadata=metadata)
     return path
