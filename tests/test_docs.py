@@ -9,7 +9,9 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from budgetbandits import POLICIES, __version__, cli, errors, family, theory
 from budgetbandits.experiments.shipped_files import EXPERIMENTS, SUITES, shipped_text
@@ -142,6 +144,19 @@ def test_the_readme_is_as_fast_as_what_was_measured():
     times = [re.match(r"[\d,]+", row.split("|")[column].strip()).group() for row in rows.splitlines()]
     least, most = (pick(times, key=lambda text: int(text.replace(",", ""))) for pick in (min, max))
     assert f"{least} to {most} times" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_the_figure_of_random_problems_says_what_the_page_says():
+    """Its panels' titles are in the file: the words for those who cannot see it, and the sums of the table."""
+    page = (ROOT / "docs/experiments.md").read_text()
+    said = Image.open(ROOT / "docs/figures/ensemble.png").text["Description"]
+    assert f"![Who wins on random problems: {said}](figures/ensemble.png)" in page
+    counts = np.array(re.findall(r"BTS lowest on (\d+), not on (\d+), unsure on (\d+)", said), dtype=int)
+    holds, fails, unsure = counts.sum(axis=0)
+    lowest = next(
+        line for line in page.splitlines() if line.startswith("| BTS has the lowest regret in all four panels")
+    )
+    assert re.search(rf"holds on {holds} .*, fails on {fails}, undecided on {unsure} ", lowest)
 
 
 def test_the_constants_of_the_growth_table():

@@ -252,9 +252,9 @@ class Replay:
         lent = self.lent.get(_known(event.lease))
         if lent is None:
             raise KeyError(f"there is no lease {event.lease}")
-        turn = lent.lease.turn
-        _expect(event.turn == turn + 1, f"turn {event.turn} of the lease after turn {turn}")
-        lent.lease = replace(lent.lease, turn=event.turn, tag=digest(lent.lease.tag, event))
+        turn, before = _known(event.turn), lent.lease.turn
+        _expect(turn == before + 1, f"turn {turn} of the lease after turn {before}")
+        lent.lease = replace(lent.lease, turn=turn, tag=digest(lent.lease.tag, event))
 
     def _leased(self, event: Event) -> None:
         id = _known(event.lease)
