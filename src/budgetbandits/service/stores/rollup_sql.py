@@ -101,7 +101,8 @@ _SUMS = ", ".join(f"CAST(SUM({each}) AS BIGINT)" for each in _RESULT.values()) +
     "COALESCE(SUM(CASE WHEN e.kind = 'settled' THEN CAST(e.amount AS DOUBLE PRECISION) * e.amount END), 0.0), "
     "COALESCE(SUM(CASE WHEN e.kind = 'failed' THEN CAST(d.cost AS DOUBLE PRECISION) * d.cost END), 0.0)"
 )
-assert (*_RESULT, *SUMS) == NUMBERS
+if (*_RESULT, *SUMS) != NUMBERS:  # columns are told apart by their places alone
+    raise ImportError("the sums of the rollups are not in the order of their columns")
 _COUNTED = (
     f"SELECT {{minute}}, e.arm, {_SUMS}, MAX(e.seq), MAX(CASE WHEN e.kind = 'decided' THEN e.at END), "
     "MAX(CASE WHEN e.kind = 'settled' THEN e.at END), "
