@@ -39,6 +39,16 @@ class Engine:
         return self.name != "reference"
 
 
+def slower_line(policy: str, engine: str, reason: str) -> str:
+    """That no faster engine played a policy, and why, in a line that every command and page has in common.
+
+    >>> slower_line("bts", "reference", "asked for")
+    'BTS: the reference simulator played (asked for)'
+    """
+    who = "the reference simulator" if engine == "reference" else f"the engine {engine!r}"
+    return f"{label(policy)}: {who} played ({reason})"
+
+
 @dataclass(frozen=True, repr=False)
 class Outcome:
     """The games of one policy on one problem. The last pull counts as a pull even when it overdraws the budget; its
@@ -177,12 +187,13 @@ class Outcome:
                 mean, error = _mean_and_error(values[:, place])
                 cells.append(estimate(mean, None if error is None else half * error))
             rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
+        why = f" ({self.engine_reason})" if self.engine_reason else ""
         meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
         return Table(
             columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
             rows=rows,
             title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
-            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
+            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}{why}, seed {self.seed}.",
             names=0,
         ).to_html()
 

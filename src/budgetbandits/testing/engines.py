@@ -49,7 +49,7 @@ def declares_the_truth(policy: Policy) -> str | None:
     problem, budgets, _ = GAMES["ten arms"]
     try:
         if isinstance(policy, IndexPolicy):
-            rehearsal.check_policy(problem, policy, budgets[-1])
+            rehearsal.check_policy(policy)
         else:
             sampling.check_policy(policy)
     except (Unsuited, BudgetBanditsError) as reason:
