@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,14 +40,22 @@ class Engine:
         return self.name != "reference"
 
 
-def slower_line(policy: str, engine: str, reason: str) -> str:
-    """That no faster engine played a policy, and why, in a line that every command and page has in common.
+def slower_lines(played: Iterable[tuple[str, str, str]]) -> list[str]:
+    """What commands and pages say where no faster engine played, from (policy, engine, reason) of each game: a line for
+    each engine and reason.
 
-    >>> slower_line("bts", "reference", "asked for")
-    'BTS: the reference simulator played (asked for)'
+    >>> slower_lines([("bts", "reference", "asked for"), ("kube", "reference", "asked for"), ("ucb1", "thompson", "")])
+    ['BTS, KUBE: the reference simulator played (asked for)']
     """
-    who = "the reference simulator" if engine == "reference" else f"the engine {engine!r}"
-    return f"{label(policy)}: {who} played ({reason})"
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for policy, engine, reason in played:
+        if reason:
+            found.setdefault((engine, reason), {})[label(policy)] = None
+    return [
+        f"{', '.join(policies)}: {'the reference simulator' if engine == 'reference' else f'the engine {engine!r}'} "
+        f"played ({reason})"
+        for (engine, reason), policies in found.items()
+    ]
 
 
 @dataclass(frozen=True, repr=False)
