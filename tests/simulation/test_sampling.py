@@ -73,6 +73,34 @@ class Clipped(SamplingPolicy):
         state.statistics[:, arm] += (reward, cost, pulls)
 
 
+def noise(rng, a, b, c, d, e):
+    return (a + 2.0 * b + 4.0 * c + 8.0 * d + 16.0 * e) * rng.standard_normal()
+
+
+def five_score(statistics, rng, a, b, c, d, e):
+    return statistics[0] / statistics[1] + noise(rng, a, b, c, d, e)
+
+
+def five_learn(statistics, reward, cost, rng, a, b, c, d, e):
+    statistics[0] += reward
+    statistics[1] += cost + e
+
+
+@dataclass(frozen=True)
+class Five(SamplingPolicy):
+    """More extras than the loop has places for, and a helper."""
+
+    name: ClassVar[str] = "five"
+    score = staticmethod(five_score)
+    learn = staticmethod(five_learn)
+
+    def prior(self):
+        return 0.5, 0.5
+
+    def extras(self):
+        return (0.01, 0.02, 0.03, 0.04, 0.05)
+
+
 def tired_score(statistics, rng):
     return rng.random() if statistics[0] > 0.0 else -math.inf
 
