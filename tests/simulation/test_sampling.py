@@ -100,6 +100,9 @@ class Five(SamplingPolicy):
     def extras(self):
         return (0.01, 0.02, 0.03, 0.04, 0.05)
 
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+
 
 def tired_score(statistics, rng):
     return rng.random() if statistics[0] > 0.0 else -math.inf
@@ -137,7 +140,9 @@ class JointInTurn(JointThompson):
 
 
 @pytest.mark.parametrize("problem", [ANY_LAW, TEN], ids=["any law", "ten arms"])
-@pytest.mark.parametrize("policy", [Clipped(), Clipped(0.3), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str)
+@pytest.mark.parametrize(
+    "policy", [Clipped(), Clipped(0.3), Five(), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str
+)
 def test_the_loop_plays_the_games_of_the_reference(policy, problem):
     """Broken by a draw more or less anywhere, ties broken otherwise, another batch of outcomes, a budget misread."""
     fast, slow = (simulate(problem, policy, BUDGETS, 10, engine=engine) for engine in ("fast", "reference"))
