@@ -73,6 +73,13 @@ def test_simulate_prints_a_table_that_fits(problem):
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_simulate_says_where_no_faster_engine_played(problem):
+    done = run(
+        "simulate", problem, "--policy", "ucb1", "--policy", "kube", "--budget", 9, "--runs", 2, "--engine", "reference"
+    )
+    assert done.stdout.endswith("UCB1, KUBE: the reference simulator played (asked for)\n")
+
+
 def test_policies_are_listed_with_what_they_must_know():
     listing = run("policies").stdout
     for name in POLICIES:

@@ -93,9 +93,12 @@ def test_simulate_names_the_best(said, tmp_path):
 def test_a_study_says_where_its_report_is(said, tmp_path, monkeypatch):
     monkeypatch.setattr(page, "write_report", lambda folder, found: folder / "report.html")  # figures take seconds
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 2"))
-    assert said("run", "study.toml", "--out", "out", "--jobs", "1") == {"report": "out/report.html"}
-    assert said("report", "out") == {"report": "out/report.html"}
-    assert [group["group"] for group in said("compare", "out")["studies"][0]["groups"]] == ["inline", "random"]
+    slower = ["BTS, ε-first, ε-first epsilon=0.2, KUBE: the reference simulator played (asked for)"]
+    assert said("run", "study.toml", "--out", "out", "--jobs", "1") == {"report": "out/report.html", "slower": slower}
+    assert said("report", "out") == {"report": "out/report.html", "slower": slower}
+    (compared,) = said("compare", "out")["studies"]
+    assert [group["group"] for group in compared["groups"]] == ["inline", "random"]
+    assert compared["slower"] == slower
 
 
 def test_campaigns_and_keys(said, tmp_path):

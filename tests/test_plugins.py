@@ -4,7 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import cloudpickle
@@ -16,6 +16,7 @@ from budgetbandits.errors import BadParameter, BadState, ExperimentError, Plugin
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Workers, run
+from budgetbandits.experiments.study import Study
 from budgetbandits.laws import KNOWN_LAWS
 from budgetbandits.policies import KNOWN, parse_policy
 from budgetbandits.problem import KNOWN_FAMILIES
@@ -29,8 +30,12 @@ import numpy as np
 from budgetbandits.policies import IndexPolicy
 
 
+def width(rounds, rho):
+    return 2.0 * rho * np.log(np.maximum(rounds, 2.0))
+
+
 def omega(mean_reward, mean_cost, pulls, rounds, rho):
-    z = 2.0 * rho * np.log(np.maximum(rounds, 2.0))
+    z = width(rounds, rho)
     wide = np.sqrt(z * (pulls * mean_reward * (1.0 - mean_reward) + z / 4.0))
     thin = np.sqrt(z * (pulls * mean_cost * (1.0 - mean_cost) + z / 4.0))
     return (pulls * mean_reward + z / 2.0 + wide) / np.maximum(pulls * mean_cost + z / 2.0 - thin, 1e-12)
@@ -105,6 +110,12 @@ def test_a_policy_in_a_file_goes_by_its_name_and_parameters(folder):
     assert plugins.find_policy("bts").spec == "bts"
 
 
+def test_the_only_policy_of_a_file_need_not_be_named(folder):
+    assert plugins.find_policy("mine.py", folder).spec == "my-omega"
+    assert plugins.find_policy("mine.py:rho=0.5", folder).spec == "my-omega:rho=0.5"
+    assert plugins.sweep("mine.py:rho=[1, 2]") == ["mine.py:rho=1", "mine.py:rho=2"]
+
+
 def test_a_file_is_run_once_until_it_changes(folder):
     first = type(plugins.find_policy("mine.py:OmegaUCB", folder))
     assert type(plugins.find_policy("mine.py:OmegaUCB:rho=2", folder)) is first
@@ -127,7 +138,10 @@ def test_it_plays_on_the_fast_engine(folder):
         ("none.py:OmegaUCB", PluginError, "no file"),
         ("mine.py:OmegaUCB:rho=x", BadParameter, "write rho=NUMBER"),
         ("mine.py:OmegaUCB:width=1", BadParameter, "it takes rho"),
-        ("mine.py", UnknownPolicy, "unknown policy 'mine.py'"),
+        ("two.py", PluginError, r"two.py has 2 policies \(OmegaUCB, Other\); name one, as two.py:OmegaUCB"),
+        ("laws.py", PluginError, r"laws.py has 0 policies \(none\); define one"),
+        ("none.py", PluginError, "no file"),
+        ("nobody", UnknownPolicy, "unknown policy 'nobody'"),
         ("broken.py:OmegaUCB", PluginError, "line 2: SyntaxError"),
         ("raising.py:OmegaUCB", PluginError, "ZeroDivisionError"),
         ("taken.py:OmegaUCB", PluginError, "the package has a policy 'bts' of its own; give yours another name"),
@@ -135,6 +149,7 @@ def test_it_plays_on_the_fast_engine(folder):
     ],
 )
 def test_errors_name_the_file_and_the_remedy(folder, text, error, words):
+    (folder / "two.py").write_text(OMEGA + "class Other(OmegaUCB):\n    name = 'other'\n")
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     (folder / "raising.py").write_text("1 / 0\n")
     (folder / "taken.py").write_text(OMEGA.replace("my-omega", "bts"))
@@ -181,6 +196,7 @@ def test_a_study_sweeps_and_sends_them_to_workers(folder):
     results = Results.load(folder / "out")
     assert results.policies == ["bts", "my-omega", "my-omega:rho=1.0"]
     assert results.table.height == 2 * 3 * 4 * 2
+    assert {effort.engine for effort in Study(folder / "out").efforts().values()} == {"thompson", "index plain loop"}
     (folder / "study.toml").write_text(STUDY.replace("laws.py", "none.py"))
     with pytest.raises(ExperimentError, match="plugins: there is no file"):
         Experiment.load(folder / "study.toml")
@@ -232,22 +248,25 @@ def test_the_command_line(folder):
 
 
 def test_a_nan_index_is_refused_by_name(folder):
-    (folder / "nan.py").write_text(OMEGA.replace("z = 2.0", "z = np.nan * 2.0"))
+    (folder / "nan.py").write_text(OMEGA.replace("return 2.0", "return np.nan * 2.0"))
     with pytest.raises(Exception, match=r"omega.*not a number|not a number.*omega|NaN"):
         simulate(PROBLEM, plugins.find_policy("nan.py:OmegaUCB", folder), [50.0], runs=2)
 
 
 def test_a_file_beside_it_is_imported_and_sent_to_workers(tmp_path):
     """Two folders have a file of the same name, and each policy has its own; workers play with neither at hand."""
-    for place, added in (("one", "1.0"), ("two", "3.0")):
+    jitable = "from numba.extending import register_jitable\n@register_jitable\n"
+    for place, added, decorated in (("one", "1.0", jitable), ("two", "3.0", "")):
         (tmp_path / place).mkdir()
-        (tmp_path / place / "shifts.py").write_text(f"def shift(x):\n    return x + {added}\n")
+        (tmp_path / place / "shifts.py").write_text(decorated + f"def shift(x):\n    return x + {added}\n")
         (tmp_path / place / "mine.py").write_text(BESIDE.replace('"shifted"', f'"shifted-{place}"'), encoding="utf-8")
     one, two = (plugins.find_policy(f"{tmp_path / place / 'mine.py'}:Shifted") for place in ("one", "two"))
     assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in (one, two)] == [3.0, 7.0]
     assert "shifts" not in sys.modules
     assert str(tmp_path / "one") not in sys.path
     sent = [pickle.loads(cloudpickle.dumps(each)) for each in (one, two)]
+    for each in sent:  # Numba knows nothing of what was sent, decorated or not
+        assert simulate(PROBLEM, each, [5.0], runs=1).engine == "index plain loop"
     assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in sent] == [3.0, 7.0]
     assert identity_of(one) != identity_of(two)
 
@@ -275,3 +294,28 @@ def test_two_policies_of_one_name_are_not_shown_in_one_table(folder):
     policies = [f"{folder / name}:OmegaUCB" for name in ("mine.py", "again.py")]
     with pytest.raises(BadParameter, match="policies names my-omega twice; name each once"):
         simulate_command(folder / "p.toml", policies, [20.0])
+
+
+JITTED = """
+import numpy as np
+from numba import njit
+from budgetbandits.policies import either, everywhere
+
+@njit
+def ratio(reward, cost):
+    return either(everywhere(cost > 0.0), reward / cost, 2.0)
+
+@njit
+def ratios(rewards, costs):
+    return either(costs > 0.0, rewards / costs, np.inf)
+
+print(ratio(1.0, 4.0), ratio(1.0, -1.0), ratios(np.ones(2), np.array([-1.0, 2.0])))
+"""
+
+
+def test_what_formulas_call_compiles_without_an_engine_being_imported(tmp_path):
+    """Numba is told by an entry point; so a policy of compiled functions needs nothing but the import of the manual."""
+    (extension,) = entry_points(group="numba_extensions", name="init").select(module="budgetbandits.numba_extension")
+    extension.load()()
+    said = subprocess.run([sys.executable, "-c", JITTED], capture_output=True, text=True, check=True)
+    assert said.stdout == "0.25 2.0 [inf 0.5]\n"

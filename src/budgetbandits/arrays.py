@@ -19,3 +19,10 @@ def either(condition: Any, yes: Any, no: Any) -> Any:
 def everywhere(condition: Any) -> bool:
     """Whether the condition holds for all elements; compiled for scalars, the condition itself."""
     return bool(np.all(condition))
+
+
+def trial(value: float, rng: np.random.Generator) -> float:
+    """The outcome of one Bernoulli trial with this mean; 0 and 1 are outcomes already and take no draw."""
+    if value == 0.0 or value == 1.0:
+        return value
+    return 1.0 if rng.random() < value else 0.0

@@ -37,7 +37,8 @@ def ours(kind: type) -> bool:
 
 def fingerprint(thing: object) -> str:
     """A hash of what ``thing`` is: equal for equal code and values, in any process."""
-    description = _Description(type(thing).__module__)
+    home = thing if isinstance(thing, FunctionType) else type(thing)
+    description = _Description(home.__module__ or "")
     description.add(thing)
     return description.digest()
 

@@ -23,18 +23,18 @@ from budgetbandits.laws import KNOWN_LAWS, Law
 from budgetbandits.policies import KNOWN, Policy, parse_policy
 from budgetbandits.problem import KNOWN_FAMILIES
 
-_IN_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>[^:=]+)(?::(?P<parameters>.*))?", re.DOTALL)
+_IN_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]+))?(?::(?P<parameters>.*))?", re.DOTALL)
 
 
 def split(text: str) -> tuple[str, str]:
     """A policy's text as its name, which may be one in a file, and its parameters.
 
-    >>> split("mine.py:OmegaUCB:rho=0.25"), split("bts")
-    (('mine.py:OmegaUCB', 'rho=0.25'), ('bts', ''))
+    >>> split("mine.py:OmegaUCB:rho=0.25"), split("mine.py:rho=0.25"), split("bts")
+    (('mine.py:OmegaUCB', 'rho=0.25'), ('mine.py', 'rho=0.25'), ('bts', ''))
     """
     found = _IN_FILE.fullmatch(text.strip())
     if found is not None:
-        return f"{found['file']}:{found['name'].strip()}", found["parameters"] or ""
+        return ":".join(filter(None, (found["file"], (found["name"] or "").strip()))), found["parameters"] or ""
     name, _, parameters = text.strip().partition(":")
     return name, parameters
 
@@ -67,18 +67,29 @@ def sweep(text: str) -> list[str]:
 def find_policy(text: str, folder: Path | None = None) -> Policy:
     """A policy from its text, which may name a class in a file: ``mine.py:OmegaUCB:rho=0.25``.
 
-    The file is looked for in ``folder``. Elsewhere the policy then goes by its ``name``.
+    The file is looked for in ``folder``. Its class need not be named if it is the only policy there. Elsewhere the
+    policy then goes by its ``name``.
     """
     name, parameters = split(text)
-    if _IN_FILE.fullmatch(name) is None:
+    found = _IN_FILE.fullmatch(name)
+    if found is None:
         return parse_policy(text)
-    file, _, wanted = name.rpartition(":")
-    module = run_file((folder or Path()) / file)
-    kind: Any = getattr(module, wanted, None)
-    if not _is_policy(kind):
-        raise PluginError(f"{file} has no policy {wanted!r}; it has {_listed(_policies(module))}")
+    kind = _class_in(run_file((folder or Path()) / found["file"]), found["file"], found["name"])
     add_policy(kind)
     return parse_policy(f"{kind.name}:{parameters}")
+
+
+def _class_in(module: ModuleType, file: str, wanted: str | None) -> type[Policy]:
+    there = _policies(module)
+    if wanted is not None:
+        kind: Any = getattr(module, wanted, None)
+        if not _is_policy(kind):
+            raise PluginError(f"{file} has no policy {wanted!r}; it has {_listed(there)}")
+        return kind  # type: ignore[no-any-return]
+    if len(there) != 1:
+        remedy = f"name one, as {file}:{there[0].__name__}" if there else "define one, or name another file"
+        raise PluginError(f"{file} has {len(there)} policies ({_listed(there)}); {remedy}")
+    return there[0]
 
 
 def load(path: str | Path) -> dict[str, list[str]]:

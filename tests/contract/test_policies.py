@@ -183,6 +183,8 @@ def test_the_packages_own_pass_the_whole_check(kind):
     report = check_policy(kind())
     report.assert_holds()
     assert [finding.verdict for finding in report.findings if finding.check == "engines agree"] == ["holds"]
+    assert report.engine is not None
+    assert report.engine.name == {KUBE: "index blocks", EpsilonFirst: "epsilon-first"}[kind]
 
 
 @pytest.mark.usefixtures("_small")

@@ -77,6 +77,9 @@ def test_it_goes_on_is_joined_and_shows_everything(played, monkeypatch):
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)  # no network
     assert "Too slow to play here: fractional KUBE" in page
     assert page.count("<h3 id=") == 2
+    assert "<dt>Slower engines</dt><dd>BTS, KUBE, " in page
+    assert "the reference simulator played (asked for)" in page
+    assert summary["settings"][0]["efforts"]["bts"]["reason"] == "asked for"
     for name in ("standings.csv", "figures/profile.png", "figures/quantiles.png"):
         assert (out / name).stat().st_size > 0
 
@@ -89,6 +92,7 @@ def test_the_commands(played, monkeypatch):
     document = json.loads(said.stdout)
     assert [row["settings"] for row in document["overall"]] == [1, 1, 1]
     assert not (out / "again" / "many").exists()
+    assert document["slower"] == leaderboard.slower(document) != []
     told = CliRunner().invoke(app, ["recommend", "--arms", "2", "--budget", "20", "--leaderboard", f"{out}/again"])
     best = next(row["policy"] for row in document["overall"] if row["competes"])
     assert told.stdout.startswith(f"Use {best}.")

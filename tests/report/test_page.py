@@ -90,6 +90,14 @@ def test_it_needs_no_network_and_runs_only_its_own_script(reported):
     assert not [name for name in read.attributes if name.startswith("on")]
 
 
+def test_it_says_where_no_faster_engine_played(reported):
+    _, _, read = reported
+    assert (
+        "Slower engines BTS, ε-first, ε-first epsilon=0.2, KUBE: the reference simulator played (asked for)"
+        in read.text
+    )
+
+
 def test_names_are_text(reported):
     """Marks of HTML, of templates and of mathematics in names stay what they are."""
     _, text, read = reported

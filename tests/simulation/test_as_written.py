@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import cloudpickle
 import numpy as np
 import pytest
+from numba.core import event
+from numba.extending import overload
 
 from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
@@ -19,6 +24,7 @@ from budgetbandits.policies.tally import Tally
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problem import Arm
 from budgetbandits.simulation.engines import EXPLORING, engine_for
+from budgetbandits.simulation.index import rehearsal
 from budgetbandits.simulation.index.library import COUNTING
 from budgetbandits.simulation.index.player import Games
 from budgetbandits.simulation.index.rehearsal import rehearse, try_out
@@ -330,6 +336,100 @@ def test_an_index_that_reads_a_global_is_compiled_for_its_value(monkeypatch):
         compiled(reads_a_global)
 
 
+def summed(a, b, c, d, e, f):
+    return a + 2.0 * b + 4.0 * c + 8.0 * d + 16.0 * e + 32.0 * f
+
+
+def in_halves(mean_reward):
+    return 0.5 * doubled(mean_reward)
+
+
+def doubled(mean_reward):
+    return 2.0 * mean_reward
+
+
+def of_six(mean_reward, mean_cost, pulls, rounds, a, b, c, d, e, f):
+    return in_halves(mean_reward) + summed(a, b, c, d, e, f) * np.log(rounds) / pulls
+
+
+@dataclass(frozen=True)
+class OfSix(IndexPolicy):
+    name: ClassVar[str] = "of-six"
+    index = staticmethod(of_six)
+    scale: float = 0.01
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return tuple(self.scale * k for k in range(1, 7))
+
+
+def test_an_index_takes_as_many_extras_and_helpers_as_it_likes():
+    numbers = 0.5, 0.5, 4.0, 100.0, *(0.01 * k for k in range(1, 7))
+    assert compiled(of_six)(*numbers) == pytest.approx(of_six(*numbers), rel=1e-12)
+    narrow, wide = (simulate(PROBLEM, OfSix(scale), [30.0], runs=200, seed=1) for scale in (0.01, 0.3))
+    assert (narrow.engine, wide.engine) == ("index plain loop", "index plain loop")
+    slow = simulate(PROBLEM, OfSix(0.3), [30.0], runs=200, seed=1, engine="reference")
+    for arm in range(3):
+        one, other = slow.pulls[:, 0, arm], wide.pulls[:, 0, arm]
+        spread = np.sqrt((one.var() + other.var()) / 200)
+        assert abs(one.mean() - other.mean()) < 5 * spread  # false alarm: one in a million
+    assert narrow.pulls[:, 0, 2].mean() < wide.pulls[:, 0, 2].mean()
+
+
+def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
+    """And tries it out once, whatever the problem."""
+    tried = []
+    monkeypatch.setattr(rehearsal, "try_out", lambda policy: tried.append(policy) or try_out(policy))
+    rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
+    own = type("Sent", (Wide,), {"index": rule, "monotone": Monotone(), "extras": lambda self, state: (self.width,)})
+    begun = []
+    with event.install_listener("numba:compile", Compilations(begun)):
+        for arms in (2, 3, 4):
+            sent = pickle.loads(cloudpickle.dumps(own()))
+            problem = Problem.bernoulli([0.5] * arms, [0.4] * arms)
+            assert engine_for(problem, sent, [30.0]).name == "index plain loop"
+            Games(problem, sent, [30.0]).play(np.random.SeedSequence(0))
+    assert begun.count("<lambda>") == 2  # the index, and the adapter by which engines call it
+    assert len(tried) == 1
+
+
+class Compilations(event.Listener):
+    def __init__(self, begun):
+        self.begun = begun
+
+    def on_start(self, event):
+        self.begun.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.mark.parametrize("step", [1e-8, 1e-12])
+def test_an_index_that_rounds_otherwise_compiled_is_the_same_index(step):
+    """The difference of two numbers that are nearly equal: of its digits, up to all but four are rounding."""
+
+    def slope(mean_reward, mean_cost, pulls, rounds):
+        return (np.tanh(1.0 + mean_reward + step) - np.tanh(1.0 + mean_reward)) / step
+
+    try_out(type("Own", (BareRatio,), {"name": "slope", "index": staticmethod(slope)})())
+
+
+@pytest.mark.parametrize(("factor", "same"), [(1.0 + 1e-8, True), (1.0 + 1e-5, False)])
+def test_an_index_that_is_another_one_compiled_is_left_to_the_reference(factor, same):
+    def helper(mean_reward):
+        return mean_reward
+
+    overload(helper)(lambda mean_reward: lambda mean_reward: factor * mean_reward)
+    rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: helper(mean_reward) + 0.0 * factor)
+    own = type("Own", (BareRatio,), {"name": "off", "index": rule})()
+    engine = engine_for(PROBLEM, own, [30.0])
+    if same:
+        assert engine.name == "index plain loop"
+        return
+    assert engine.name == "reference"
+    said, right = re.search(r"compiled, its index is (\S+) instead of (\S+) at", engine.reason).groups()
+    assert said != right
+
+
 @pytest.mark.parametrize(
     ("index", "why"),
     [
@@ -355,7 +455,7 @@ def test_what_the_engines_play_passes_a_rehearsal(policy):
     """The package's own policies are tried out and rehearsed here, others when they are first used."""
     if not engine_for(PROBLEM, policy, [30.0]).compiled:
         return
-    try_out(PROBLEM, policy, 30.0)
+    try_out(policy)
     if policy.softmax or policy.exploration(5) > 0.0:
         return  # its choice is a draw; distributions are compared in test_later_policies
     for arms, money in ((5, 60), (40, 50)):

@@ -73,6 +73,37 @@ class Clipped(SamplingPolicy):
         state.statistics[:, arm] += (reward, cost, pulls)
 
 
+def noise(rng, a, b, c, d, e):
+    return (a + 2.0 * b + 4.0 * c + 8.0 * d + 16.0 * e) * rng.standard_normal()
+
+
+def five_score(statistics, rng, a, b, c, d, e):
+    return statistics[0] / statistics[1] + noise(rng, a, b, c, d, e)
+
+
+def five_learn(statistics, reward, cost, rng, a, b, c, d, e):
+    statistics[0] += reward
+    statistics[1] += cost + e
+
+
+@dataclass(frozen=True)
+class Five(SamplingPolicy):
+    """More extras than the loop has places for, and a helper."""
+
+    name: ClassVar[str] = "five"
+    score = staticmethod(five_score)
+    learn = staticmethod(five_learn)
+
+    def prior(self):
+        return 0.5, 0.5
+
+    def extras(self):
+        return (0.01, 0.02, 0.03, 0.04, 0.05)
+
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+
+
 def tired_score(statistics, rng):
     return rng.random() if statistics[0] > 0.0 else -math.inf
 
@@ -109,7 +140,9 @@ class JointInTurn(JointThompson):
 
 
 @pytest.mark.parametrize("problem", [ANY_LAW, TEN], ids=["any law", "ten arms"])
-@pytest.mark.parametrize("policy", [Clipped(), Clipped(0.3), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str)
+@pytest.mark.parametrize(
+    "policy", [Clipped(), Clipped(0.3), Five(), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str
+)
 def test_the_loop_plays_the_games_of_the_reference(policy, problem):
     """Broken by a draw more or less anywhere, ties broken otherwise, another batch of outcomes, a budget misread."""
     fast, slow = (simulate(problem, policy, BUDGETS, 10, engine=engine) for engine in ("fast", "reference"))

@@ -99,6 +99,17 @@ def test_the_list_has_every_study_and_every_page_beside_them(done):
     assert "/.hidden" not in page
 
 
+def test_a_study_says_where_no_faster_engine_has_played(half):
+    slower = "BTS, ε-first, ε-first epsilon=0.2, KUBE: the reference simulator played (asked for)"
+    viewer = Viewer(Folder(half))
+    assert slower in text(viewer.answer("/watch/deep/one", {}))
+    assert json.loads(viewer.answer("/watch/deep/one", {"format": "json"}).body)["slower"] == [slower]
+    Study(half / "deep/one").efforts_file.write_text("[[1], 2, 3]\n[[1], null, 3, 4]\n")
+    assert slower not in text(viewer.answer("/watch/deep/one", {}))
+    Study(half / "deep/one").efforts_file.unlink()
+    assert "Runs by policy" in text(viewer.answer("/watch/deep/one", {}))
+
+
 def test_an_empty_folder_says_how_to_fill_it(tmp_path):
     assert "budgetbandits run growth --out" in text(Viewer(Folder(tmp_path)).answer("/", {}))
 

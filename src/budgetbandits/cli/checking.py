@@ -37,8 +37,14 @@ def check_command(
     report = check_policy(chosen, show)
     if as_json:
         print_json(
-            {"policy": report.policy, "holds": report.holds, "findings": [vars(each) for each in report.findings]}
-        )
+            {
+                "policy": report.policy, "holds": report.holds, "findings": [vars(each) for each in report.findings],
+                "engine": report.engine and report.engine.name, "engine_reason": report.engine and report.engine.reason,
+            }
+        )  # fmt: skip
     else:
+        if report.engine is not None:
+            why = f", not by a faster one: {report.engine.reason}" if report.engine.reason else ""
+            console.print(f"\nPlayed by the engine {report.engine.name!r}{escape(why)}", highlight=False)
         console.print("\nEverything holds." if report.holds else f"\n{len(report.broken)} broken", highlight=False)
     raise typer.Exit(0 if report.holds else 1)

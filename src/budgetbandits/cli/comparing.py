@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.names import label
 from budgetbandits.words import count, estimate, exact, interval, listed, number
@@ -82,6 +82,7 @@ def _comparison(results: Results, budget: float | None, metric: str) -> Row:
         "better": BETTER[metric],
         "budget": results.largest(budget),
         "runs": results.record["runs"],
+        "slower": results.slower,
         "groups": [
             {"group": group, "policies": _of(group, ranked), "pairs": _of(group, pairs)} for group in results.groups
         ],
@@ -104,6 +105,7 @@ def _show(console: Console, study: Row) -> None:
         console.print(escape(_verdict(ranked, study["better"])), highlight=False)
         if len(ranked) > 2:
             _show_matrix(console, group, study["better"])
+    show_slower(study["slower"])
 
 
 def _show_ranking(console: Console, ranked: list[Row]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slower
 from budgetbandits.cli.studies import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.names import label
@@ -57,9 +57,15 @@ def leaderboard_command(
     summary = leaderboard.summarise(asked, out, say, command_line())
     page = write_page(asked, summary, out, quick)
     if as_json:
-        print_json({"report": str(page), "overall": summary["overall"], "settings": summary["settings"]})
+        print_json(
+            {
+                "report": str(page), "overall": summary["overall"], "settings": summary["settings"],
+                "slower": leaderboard.slower(summary),
+            }
+        )  # fmt: skip
         return
     _show_overall(summary)
+    show_slower(leaderboard.slower(summary))
     show_report(page)
 
 

@@ -43,6 +43,12 @@ def plain_table(**options: Any) -> Table:
     return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, **options)
 
 
+def show_slower(lines: Sequence[str]) -> None:
+    """Where no faster engine played, and why."""
+    for line in lines:
+        Console().print(line, highlight=False, markup=False, style="dim")
+
+
 def fits(table: Table, console: Console) -> bool:
     """Whether no cell of the table would be cut off on this screen."""
     return Measurement.get(console, console.options.update(width=10_000), table).minimum <= console.width

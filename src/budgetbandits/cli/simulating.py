@@ -15,14 +15,14 @@ from rich.markup import escape
 
 from budgetbandits import plugins
 from budgetbandits.cli.demo_service import serve_demo
-from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.intervals import half_width
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.names import label
 from budgetbandits.problem import family
-from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate
 from budgetbandits.traffic import Played, Traffic, load
 
@@ -189,6 +189,7 @@ def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
             end_section=following is not None and following["budget"] != record["budget"],
         )
     Console().print(table)
+    show_slower(slower_lines((each.policy, each.engine, each.engine_reason) for each in outcomes))
 
 
 def _estimate(record: dict[str, float | None], runs: int) -> str:

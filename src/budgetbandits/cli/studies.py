@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, progress_bar
+from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
@@ -120,10 +120,17 @@ def report_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")], as_json: AsJson = False
 ) -> None:
     """Write the report of a study again."""
+    from budgetbandits.experiments.paper import findings
+    from budgetbandits.experiments.study import Study
+
     page = _write_report(folder)
+    folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
+    studies = [Study(each) for each in folders]
+    lines = list(dict.fromkeys(line for study in studies for line in study.slower(study.asked())))
     if as_json:
-        print_json({"report": str(page)})
+        print_json({"report": str(page), "slower": lines})
     else:
+        show_slower(lines)
         show_report(page)
 
 

@@ -31,6 +31,7 @@ from budgetbandits.oracle import best_ratio
 from budgetbandits.policies.base import UNLIMITED, Policy
 from budgetbandits.policies.literature import source_of
 from budgetbandits.problem import Problem
+from budgetbandits.simulation.outcome import slower_lines
 from budgetbandits.theory import any_law_constant, lower_constant
 from budgetbandits.traffic import Played
 
@@ -141,9 +142,17 @@ def efforts(results: Results, study: Study) -> dict[str, dict[str, Any]]:
             cell["policy"], {"seconds": 0.0, "engine": "", "reason": "", "rounds": rounds[cell["policy"]]}
         )
         if cell["key"] in taken:
-            seconds, row["engine"], row["reason"] = taken[cell["key"]]
-            row["seconds"] += seconds
+            effort = taken[cell["key"]]
+            row["seconds"] += effort.seconds
+            for what, said, between in (("engine", effort.engine, ", "), ("reason", effort.reason, "; ")):
+                row[what] = between.join(dict.fromkeys(filter(None, [*row[what].split(between), said])))
     return found
+
+
+def slower(summary: dict[str, Any]) -> list[str]:
+    """Where no faster engine played, and why, over all settings: a line for each engine and reason."""
+    taken = [(policy, each) for setting in summary["settings"] for policy, each in setting["efforts"].items()]
+    return slower_lines((policy, each["engine"], each["reason"]) for policy, each in taken)
 
 
 def about_policy(spec: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Results:
         """
         study = Study(Path(folder))
         record = study.asked()
-        return cls(load_table(study, record, keep), record)
+        return cls(load_table(study, record, keep), record | {"slower": study.slower(record)})
 
     @classmethod
     def so_far(cls, folder: str | Path) -> Results | None:
@@ -69,7 +69,8 @@ class Results:
             return None
         table = load_table(study, done, keep=False)
         names = set(table["problem"].unique())
-        return cls(table, done | {"problems": [each for each in record["problems"] if each["name"] in names]})
+        problems = [each for each in record["problems"] if each["name"] in names]
+        return cls(table, done | {"problems": problems, "slower": study.slower(done)})
 
     @classmethod
     def of(cls, table: pl.DataFrame, name: str = "games", *, paired: bool = False) -> Results:
@@ -109,6 +110,11 @@ class Results:
     def to_latex(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> str:
         """`to_table` as LaTeX, with the rules of the package booktabs."""
         return self.to_table(metric, budgets).to_latex()
+
+    @property
+    def slower(self) -> list[str]:
+        """Where no faster engine played, and why, a line for each engine and reason."""
+        return list(self.record.get("slower", ()))
 
     @property
     def paired(self) -> bool:

@@ -120,8 +120,8 @@ def _play(cell: Cell) -> _Part:
         columns[PLACE] = np.repeat(np.arange(len(parts)), cell.runs * len(cell.budgets))
     buffer = io.BytesIO()
     pl.DataFrame(columns).write_parquet(buffer, compression="zstd")
-    engines = {outcome.engine: outcome.engine_reason for outcome in outcomes}
-    effort = Effort(seconds, ", ".join(engines), "; ".join(filter(None, engines.values())))
+    engines, reasons = ({getattr(each, part): None for each in outcomes} for part in ("engine", "engine_reason"))
+    effort = Effort(seconds, ", ".join(engines), "; ".join(filter(None, reasons)))
     return _Part(cell.key, buffer.getvalue(), cell.games, effort)
 
 

@@ -25,6 +25,7 @@ from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study_record import checked
 from budgetbandits.policies.base import Policy, written
+from budgetbandits.simulation.outcome import slower_lines
 from budgetbandits.traffic import Played, Traffic
 
 SUFFIX = ".parquet"
@@ -96,11 +97,18 @@ class Study:
         """What each part took, as far as it was written down; of a part made twice, the last time."""
         found: dict[str, Effort] = {}
         with contextlib.suppress(FileNotFoundError):
-            for line in self.efforts_file.read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(ValueError):  # a line that a killed writer did not finish
+            for line in self.efforts_file.read_text(encoding="utf-8", errors="replace").splitlines():
+                # a line that a killed writer did not finish, or that is none of ours
+                with contextlib.suppress(ValueError, TypeError, RecursionError):
                     key, seconds, engine, reason = json.loads(line)
-                    found[key] = Effort(seconds, engine, reason)
+                    found[str(key)] = Effort(float(seconds), str(engine), str(reason))
         return found
+
+    def slower(self, record: dict[str, Any]) -> list[str]:
+        """Where no faster engine has played, and why: a line for each engine and reason."""
+        taken = self.efforts()
+        cells = [(cell["policy"], taken[cell["key"]]) for cell in record["cells"] if cell["key"] in taken]
+        return slower_lines((policy, effort.engine, effort.reason) for policy, effort in cells)
 
     def there(self) -> dict[str, os.stat_result]:
         """The parts that are there, by their cells' keys; whatever else has such a name is none."""

@@ -24,10 +24,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.arrays import Array, trial
 from budgetbandits.policies.base import State
 from budgetbandits.policies.beta_priors import LEAST, MOST
-from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy, trial
+from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 
 BOTH, PAID, CHARGED, NEITHER = range(4)
 """The outcomes of a pull, in the order of the statistics: a reward and a cost, only a reward, only a cost, nothing."""

@@ -12,11 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.arrays import Array, trial
 from budgetbandits.errors import BadState
 from budgetbandits.policies.base import State
 from budgetbandits.policies.pooling import Prior
-from budgetbandits.policies.sampling import trial
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
 """The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""

@@ -29,13 +29,6 @@ from budgetbandits.policies.base import Policy, State, best
 Arms = NDArray[np.int64]
 
 
-def trial(value: float, rng: np.random.Generator) -> float:
-    """The outcome of one Bernoulli trial with this mean; 0 and 1 are outcomes already and take no draw."""
-    if value == 0.0 or value == 1.0:
-        return value
-    return 1.0 if rng.random() < value else 0.0
-
-
 @dataclass
 class Posterior(State):
     """What is known of every arm: a column of statistics for each."""

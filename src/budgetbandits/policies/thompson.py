@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.arrays import Array, trial
 from budgetbandits.policies.base import State
 from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
-from budgetbandits.policies.sampling import Arms, SamplingPolicy, trial
+from budgetbandits.policies.sampling import Arms, SamplingPolicy
 
 LEAST_KAPPA, MOST_KAPPA = 0.01, 100.0
 """A sane range: at the ends a hundred pulls count for one, or one for a hundred."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from budgetbandits.experiments.leaderboard import REFERENCE
+from budgetbandits.experiments.leaderboard import REFERENCE, slower
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.standings import Values, shown, told
 from budgetbandits.experiments.study import versions
@@ -61,6 +61,7 @@ def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, qu
         "policies": policies(summary),
         "knowledge": KNOWLEDGE,
         "efforts": efforts(summary),
+        "slower": slower(summary),
         "command": summary["command"],
     }  # fmt: skip
 

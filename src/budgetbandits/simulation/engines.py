@@ -79,7 +79,7 @@ def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizo
             engine = _epsilon_first(policy)
             return Engine("reference", "the engine of ε-first knows no horizon") if horizon < math.inf else engine
         if isinstance(policy, IndexPolicy):
-            rule = check_policy(problem, policy, budgets[-1])
+            rule = check_policy(policy)
             engine = how_played(rule, len(problem))
             return Engine(PLAIN_INDEX, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
     except Unsuited as reason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,24 @@ class Engine:
     @property
     def compiled(self) -> bool:
         return self.name != "reference"
+
+
+def slower_lines(played: Iterable[tuple[str, str, str]]) -> list[str]:
+    """What commands and pages say where no faster engine played, from (policy, engine, reason) of each game: a line for
+    each engine and reason.
+
+    >>> slower_lines([("bts", "reference", "asked for"), ("kube", "reference", "asked for"), ("ucb1", "thompson", "")])
+    ['BTS, KUBE: the reference simulator played (asked for)']
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for policy, engine, reason in played:
+        if reason:
+            found.setdefault((engine, reason), {})[label(policy)] = None
+    return [
+        f"{', '.join(policies)}: {'the reference simulator' if engine == 'reference' else f'the engine {engine!r}'} "
+        f"played ({reason})"
+        for (engine, reason), policies in found.items()
+    ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,12 +193,13 @@ class Outcome:
             shown = (self.reward, self.regret, self.pseudo_regret, self.rounds)
             cells = [estimate(*_mean_and_half(values[:, place])) for values in shown]
             rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
+        why = f" ({self.engine_reason})" if self.engine_reason else ""
         meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
         return Table(
             columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
             rows=rows,
             title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
-            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}, seed {self.seed}.",
+            note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}{why}, seed {self.seed}.",
             names=0,
         ).to_html()
 

@@ -8,6 +8,7 @@ def test_my_policy():
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,8 +16,9 @@ from typing import Literal
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.plugins import add_policy
 from budgetbandits.policies import KNOWN, Policy
+from budgetbandits.simulation.outcome import Engine
 from budgetbandits.testing.contract import CONTRACT, Broken
-from budgetbandits.testing.engines import ENGINES
+from budgetbandits.testing.engines import ENGINES, engine_of
 
 __all__ = ["Finding", "Report", "check_policy"]
 
@@ -39,6 +41,8 @@ class Report:
 
     policy: str
     findings: list[Finding] = field(default_factory=list)
+    engine: Engine | None = None
+    """What plays the policy in simulations and studies, and why not a faster one; None if that breaks off."""
 
     @property
     def broken(self) -> list[Finding]:
@@ -74,4 +78,6 @@ def check_policy(policy: Policy, tell: Callable[[Finding], None] = lambda findin
             finding = Finding(name, "broken", f"{type(error).__name__}: {error}")
         report.findings.append(finding)
         tell(finding)
+    with contextlib.suppress(BudgetBanditsError):  # it is among what is broken
+        report.engine = engine_of(policy)
     return report

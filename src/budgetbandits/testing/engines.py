@@ -8,7 +8,8 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index_policy import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problem import Arm, Problem, family
-from budgetbandits.simulation.simulate import simulate
+from budgetbandits.simulation.outcome import Engine
+from budgetbandits.simulation.simulate import choose_engine, simulate
 from budgetbandits.testing.contract import Broken, Check, expect
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
@@ -46,15 +47,20 @@ def declares_the_truth(policy: Policy) -> str | None:
             sampling.known_rule(policy)
     except Unsuited as reason:
         return str(reason)
-    problem, budgets, _ = GAMES["ten arms"]
     try:
         if isinstance(policy, IndexPolicy):
-            rehearsal.check_policy(problem, policy, budgets[-1])
+            rehearsal.check_policy(policy)
         else:
             sampling.check_policy(policy)
     except (Unsuited, BudgetBanditsError) as reason:
         raise Broken(str(reason)) from None
     return None
+
+
+def engine_of(policy: Policy) -> Engine:
+    """The engine that plays the policy, as in every simulation and study of ten arms, and why not a faster one."""
+    problem, budgets, _ = GAMES["ten arms"]
+    return choose_engine(problem, policy, budgets, "auto", None)
 
 
 def plays_on_the_reference(policy: Policy) -> None:

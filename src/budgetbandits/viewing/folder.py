@@ -39,6 +39,8 @@ class Shown:
     record: dict[str, Any]
     progress: Progress
     report: Path | None
+    slower: list[str]
+    """Where no faster engine has played, and why."""
 
     @property
     def groups(self) -> int:
@@ -144,7 +146,10 @@ class Folder:
         far = progress(study, record, now)
         report = self._known(folder / REPORT)
         fresh = far.finished and report is not None and report.st_mtime >= max(far.latest, asked.st_mtime)
-        return Shown(self._place(folder), record, far, folder / REPORT if fresh else None)
+        known = self._known(study.efforts_file)
+        version = (asked.st_mtime_ns, asked.st_size)
+        slower = _slower(study, version, (known.st_mtime_ns, known.st_size)) if known else []
+        return Shown(self._place(folder), record, far, folder / REPORT if fresh else None, slower)
 
     def _place(self, path: Path) -> str:
         place = path.relative_to(self.root).as_posix()
@@ -181,6 +186,12 @@ def as_text(name: str) -> str:
 def _asked(study: Study, changed: int, size: int) -> dict[str, Any]:
     """Kept, since the record of a large study takes long to read and does not change while it runs."""
     return study.asked()
+
+
+@lru_cache(maxsize=256)
+def _slower(study: Study, asked: tuple[int, int], efforts: tuple[int, int]) -> list[str]:
+    """Kept like the record, by when and how its files have changed."""
+    return study.slower(_asked(study, *asked))
 
 
 @lru_cache(maxsize=256)

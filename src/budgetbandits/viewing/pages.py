@@ -156,7 +156,7 @@ class Viewer:
         values: dict[str, Any] = {
             "study": shown, "marks": marks_of(shown.record["policies"]), "making": report_to_come,
             "curves": None if report_to_come else curves.latest(), "failed": curves.failed, "tried": curves.number > 0,
-            "wrong": "" if report is None else report.failed,
+            "wrong": "" if report is None else report.failed, "slower": shown.slower,
         }  # fmt: skip
         if part:
             return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
@@ -214,6 +214,7 @@ def _numbers(shown: Shown) -> dict[str, Any]:
         "runs": record["runs"], "finished": far.finished, "running": far.running, "cells": far.cells,
         "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
         "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
+        "slower": shown.slower,
         "by_policy": {policy: {"done": done, "of": of} for policy, (done, of) in far.by_policy.items()},
     }  # fmt: skip
 

@@ -32,10 +32,7 @@ def why_not(error: NumbaError) -> str:
     # without the folders that modules lie in on this machine
     said = re.sub(r" from '[^']*'", "", " ".join(str(error).split()))
     if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", said):
-        return (
-            f"it calls {called[1]}, which is not compiled; write @register_jitable above that function "
-            f"(from numba.extending import register_jitable)"
-        )
+        return f"it calls {called[1]}, a function of a library that is not compiled; write it with NumPy's functions"
     return said[:200]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
 ENGINES = ("compiled", "epsilon_first", "index", "paced", "sampling", "thompson")
-MODULES = ("divergence.py", "fluid.py")
+MODULES = ("arrays.py", "divergence.py", "fluid.py", "numba_extension.py")
 COMPILED = ("policies", "simulation", *(f"simulation/{engine}" for engine in ENGINES))
 
 

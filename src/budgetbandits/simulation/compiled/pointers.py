@@ -40,3 +40,14 @@ def pointer_to(typing_context, array):
         return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
 
     return types.CPointer(array.dtype)(array), code
+
+
+@intrinsic
+def pointer_in(typing_context, number):
+    """A pointer to float64 whose address is the bits of a float (`extras.address_as_float`)."""
+
+    def code(context, builder, signature, arguments):
+        bits = builder.bitcast(arguments[0], ir.IntType(64))
+        return builder.inttoptr(bits, ir.DoubleType().as_pointer())
+
+    return types.CPointer(types.float64)(types.float64), code

@@ -6,6 +6,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies.index_policy import IndexPolicy, MomentsPolicy, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.simulation.compiled.frozen import plain
 from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN, VARIANCE
 from budgetbandits.simulation.index.rules import IndexRule, compiled
 from budgetbandits.simulation.known import Unsuited, check_methods, methods
@@ -40,7 +41,7 @@ def rule_of(policy: IndexPolicy) -> IndexRule:
     if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
         raise Unsuited("with a horizon its prices move in every round")
     check_methods(policy, PRICED if isinstance(policy, PrimalDualBwK) else COUNTING)
-    index = index_of(policy)
+    index = plain(index_of(policy))
     compiled(index)
     if policy.first_extra not in KINDS:
         raise BadParameter(f"{policy.name}: first_extra is {policy.first_extra!r}; use one of {', '.join(KINDS)}")

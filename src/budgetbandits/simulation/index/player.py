@@ -22,6 +22,7 @@ from budgetbandits.policies.tally import Moments
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
 from budgetbandits.simulation.compiled.draws import FOREVER
+from budgetbandits.simulation.compiled.extras import packed
 from budgetbandits.simulation.compiled.laws import tables_of
 from budgetbandits.simulation.compiled.status import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.index.lazy_loop import play_lazily
@@ -64,8 +65,9 @@ FEW_ARMS = 32
 Sampler = Callable[[int, int], tuple[Array, Array]]
 """The rewards and costs of an arm's next pulls, so many of them."""
 
-Start = tuple[NDArray[np.int64], float | Array, float | Array]
-"""The fields that a game at a budget starts with, and the arms' own numbers and prices."""
+Start = tuple[NDArray[np.int64], float | Array, float | Array, Array]
+"""The fields that a game at a budget starts with, the arms' own numbers and prices, and extras that the fields point
+to."""
 
 
 def how_played(rule: IndexRule, arms: int) -> Engine:
@@ -179,7 +181,7 @@ class Games:
     def _begin(self, budgets: Sequence[float], words: NDArray[Any], max_rounds: int) -> None:
         """Make the memory ready for a game."""
         memory = self._memory
-        start, memory.arrays["own"][:], memory.arrays["price"][:] = self._start_at(budgets[-1])
+        start, memory.arrays["own"][:], memory.arrays["price"][:], _ = self._start_at(budgets[-1])
         memory.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
         memory.clear(start, words)
         memory.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
@@ -204,10 +206,11 @@ class Games:
             softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
-        for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
+        slots, rest = packed(extras, len(EXTRAS))
+        for place, (name, extra) in enumerate(zip(EXTRAS, slots, strict=False)):
             if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
                 memory.set(**{name: float(extra)})
-        self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price
+        self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price, rest
         return self._starts[budget]
 
     def _not_a_number(self, arm: int, budget: float) -> NotANumber:

@@ -9,11 +9,22 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.arrays import Array
-from budgetbandits.policies.index_policy import IndexPolicy, check_arity
+from budgetbandits.policies.index_policy import IndexPolicy, check_arity, index_of
 from budgetbandits.policies.tally import Moments, Tally
 from budgetbandits.simulation.index.memory import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
 from budgetbandits.simulation.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.known import Unsuited
+
+CLOSE = 1e-6
+"""Relative to it, an index that is no further off is the same formula, rounded otherwise."""
+
+TINY = 1e-12
+"""The same for an index of about 0."""
+
+LAST_DIGITS = 64.0 * float(np.finfo(float).eps)
+TRIALS = 16
+ROUNDINGS = 4.0
+"""How far numbers are moved to see what rounding does, how often, and how many such roundings a formula may have."""
 
 PULLS = (1, 8, 1_000, 1_000_000)
 """About how often the arms have been pulled in the states at which a policy is tried out."""
@@ -118,7 +129,7 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
     elif rule.kind == BEST_RATIO:
         expected = (np.asarray(state.best_ratio),)
     for extra, right in zip(extras, expected, strict=False):
-        if np.shape(extra) != np.shape(right) or not np.allclose(extra, right, rtol=1e-9, atol=1e-12):
+        if np.shape(extra) != np.shape(right) or not np.allclose(extra, right, rtol=CLOSE, atol=TINY):
             raise Unsuited(f"its first extra is not the {policy.first_extra} that first_extra declares")
 
 
@@ -130,15 +141,48 @@ def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
         raise Unsuited(f"its index fails at a made-up state: {error!r}") from error
     index = compiled(rule.index)
     rounds = float(state.pulls.sum())
+    blur = _blur(policy, state, extras, expected)
     for arm in range(len(state.pulls)):
         own = tuple(float(extra[arm]) if np.ndim(extra) else float(extra) for extra in extras)
         reward, cost, pulls = state.mean_reward[arm], state.mean_cost[arm], float(state.pulls[arm])
-        got = index(reward, cost, pulls, rounds, *own)
-        if not _same(got, expected[arm]) and not math.isclose(got, expected[arm], rel_tol=1e-9, abs_tol=1e-12):
+        got, right = index(reward, cost, pulls, rounds, *own), float(expected[arm])
+        if not _same(got, right) and not math.isclose(got, right, rel_tol=CLOSE, abs_tol=TINY + blur[arm]):
             raise Unsuited(
-                f"compiled, its index is {got:g} instead of {expected[arm]:g} at mean_reward {reward:g}, mean_cost "
+                f"compiled, its index is {' instead of '.join(apart(got, right))} at mean_reward {reward:g}, mean_cost "
                 f"{cost:g}, pulls {pulls:g}, rounds {rounds:g}"
             )
+
+
+def _blur(policy: IndexPolicy, state: Tally, extras: tuple[Any, ...], expected: Array) -> Array:
+    """How far rounding may move the index of each arm; infinitely far where it may move it to or from infinity.
+
+    Compiled functions and NumPy's round differently in the last digit, and a formula may make much of that, as in the
+    difference of two large numbers. So it is tried out: how much does the formula make of a last digit in what it is
+    given?
+    """
+    rng, index = np.random.default_rng(0), index_of(policy)
+    means, others = (state.mean_reward, state.mean_cost), (state.seen, float(state.pulls.sum()), *extras)
+    blur = np.zeros(len(expected))
+    for _ in range(TRIALS):
+        moved = [number * (1.0 + LAST_DIGITS * rng.uniform(-1.0, 1.0, np.shape(number))) for number in others]
+        # in the sum of a mean and a number of about 1 a last digit is one of that sum; a mean of 0 is exact
+        moved[:0] = [mean + np.sign(mean) * LAST_DIGITS * rng.uniform(-1.0, 1.0, mean.shape) for mean in means]
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(index(*moved), expected.shape)
+            distance = np.abs(values - expected)
+        distance[(values == expected) | ((values != values) & (expected != expected))] = 0.0
+        blur = np.maximum(blur, np.where(np.isnan(distance), np.inf, distance))
+    return np.asarray(ROUNDINGS * np.maximum(blur, np.median(blur)))  # where nothing could be moved, as elsewhere
+
+
+def apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers that differ, with as many digits as it takes to see it.
+
+    >>> apart(0.001010791, 0.001010792), apart(2.0, 3.0)
+    (('0.001010791', '0.001010792'), ('2', '3'))
+    """
+    digits = next((digits for digits in range(6, 17) if f"{one:.{digits}g}" != f"{other:.{digits}g}"), 17)
+    return f"{one:.{digits}g}", f"{other:.{digits}g}"
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -1,6 +1,6 @@
 """Find out, before a game begins, whether the engines play a policy from outside the package as it is written.
 
-Methods are compared (`library`), extras and index are tried at made-up states (`probing`). And once per process the
+Methods are compared (`library`). Once per process extras and index are tried at made-up states (`probing`), and the
 policy is played on short games with outcomes fixed in advance, where each pull of the engine must be one that the
 policy's own `choose` could have named.
 """
@@ -28,36 +28,50 @@ from budgetbandits.simulation.index.rules import IndexRule, spot_check
 from budgetbandits.simulation.known import Unsuited
 from budgetbandits.simulation.reference import what_is_known
 
-MOST_ARMS = 64
-"""So many arms are enough to try out extras and an index."""
-
 GAMES = ((5, 80), (40, 60))
 """Arms and budget of the short games: few arms are pulled often, many are sorted into groups."""
 
-_rehearsed: set[str] = set()
+STAGES = ((2, 3.0), (5, 80.0), (40, 1e6))
+"""Arms and budget with which extras and index are tried out: few and many, soon spent and never."""
+
+_judged: dict[str, str] = {}
+"""By fingerprint: why the engines do not play a policy as it is written, or nothing if they do."""
 
 
-def check_policy(problem: Problem, policy: IndexPolicy, budget: float) -> IndexRule:
-    """The rule by which the engines play the policy; `Unsuited` if they would play another one."""
+def check_policy(policy: IndexPolicy) -> IndexRule:
+    """The rule by which the engines play the policy; `Unsuited` if they would play another one.
+
+    That is decided once for a policy, whatever the problem.
+    """
     rule = rule_of(policy)
     if not ours(type(policy)):  # what the package's own policies declare is tested once for all
-        extras = try_out(problem, policy, budget)
-        if (identity := fingerprint(policy)) not in _rehearsed:
-            constants = tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras)
-            spot_check(rule, constants, policy=policy.name)
-            for arms, money in () if rule.drawn else GAMES:
-                rehearse(policy, arms, money)
-            _rehearsed.add(identity)
+        identity = fingerprint(policy)
+        if identity not in _judged:
+            _judged[identity] = _why_not(policy, rule)
+        if _judged[identity]:
+            raise Unsuited(_judged[identity])
     return rule
 
 
-def try_out(problem: Problem, policy: IndexPolicy, budget: float) -> tuple[Any, ...]:
+def _why_not(policy: IndexPolicy, rule: IndexRule) -> str:
+    try:
+        extras = try_out(policy)
+        spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras), policy=policy.name)
+        for arms, money in () if rule.drawn else GAMES:
+            rehearse(policy, arms, money)
+    except Unsuited as reason:
+        return str(reason)
+    return ""
+
+
+def try_out(policy: IndexPolicy) -> tuple[Any, ...]:
     """The policy's extras; `Unsuited` if they or its index are not what the engines take them for."""
-    few = Problem(problem.arms[:MOST_ARMS])
-    known = what_is_known(few, policy, budget)
-    return extras_at(
-        policy, rule_of(policy), made_up_states(policy, len(few), known), corner_states(policy, len(few), known)
-    )  # fmt: skip
+    extras: tuple[Any, ...] = ()
+    for arms, budget in STAGES:
+        known = what_is_known(_stage(arms), policy, budget)
+        states = made_up_states(policy, arms, known)
+        extras = extras_at(policy, rule_of(policy), states, corner_states(policy, arms, known))
+    return extras
 
 
 class Rehearsed(OutcomeLaw):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -19,36 +18,20 @@ import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
-from numba.extending import overload, register_jitable
+from numba.extending import register_jitable
 
-from budgetbandits import divergence
-from budgetbandits.arrays import everywhere
+from budgetbandits import divergence, numba_extension  # noqa: F401 - lets indices call `either`
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
-from budgetbandits.policies.index_policy import Monotone, either
+from budgetbandits.policies.index_policy import Monotone
 from budgetbandits.simulation.compiled.addresses import Address, compiled_function, why_not
-from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
+from budgetbandits.simulation.compiled.extras import packed, unpacked
+from budgetbandits.simulation.compiled.frozen import can_be_kept, check_frozen, content_of, register_called
 from budgetbandits.simulation.index.memory import CONSTANT, EXTRAS, MOMENTS
 from budgetbandits.simulation.known import Unsuited
 
-MOST_EXTRAS = len(EXTRAS)
-"""How many extra arguments an index may take."""
-
-
-@overload(either)  # type: ignore[untyped-decorator]
-def _either_of_scalars(condition: Any, yes: Any, no: Any) -> Any:
-    def pick(condition: Any, yes: Any, no: Any) -> Any:
-        return yes if condition else no
-
-    return pick
-
-
-@overload(everywhere)  # type: ignore[untyped-decorator]
-def _everywhere_of_scalars(condition: Any) -> Any:
-    def itself(condition: Any) -> Any:
-        return condition
-
-    return itself
+SLOTS = len(EXTRAS)
+"""Extra arguments that the engines hand on one by one; if there are more, the last stands for the rest (`extras`)."""
 
 
 HELPERS = (
@@ -66,7 +49,7 @@ for helper in HELPERS:
 class CompiledIndex(Address):
     """A compiled index, with all the extra arguments that the engines know."""
 
-    SIGNATURE = types.float64(*[types.float64] * (4 + MOST_EXTRAS))
+    SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS))
 
     def __init__(self, index: FunctionType, cached: bool) -> None:
         count = extras_of(index)
@@ -74,12 +57,13 @@ class CompiledIndex(Address):
         super().__init__(self.SIGNATURE, _with_all(scalar, count))
 
     def __call__(self, *numbers: float) -> float:
-        padded = tuple(map(float, numbers)) + (0.0,) * (4 + MOST_EXTRAS - len(numbers))
-        return float(self.dispatcher(*padded))
+        extras, _kept = packed(numbers[4:], SLOTS)
+        padded = [*numbers[:4], *extras, *[0.0] * (SLOTS - len(extras))]
+        return float(self.dispatcher(*map(float, padded)))
 
 
 def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
-    """The index with all its extra arguments, whether it looks at them or not."""
+    """The index with all that the engines hand on, whether it looks at them or not."""
     if count == 0:
         return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds)
     if count == 1:
@@ -88,7 +72,12 @@ def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
         return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b)
     if count == 3:
         return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c)
-    return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c, d)
+    if count == SLOTS:
+        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c, d)
+    rest = count - SLOTS + 1
+    return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(
+        reward, cost, pulls, rounds, a, b, c, *unpacked(d, rest)
+    )
 
 
 def extras_of(index: FunctionType) -> int:
@@ -104,26 +93,32 @@ def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, 
     return (*extras, *defaults[len(defaults) - missing :])
 
 
+_COMPILED: dict[object, CompiledIndex | str] = {}
+"""By what the index is: compiled, or why it cannot be."""
+
+
 def compiled(index: Callable[..., Any]) -> CompiledIndex:
     """The compiled index, once per process and for each value of what it reads; `Unsuited` if it cannot be compiled."""
     odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     if not isinstance(index, FunctionType) or index.__code__.co_flags & odd or index.__code__.co_kwonlyargcount:
         raise Unsuited("its index is no plain function of numbered arguments")
-    if not 0 <= extras_of(index) <= MOST_EXTRAS:
-        raise Unsuited(f"its index takes {4 + extras_of(index)} arguments; the engines know 4 to {4 + MOST_EXTRAS}")
-    reads = frozen_values(index, "index")
-    result = _compiled(index, reads)
+    if extras_of(index) < 0:
+        raise Unsuited(
+            f"its index takes {4 + extras_of(index)} arguments; the first four are the mean reward, the mean cost, the "
+            f"pulls and the rounds"
+        )
+    check_frozen(index, "index")
+    content = content_of(index)
+    if content not in _COMPILED:
+        register_called(index)
+        try:
+            _COMPILED[content] = CompiledIndex(index, cached=can_be_kept(index))
+        except NumbaError as error:
+            _COMPILED[content] = why_not(error)
+    result = _COMPILED[content]
     if isinstance(result, str):
         raise Unsuited(f"Numba cannot compile its index: {result}")
     return result
-
-
-@cache
-def _compiled(index: FunctionType, reads: tuple[tuple[str, Any], ...]) -> CompiledIndex | str:
-    try:
-        return CompiledIndex(index, cached=can_be_kept(index, reads))
-    except NumbaError as error:
-        return why_not(error)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from budgetbandits.arrays import Array
+from budgetbandits.simulation.compiled.extras import packed
 from budgetbandits.simulation.compiled.records import Record
 from budgetbandits.simulation.reference import TOLERANCE, Game
 
 EXTRAS = ("first", "second", "third")
-"""Further arguments of `score` and `learn`."""
+"""Further arguments of `score` and `learn`; if there are more, the last stands for the rest (`extras`)."""
 
 WHOLE = ("arms", "rows", "chunk", "budgets", "max_rounds", "horizon", "rounds", "checkpoint", "leader")
 """Sizes; how many requests there are; the rounds played, how many budgets have ended, the arm that was chosen and not
@@ -51,7 +52,8 @@ class Memory(Record):
     def clear(self, max_rounds: int, horizon: int, extras: tuple[float, ...]) -> None:
         """Make everything ready for a game."""
         self.restart(self._start)
-        self.set(max_rounds=max_rounds, horizon=horizon, **dict(zip(EXTRAS, extras, strict=False)))
+        slots, self._rest = packed(extras, len(EXTRAS))
+        self.set(max_rounds=max_rounds, horizon=horizon, **dict(zip(EXTRAS, map(float, slots), strict=False)))
         self.arrays["statistics"][:] = self._first
         for name in ("used", "filled", "pulls"):
             self.arrays[name][:] = 0

@@ -34,7 +34,8 @@ STAGE = Problem(
 BUDGETS = (1.0, 20.0, 60.0)
 RUNS = 3
 
-_rehearsed: set[str] = set()
+_judged: dict[str, str] = {}
+"""By fingerprint: why the loop does not play a policy as it is written, or nothing if it does."""
 
 
 def check_policy(policy: SamplingPolicy) -> None:
@@ -43,9 +44,18 @@ def check_policy(policy: SamplingPolicy) -> None:
     if ours(type(policy)):
         return
     identity = fingerprint(policy)
-    if identity not in _rehearsed:
+    if identity not in _judged:
+        _judged[identity] = _why_not(policy)
+    if _judged[identity]:
+        raise Unsuited(_judged[identity])
+
+
+def _why_not(policy: SamplingPolicy) -> str:
+    try:
         rehearse(policy)
-        _rehearsed.add(identity)
+    except Unsuited as reason:
+        return str(reason)
+    return ""
 
 
 def known_rule(policy: SamplingPolicy) -> SamplingRule:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -19,10 +18,12 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
+from budgetbandits import numba_extension  # noqa: F401 - lets scores call `trial`
 from budgetbandits.policies.empirical import rounded
-from budgetbandits.policies.sampling import SamplingPolicy, function_of, trial
+from budgetbandits.policies.sampling import SamplingPolicy, function_of
 from budgetbandits.simulation.compiled.addresses import Address, compiled_function, why_not
-from budgetbandits.simulation.compiled.frozen import can_be_kept, frozen_values
+from budgetbandits.simulation.compiled.extras import unpacked
+from budgetbandits.simulation.compiled.frozen import can_be_kept, check_frozen, content_of, plain, register_called
 from budgetbandits.simulation.compiled.pointers import float_pointer
 from budgetbandits.simulation.known import Unsuited
 from budgetbandits.simulation.sampling.memory import EXTRAS
@@ -35,8 +36,7 @@ SCORE = NUMBER(types.int64, GENERATOR, *[NUMBER] * len(EXTRAS))
 LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRAS))
 
 
-for helper in (trial, rounded):
-    register_jitable(helper)
+register_jitable(rounded)
 
 
 @dataclass(frozen=True)
@@ -47,56 +47,66 @@ class SamplingRule:
     learn: Address
 
 
+_COMPILED: dict[tuple[object, ...], SamplingRule | str] = {}
+"""By what the two functions are and what they are given: compiled, or why they cannot be."""
+
+
 def rule_of(policy: SamplingPolicy) -> SamplingRule:
     """The policy's rule, compiled once per process; `Unsuited` where Numba cannot compile it."""
-    functions = [function_of(policy, name) for name in ("score", "learn")]
-    rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
-    if count > len(EXTRAS):
-        raise Unsuited(f"its score takes {count} extras; the engine knows up to {len(EXTRAS)}")
-    reads = []
-    for name, function in zip(("score", "learn"), functions, strict=True):
+    score, learn = (plain(function_of(policy, name)) for name in ("score", "learn"))
+    for name, function in (("score", score), ("learn", learn)):
         if not isinstance(function, FunctionType):
             raise Unsuited(f"it has no {name} that could be compiled")
-        reads.append(frozen_values(function, name))
-    result = _compiled(*functions, rows, count, *reads)
+        check_frozen(function, name)
+    rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
+    key = content_of(score), content_of(learn), rows, count
+    if key not in _COMPILED:
+        _COMPILED[key] = _compiled(score, learn, rows, count)
+    result = _COMPILED[key]
     if isinstance(result, str):
         raise Unsuited(result)
     return result
 
 
-@cache
-def _compiled(
-    score: FunctionType, learn: FunctionType, rows: int, count: int, score_reads: Any, learn_reads: Any
-) -> SamplingRule | str:
-    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count), can_be_kept(score, score_reads))
+def _compiled(score: FunctionType, learn: FunctionType, rows: int, count: int) -> SamplingRule | str:
+    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count))
     if isinstance(draw, str):
         return draw
-    add = _scalar(
-        "learn",
-        learn,
-        types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count),
-        can_be_kept(learn, learn_reads),
-    )
+    add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count))
     if isinstance(add, str):
         return add
+    if count <= len(EXTRAS):
+        return SamplingRule(
+            Address(SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, *(a, b, c)[:count])),
+            Address(
+                LEARN,
+                lambda at, reward, cost, rng, a, b, c: add(
+                    carray(float_pointer(at), (rows,)), reward, cost, rng, *(a, b, c)[:count]
+                ),
+            ),
+        )
+    rest = count - len(EXTRAS) + 1
     return SamplingRule(
-        Address(SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, *(a, b, c)[:count])),
+        Address(
+            SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, a, b, *unpacked(c, rest))
+        ),
         Address(
             LEARN,
             lambda at, reward, cost, rng, a, b, c: add(
-                carray(float_pointer(at), (rows,)), reward, cost, rng, *(a, b, c)[:count]
+                carray(float_pointer(at), (rows,)), reward, cost, rng, a, b, *unpacked(c, rest)
             ),
         ),
     )
 
 
-def _scalar(name: str, function: FunctionType, signature: Any, cached: bool) -> Dispatcher | str:
+def _scalar(name: str, function: FunctionType, signature: Any) -> Dispatcher | str:
     """The function compiled, or why it cannot be."""
     try:
         inspect.signature(function).bind(*signature.args)
     except TypeError as error:
         return f"its {name} does not take what the engine gives it: {error}"
+    register_called(function)
     try:
-        return compiled_function(function, signature, cached)
+        return compiled_function(function, signature, can_be_kept(function))
     except NumbaError as error:
         return f"Numba cannot compile its {name}: {why_not(error)}"
