@@ -45,7 +45,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals.update(
         asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode(),
-        address=addresses.address, campaign_address=addresses.campaign_address,
+        beat=look.BEAT, address=addresses.address, campaign_address=addresses.campaign_address,
     )  # fmt: skip
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
