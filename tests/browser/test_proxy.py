@@ -50,21 +50,22 @@ def nginx(folder, behind, more):
             proxy.terminate()
 
 
-@pytest.fixture
-def behind(tmp_path):
-    """A server with a campaign, and an engine on its store."""
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine = Engine(store, time.time)
-        engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory):
+    """The port of a server, a key for it, and an engine on its store."""
+    folder = tmp_path_factory.mktemp("behind")
+    with SQLiteStore(folder / "budgetbandits.db") as store:
         port = free_port()
-        server = serving(tmp_path, port, first=SHORT)
-        yield port, engine
+        server = serving(folder, port, first=SHORT)
+        yield port, admin_key(folder), Engine(store, time.time)
         server.terminate()
         server.wait(20)
 
 
-def spend(engine, key):
-    engine.feedback(engine.decide("ads", key=key).decision, cost=0.5, reward=1.0)
+def campaign(engine, name):
+    """The address of a new campaign, and what spends half a unit of it."""
+    engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0})
+    return f"/campaigns/{name}", lambda: engine.feedback(engine.decide(name, key="one").decision, cost=0.5, reward=1.0)
 
 
 COMPRESSED = "gzip on; gzip_types text/event-stream; gzip_min_length 0; gzip_proxied any;"
@@ -75,12 +76,13 @@ DEAF = f"{COMPRESSED} proxy_ignore_headers X-Accel-Buffering;"
 
 @pytest.mark.parametrize("more", ["", COMPRESSED, DEAF], ids=["plain", "compressed", "deaf"])
 def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, watched, more):
-    port, engine = behind
+    port, key, engine = behind
+    here, spend = campaign(engine, f"proxied {len(more)}")
     with nginx(tmp_path, port, more) as base:
         browser = watched(base)
-        browser.sign_in(admin_key(tmp_path))
+        browser.sign_in(key)
         page, state = browser.page, browser.page.locator("#live-state")
-        page.goto(base + "/campaigns/ads")
+        page.goto(base + here)
         if more == DEAF:
             assert state.inner_text() != "Live"
             page.wait_for_selector("text=This page is not live.")
@@ -89,7 +91,7 @@ def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, wa
             browser.keep("silent", page)
         else:
             browser.until(lambda: state.inner_text() == "Live")
-        spend(engine, "one")
+        spend()
         page.wait_for_selector("text=0.50 of 20.00", timeout=10_000)  # by itself: told, or asked for
         if more != DEAF:
             page.wait_for_timeout(2 * 3 * 400)  # longer than the page's patience
@@ -115,22 +117,23 @@ def test_the_laboratorys_page_is_live_behind_nginx(tmp_path, watched):
             thread.join()
 
 
-def test_a_page_that_hears_nothing_says_so_until_it_hears_again(behind, tmp_path, watched):
+def test_a_page_that_hears_nothing_says_so_until_it_hears_again(behind, watched):
     """As when a machine has slept: the connection looks open, and nothing comes."""
-    port, engine = behind
+    port, key, engine = behind
+    here, spend = campaign(engine, "deaf")
     base = f"http://127.0.0.1:{port}"
     browser = watched(base)
-    deaf = "const Real = EventSource; window.made = []; EventSource = class extends Real {" \
+    deaf = "const Real = EventSource; EventSource = class extends Real {" \
         " addEventListener(name, act) { super.addEventListener(name, (event) => { if (!window.deaf) act(event); }); } };"
     browser.page.add_init_script(deaf)
-    browser.sign_in(admin_key(tmp_path))
+    browser.sign_in(key)
     page, state = browser.page, browser.page.locator("#live-state")
-    page.goto(base + "/campaigns/ads")
+    page.goto(base + here)
     browser.until(lambda: state.inner_text() == "Live")
     page.evaluate("window.deaf = true")
     page.wait_for_selector("text=This page is not live.")
     assert state.inner_text() == "Not live"
-    spend(engine, "one")
+    spend()
     page.wait_for_selector("text=0.50 of 20.00")
     page.evaluate("window.deaf = false")
     browser.until(lambda: state.inner_text() == "Live")

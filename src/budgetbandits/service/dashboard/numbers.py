@@ -115,13 +115,13 @@ def count(number: float) -> str:
 
 def significant(number: float, digits: int = 3) -> str:
     """
-    >>> significant(0.012345), significant(1234.5), significant(0.0)
-    ('0.0123', '1,234', '0')
+    >>> significant(0.012345), significant(1234.5), significant(0.0), significant(-0.5)
+    ('0.0123', '1,234', '0', '−0.500')
     """
     if number == 0 or not math.isfinite(number):
         return "0" if number == 0 else "–"
     places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
-    return f"{number:,.{places}f}"
+    return f"{number:,.{places}f}".replace("-", "−")
 
 
 def plain(number: float) -> str:
