@@ -9,15 +9,13 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import decimals_of, money, share, short
+from budgetbandits.service.dashboard.numbers import money, on_axis, share, short
 from budgetbandits.service.dashboard.shares import OTHERS, What
-from budgetbandits.service.dashboard.svg import ticks
+from budgetbandits.service.dashboard.svg import CHARACTER, ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
-CHARACTER = 6.6
-"""How wide a figure is in these charts, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
     values = ticks(most)
-    names = [money(value, decimals_of(values)) for value in values]
+    names = on_axis(values)
     left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
     frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)

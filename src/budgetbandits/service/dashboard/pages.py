@@ -51,7 +51,7 @@ def environment() -> jinja2.Environment:
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
         exact_duration=exact_duration, wait=wait,
         units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
-        plain=numbers.plain, in_full=in_full,
+        plain=numbers.plain, size_class=numbers.size_class, in_full=in_full,
     )  # fmt: skip
     return made
 

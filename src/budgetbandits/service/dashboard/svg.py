@@ -11,10 +11,12 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.beliefs import Belief
-from budgetbandits.service.dashboard.numbers import tick_names
+from budgetbandits.service.dashboard.numbers import on_axis
 from budgetbandits.service.dashboard.worth import Worth
 
 ARM_COLOURS = 6
+CHARACTER = 7.4
+"""How wide a figure of a chart is, in pixels; in the widest of the fonts that a browser may have."""
 
 
 def colour_class(place: int | None) -> str:
@@ -168,11 +170,13 @@ def _density(
 def density_axis(end: float, width: int) -> Markup:
     """The numbers above a column of densities."""
     values = ticks(end)
-    texts = "".join(
-        f'<text x="{value / end * width:.1f}" y="11" text-anchor="middle">{name}</text>'
-        for value, name in [*zip(values, tick_names(values), strict=True)][1:]
-        if value / end < 0.97
-    )
+    named, last = [], 0.0
+    for value, name in [*zip(values, on_axis(values), strict=True)][1:]:
+        at, half = value / end * width, CHARACTER * len(name) / 2
+        if last < at - half and at + half <= width:  # else it would be cut off, or run into the one before
+            named.append(f'<text x="{at:.1f}" y="11" text-anchor="middle">{name}</text>')
+            last = at + half + 6
+    texts = "".join(named)
     return Markup(
         f'<svg class="axis" aria-hidden="true" viewBox="0 0 {width} 14" width="{width}" height="14">{texts}</svg>'
     )
