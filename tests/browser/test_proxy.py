@@ -117,15 +117,19 @@ def test_the_laboratorys_page_is_live_behind_nginx(tmp_path, watched):
             thread.join()
 
 
+DEAFENED = """const Real = EventSource;
+EventSource = class extends Real {
+  addEventListener(name, act) { super.addEventListener(name, (event) => { if (!window.deaf) act(event); }); }
+};"""
+
+
 def test_a_page_that_hears_nothing_says_so_until_it_hears_again(behind, watched):
     """As when a machine has slept: the connection looks open, and nothing comes."""
     port, key, engine = behind
     here, spend = campaign(engine, "deaf")
     base = f"http://127.0.0.1:{port}"
     browser = watched(base)
-    deaf = "const Real = EventSource; EventSource = class extends Real {" \
-        " addEventListener(name, act) { super.addEventListener(name, (event) => { if (!window.deaf) act(event); }); } };"
-    browser.page.add_init_script(deaf)
+    browser.page.add_init_script(DEAFENED)
     browser.sign_in(key)
     page, state = browser.page, browser.page.locator("#live-state")
     page.goto(base + here)

@@ -339,7 +339,7 @@ def test_what_is_wrong_is_said_next_to_the_field_it_is_about_without_scripts_and
         assert page.status_code >= 400, (path, fields)
         said = re.findall(r'<p class="wrong" id="(\w+)-wrong"[^>]* role="alert">([^<]+)</p>', page.text)
         assert sorted(name for name, _ in said) == names, (path, fields, said)
-        assert page.text.count('class="wrong"') == page.text.count("-wrong\" data-wrong=")  # and nowhere else
+        assert page.text.count('class="wrong"') == page.text.count('-wrong" data-wrong=')  # and nowhere else
         assert ">Continue</button>" in page.text
         part = admin("POST", path, form, X_Part="submit").text
         assert sorted(re.findall(r'<p class="wrong" data-for="(\w+)"', part)) == names

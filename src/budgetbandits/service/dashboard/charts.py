@@ -209,9 +209,10 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
             below = above
     whole = whole_shares(view, what)
     if width > 400:
-        parts.append(_share_labels(frame, view, [(number, part, middles.get(number, 1.0)) for number, _, part in whole]))
-    words = ", ".join(f"{name} {share(part)}" for _, name, part in whole)
-    return drawing("".join(parts), width, height, f"Shares of {what} by arm over time; in all: {words or 'nothing yet'}.")
+        ends = [(number, part, middles.get(number, 1.0)) for number, _, part in whole]
+        parts.append(_share_labels(frame, view, ends))
+    words = ", ".join(f"{name} {share(part)}" for _, name, part in whole) or "nothing yet"
+    return drawing("".join(parts), width, height, f"Shares of {what} by arm over time; in all: {words}.")
 
 
 def whole_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:

@@ -80,9 +80,10 @@ _TELLS = {"arms": "arms?|arm's|cap of", "cap": "cap|may cost"}
 def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
     """Which of these fields a message is about: the only one, or the first that it names; nothing if it names none.
 
-    >>> field_of(BadParameter("budget is 1.00, and the cheapest pull may cost 2.00; raise it"), ["name", "arms", "budget"])
+    >>> fields = ["name", "arms", "budget"]
+    >>> field_of(BadParameter("budget is 1.00, and the cheapest arm may cost 2.00; raise it"), fields)
     'budget'
-    >>> field_of(BadParameter("an arm's name is 'budget'; ..."), ["name", "arms", "budget"]), field_of(BadParameter("?"), "ab")
+    >>> field_of(BadParameter("an arm's name is 'budget'; use another"), fields), field_of(BadParameter("?"), fields)
     ('arms', '')
     """
     text, found = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), str(error)), []

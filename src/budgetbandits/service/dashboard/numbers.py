@@ -150,7 +150,7 @@ def on_axis(values: Sequence[float]) -> list[str]:
     (['0', '25 M'], ['0', '500 bn', '1 tn'], ['0', '1 × 10⁻¹⁰', '2 × 10⁻¹⁰'], ['0', '0.000002', '0.000004'])
     """
     digits, largest = decimals_of(values), max(map(abs, values), default=0.0)
-    if 1e-5 > largest > 0 and digits > 7 or largest >= 1e15:
+    if (1e-5 > largest > 0 and digits > 7) or largest >= 1e15:
         return [_scientific(value) for value in values]
     names = []
     for value in values:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.charts import BOTTOM, LEFT, TOP, Frame, drawing, time_axis
-from budgetbandits.service.dashboard.numbers import significant, on_axis
+from budgetbandits.service.dashboard.numbers import on_axis, significant
 from budgetbandits.service.dashboard.svg import CHARACTER, ticks
 from budgetbandits.times import Times
 
