@@ -57,6 +57,7 @@ if (form) {
       slot.hidden = !words;
       const field = document.getElementById(name);
       if (words) field?.setAttribute("aria-invalid", "true"); else field?.removeAttribute("aria-invalid");
+      if (words) slot.closest("details")?.setAttribute("open", "");
     }
     const rest = checked.querySelector("[data-for='']");
     if (rest) rest.hidden = !left.size;
