@@ -262,12 +262,51 @@ def test_forms_say_what_will_happen_while_they_are_filled_in(served, watched):
     page.goto(base + "/new")
     page.get_by_label("Name").fill("made here")
     page.get_by_label("Budget").fill("90")
-    page.get_by_label("Arms and their caps").fill("a = 2")
-    page.wait_for_selector("text=there is nothing to choose with fewer than two")
     page.get_by_label("Arms and their caps").fill("a = 2\nb = 3")
     page.wait_for_selector("text=30 at least")
     page.get_by_role("button", name="Create the campaign").click()
     page.wait_for_selector("h1:has-text('made here')")
+    browser.sound()
+
+
+@pytest.mark.parametrize("width", [1280, 412])
+def test_a_form_has_a_button_at_all_times_and_says_what_is_wrong_next_to_the_field(served, watched, width):
+    """Not while somebody types: once they have left the field, or want to go on."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+    base, key = served
+    browser = watched(base, width=width)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/new")
+    go_on, arms, budget = page.get_by_role("button", name="Continue"), page.locator("#arms"), page.locator("#budget")
+    assert go_on.is_visible()
+    go_on.click()  # of an empty form
+    browser.until(lambda: page.locator("#name-wrong").is_visible())
+    browser.until(lambda: page.evaluate("document.activeElement.id") == "name")
+    page.goto(base + "/new")
+    budget.press_sequentially("1,50")
+    page.wait_for_timeout(600)  # longer than a check takes to come
+    assert page.locator(".wrong:visible").count() == 0
+    assert go_on.is_visible()
+    budget.blur()
+    browser.until(lambda: page.locator(".wrong:visible").all_inner_texts() == [
+        "Budget is '1,50'; type a number such as 1500 or 1,500.25."])  # fmt: skip
+    assert budget.get_attribute("aria-invalid") == "true"
+    below = page.locator("#budget-wrong").bounding_box()["y"] - budget.bounding_box()["y"]
+    assert 0 < below < 80
+    browser.check(axe, "wrong-field")
+    budget.fill("90")  # which unsays it at once
+    assert page.locator(".wrong:visible").count() == 0
+    page.get_by_label("Name").fill("another")
+    arms.fill("a = 2")
+    go_on.click()
+    browser.until(lambda: "fewer than two" in page.locator("#arms-wrong").inner_text())
+    browser.until(lambda: page.evaluate("document.activeElement.id") == "arms")
+    arms.fill("a = 2\nb = 3")
+    page.wait_for_selector("button:has-text('Create the campaign with 90.00')")
+    assert go_on.is_hidden()
+    arms.fill("a = 2\nb = 3\nc")
+    browser.until(lambda: go_on.is_visible())
     browser.sound()
 
 
@@ -276,7 +315,9 @@ def held_back(page, wanted):
     held = []
 
     def perhaps(route):
-        if route.request.headers.get("x-part") == "check" and (route.request.post_data or "").endswith(wanted):
+        if route.request.headers.get("x-part") in ("check", "submit") and (route.request.post_data or "").endswith(
+            wanted
+        ):
             held.append(route)
         else:
             route.continue_()
@@ -294,7 +335,7 @@ def test_what_is_on_the_button_is_what_is_booked_however_late_checks_come(served
     page.goto(base + "/campaigns/fresh/top-up")
     held = held_back(page, "amount=10")
     field = page.get_by_label("Amount")
-    assert not page.get_by_role("button", name="Continue").is_visible()
+    assert page.get_by_role("button", name="Continue").is_visible()
     field.fill("10")
     browser.until(lambda: held)
     field.fill("1000")
@@ -305,8 +346,9 @@ def test_what_is_on_the_button_is_what_is_booked_however_late_checks_come(served
     assert page.locator("#checked button").all_inner_texts() == ["Top up 1,000.00"]
     page.unroute_all(behavior="ignoreErrors")
     held = held_back(page, "amount=7")
-    field.fill("7")  # the button goes at once, though nothing has been answered
-    assert page.locator("#checked button").count() == 0
+    field.fill("7")  # the button is off at once, though nothing has been answered
+    assert page.locator("#checked button").is_disabled()
+    assert page.locator("#checked button").inner_text() == "Checking …"
     field.press("Enter")  # which books nothing
     browser.until(lambda: len(held) >= 1)
     page.wait_for_timeout(300)
@@ -385,7 +427,9 @@ def test_without_scripts_a_form_leads_to_its_confirmation(served, watched, width
     page.get_by_label("Budget").fill("90")
     page.get_by_label("Arms and their caps").fill("a = 2")
     page.get_by_role("button", name="Continue").click()
-    assert "fewer than two" in page.inner_text(".wrong")
+    assert "fewer than two" in page.inner_text("#arms-wrong")
+    assert page.locator(".wrong:visible").count() == 1
+    browser.keep("wrong-no-scripts", page)
     page.get_by_label("Arms and their caps").fill("a = 2\nb = 3")
     page.get_by_role("button", name="Continue").click()
     assert "90.00 for 2 arms" in page.inner_text("main")
@@ -406,7 +450,7 @@ def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watc
         key = (tmp_path / "budgetbandits-admin.key").read_text().strip()
         first, second = watched(base), watched(base)
         first.sign_in(key)
-        first.page.wait_for_selector("#live-state >> text=Live")
+        first.until(lambda: first.page.inner_text("#live-state") == "Live")
         second.sign_in(key)
         second.page.wait_for_selector("text=Live updates are off")
         assert second.page.inner_text("#live-state") == "Not live"
@@ -529,6 +573,15 @@ def test_who_has_a_page_open_is_signed_out_when_the_key_is_dropped(served, watch
     admin.page.goto(f"{base}/keys/drop?key={text.split('_')[1]}")
     admin.page.get_by_role("button", name="Drop bb_").click()
     admin.page.wait_for_selector(f"text=Dropped bb_{text.split('_')[1]}")
-    guest.page.wait_for_selector("h1:has-text('Sign in')", timeout=20_000)
+    guest.page.wait_for_selector("text=You are signed out.", timeout=20_000)
+    why = f"The key bb_{text.split('_')[1]} that you had signed in with was dropped; sign in with another one."
+    assert why in guest.page.inner_text("#signed-out")
+    assert guest.page.inner_text("#live-state") == "Signed out"
+    guest.keep("signed-out", guest.page)
+    guest.page.get_by_role("link", name="Sign in").click()
+    guest.page.wait_for_selector("h1:has-text('Sign in')")
+    assert guest.page.inner_text(".notice") == why
+    guest.keep("sign-in-dropped", guest.page)
+    guest.complaints = [each for each in guest.complaints if "401" not in each]
     admin.sound()
     guest.sound()

@@ -300,3 +300,46 @@ def test_a_browser_is_told_on_a_page_and_a_program_in_json(admin, path, headers,
     assert "default-src 'none'" in shown.headers["content-security-policy"]
     assert admin("POST", path, {"a": "b"}, **headers, Accept="*/*", X_Part="check").json()["status"] == status
     assert admin("POST", f"{path}?format=json", {"a": "b"}, **headers, Accept="text/html").json()["status"] == status
+
+
+# --- what is wrong stands next to its field ---------------------------------------------------------------------------
+
+NEW = {"name": "new", "budget": "90", "arms": "a = 2\nb = 3", "policy": "bts", "on_expire": "charge"}
+WRONG = [
+    ("/new", NEW | {"name": ""}, ["name"]), ("/new", NEW | {"name": "plain"}, ["name"]),
+    ("/new", NEW | {"budget": "1,50"}, ["budget"]), ("/new", NEW | {"budget": "1"}, ["budget"]),
+    ("/new", NEW | {"arms": "a = 2"}, ["arms"]), ("/new", NEW | {"arms": "a = 2\nb = x"}, ["arms"]),
+    ("/new", NEW | {"arms": "a = 2\nb = 0"}, ["arms"]), ("/new", NEW | {"arms": "a = 2\nb"}, ["arms"]),
+    ("/new", NEW | {"arms": "a = 2\nbud/get = 2"}, ["arms"]), ("/new", NEW | {"daily_cap": "1"}, ["daily_cap"]),
+    ("/new", NEW | {"pace_seconds": "-1"}, ["pace_seconds"]), ("/new", NEW | {"horizon": "5"}, ["horizon"]),
+    ("/new", NEW | {"reward_max": "x"}, ["reward_max"]), ("/new", NEW | {"hold_seconds": "x"}, ["hold_seconds"]),
+    ("/new", NEW | {"currency": "x" * 300}, ["currency"]),
+    ("/new", NEW | {"propensity_draws": "0.5"}, ["propensity_draws"]),
+    ("/new", {"name": "", "budget": "x", "arms": "a"}, ["arms", "budget", "name"]),
+    ("/campaigns/plain/top-up", {"amount": "x"}, ["amount"]), ("/campaigns/plain/top-up", {"amount": "0"}, ["amount"]),
+    ("/campaigns/plain/add-arm", {"name": "a", "cap": "1"}, ["name"]),
+    ("/campaigns/plain/add-arm", {"name": "x/y", "cap": "1"}, ["name"]),
+    ("/campaigns/plain/add-arm", {"name": "x", "cap": "0"}, ["cap"]),
+    ("/campaigns/plain/add-arm", {"name": "x", "cap": "9"}, ["cap"]),
+    ("/campaigns/plain/retire-arm", {"arm": "nobody"}, ["arm"]),
+    ("/campaigns/plain/change-terms", {"daily_cap": "0.1"}, ["daily_cap"]),
+    ("/campaigns/plain/change-terms", {"hold_seconds": "x"}, ["hold_seconds"]),
+    ("/campaigns/plain/change-terms", {"horizon": "5"}, ["horizon"]),
+    ("/keys/make", {"campaign": "nobody", "read": "1"}, ["campaign"]), ("/keys/make", {"campaign": ""}, ["scopes"]),
+]  # fmt: skip
+
+
+def test_what_is_wrong_is_said_next_to_the_field_it_is_about_without_scripts_and_with(store, admin):
+    store.engine.create("plain", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    for path, fields, names in WRONG:
+        filled = dict(re.findall(r'name="(was_\w+|of|opened)" value="([^"]*)"', admin("GET", path).text))
+        shown = {name.removeprefix("was_"): text for name, text in filled.items() if name.startswith("was_")}
+        form = {"code": admin.code("/"), **filled, **shown, **fields}
+        page = admin("POST", path, form)
+        assert page.status_code >= 400, (path, fields)
+        said = re.findall(r'<p class="wrong" id="(\w+)-wrong"[^>]* role="alert">([^<]+)</p>', page.text)
+        assert sorted(name for name, _ in said) == names, (path, fields, said)
+        assert page.text.count('class="wrong"') == page.text.count('-wrong" data-wrong=')  # and nowhere else
+        assert ">Continue</button>" in page.text
+        part = admin("POST", path, form, X_Part="submit").text
+        assert sorted(re.findall(r'<p class="wrong" data-for="(\w+)"', part)) == names

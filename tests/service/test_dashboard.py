@@ -83,7 +83,7 @@ def test_the_cookie_is_for_this_site_alone_and_has_no_key_in_it(service):
     key = make_key(service, ["read"], 0.0)
     answer = Browser(service.app)("POST", "/sign-in", {"key": key})
     cookie = answer.headers["set-cookie"]
-    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Max-Age=43200", "Path=/"))
+    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Max-Age=86400", "Path=/"))
     assert "Secure" not in cookie  # the server speaks plain HTTP unless a proxy says that it does not
     assert key.split("_", 2)[2] not in cookie
     behind = Browser(service.app)("POST", "/sign-in", {"key": key}, X_Forwarded_Proto="https")

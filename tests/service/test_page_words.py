@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from browsing import Browser
+from budgetbandits.service.dashboard.status import pace
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.times import Times
 from served import served
@@ -186,3 +187,91 @@ def test_a_time_axis_has_dates_up_to_its_end(days, zone):
     assert begin < made[0] < begin + 86_400.0 * (1 + days / 8)
     assert made[-1] > begin + 86_400.0 * days * 6 / 8 - 86_400.0
     assert all(later > at for at, later in pairwise(made))
+
+
+# --- what is not known is not said ------------------------------------------------------------------------------------
+
+
+def test_an_arm_without_feedback_has_no_chance_of_being_best(store, admin):
+    engine = store.engine
+    engine.create("ads", "bts", 40.0, {"a": 1.0, "b": 2.0})
+    page, told = admin("GET", "/campaigns/ads").text, admin("GET", "/campaigns/ads?format=json").json()
+    assert page.count('data-label="Chance of being best"><span class="zero">not known</span>') == 2
+    for arm in told["arms"]:
+        assert [arm[name] for name in ("chance_of_best", "ratio", "price", "mean_reward")] == [None] * 4
+    engine.feedback(engine.decide("ads", "1", arms=["b"]).decision, cost=0.5, reward=1.0)
+    a, b = admin("GET", "/campaigns/ads?format=json").json()["arms"]
+    assert a["chance_of_best"] is None
+    assert 0.0 < b["chance_of_best"] < 1.0
+
+
+PACED = [
+    # seconds since it was created, decisions told of 1 unit each, words on the list
+    (60.0, 0, "Just begun"),
+    (60.0, 1, "Just begun"),  # one largest cap ahead, as it may be
+    (3600.0, 8, "4.4 % ahead"),
+    (50_000.0, 50, "On plan"),
+    (50_000.0, 10, "40.0 % behind"),
+    (90_000.0, 10, "80.0 % behind"),
+]
+
+
+@pytest.mark.parametrize(("seconds", "decisions", "words"), PACED)
+def test_the_pace_is_said_as_a_share_of_the_budget_and_not_before_it_means_anything(store, seconds, decisions, words):
+    """1 unit a decision, 100 units over 100,000 seconds: the first minute's plan is nearly nothing."""
+    engine, now = store.engine, store.clock.now
+    engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0})
+    for number in range(decisions):
+        engine.feedback(engine.decide("ads", str(number)).decision, cost=1.0, reward=1.0)
+    engine.change_terms("ads", {"pace_seconds": 100_000.0})
+    [glance] = store.read(lambda tx: tx.pages().glances([tx.campaign_named("ads").id]))
+    made = pace(glance, now + seconds)
+    assert made.words == words
+    assert -1.0 <= made.share <= 1.0
+
+
+# --- a budget for so many requests ------------------------------------------------------------------------------------
+
+
+def answered(engine, budget, small, large):
+    """A campaign for 200 requests; ``small`` has the better ratio, 0.1 for 0.05, and ``large`` brings 0.9 for 0.5."""
+    engine.create("ads", "bts-paced", budget, {"small": 0.1, "large": 1.0}, horizon=200)
+    for arm, count, reward, cost in (("small", small, 0.1, 0.05), ("large", large, 0.9, 0.5)):
+        for number in range(count):
+            engine.feedback(engine.decide("ads", f"{arm} {number}", arms=[arm]).decision, cost=cost, reward=reward)
+
+
+def test_a_budget_for_requests_has_a_pace_and_an_end(store, admin):
+    answered(store.engine, 10.0, 0, 19)
+    page, told = seen(admin("GET", "/campaigns/ads")), admin("GET", "/campaigns/ads?format=json").json()
+    assert "Pace 8.55 ahead 95.0 % of the money for 9.5 % of the requests" in page
+    assert "Money lasts for 20 of 200 requests at what each has cost" in page
+    assert told["pace"] == {"plan": pytest.approx(0.95), "behind": pytest.approx(-0.855)}
+    assert told["requests"]["money_lasts_for"]["median"] == pytest.approx(20.0)
+    assert "85.5 % ahead of the budget 20 of 200 requests" in seen(admin("GET", "/"))
+    [line] = admin("GET", "/?format=json").json()["campaigns"]
+    assert line["money_lasts_for"] == pytest.approx(20.0)
+
+
+def test_a_budget_that_lasts_for_all_requests_says_what_is_left_over(store, admin):
+    answered(store.engine, 100.0, 20, 20)  # 11 for 40 requests
+    page = seen(admin("GET", "/campaigns/ads"))
+    assert "Money lasts for All 200 requests 45.00 would be left over; 95 %: 2" in page
+    assert "All 200 requests" in seen(admin("GET", "/"))
+
+
+@pytest.mark.parametrize(("budget", "first"), [(150.0, "large"), (8.0, "small")])
+def test_arms_are_ranked_by_what_a_budget_for_requests_is_spent_by(store, admin, budget, first):
+    """With money for large in every request it is worth most, though its ratio is the smaller one; with so little that
+    requests are not scarce, the ratio decides."""
+    answered(store.engine, budget, 30, 10)
+    page = admin("GET", "/campaigns/ads").text
+    told = {arm["name"]: arm for arm in admin("GET", "/campaigns/ads?format=json").json()["arms"]}
+    assert told["small"]["ratio"]["median"] > told["large"]["ratio"]["median"]
+    assert re.findall(r'<span class="name">(\w+)</span>', page)[0] == first
+    assert told[first]["chance_of_best"] == max(arm["chance_of_best"] for arm in told.values()) > 0.6
+    assert sum(arm["chance_of_best"] for arm in told.values()) == pytest.approx(1.0)
+    assert told[first]["worth"]["low"] < told[first]["worth"]["median"] < told[first]["worth"]["high"]
+    for words in ("Worth of a request", "Chance of being worth most"):
+        assert words in page
+    assert "Reward per unit" not in page

@@ -11,7 +11,7 @@ from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard import campaign_view as campaign_module
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.charts import _plan, latest_shares, money_chart, share_chart
+from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
 from budgetbandits.service.dashboard.wanted import Wanted
@@ -78,7 +78,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     assert view.standing.word == "Exhausted"
     assert (view.decided_until, view.ends) == (decided, decided + 60.0)
     assert view.over
-    assert (view.shares.at[0], view.shares.at[-1]) == (view.begins, decided)
+    assert view.shares.stretches["decisions"][-1].at[-1] == decided
     assert sum(sum(slot.decided.values()) for slot in view.slots) == 8
     times = Times.of("UTC", view.now)
     assert 'class="spent-dot" cx="704.0"' in money_chart(view, times, 720, 280)  # at the right edge
@@ -260,7 +260,7 @@ def test_shares_name_the_largest_arms_not_the_first(store):
         engine.feedback(made.decision, cost=0.1, reward=1.0)
     view = seen(store)
     for what in ("decisions", "spend"):
-        shown = latest_shares(view, what)
+        shown = whole_shares(view, what)
         assert [name for _, name, _ in shown] == ["arm 0", "arm 4", "arm 5", "arm 6", "arm 7", "arm 8", "others"]
         assert sum(part for *_, part in shown) == pytest.approx(1.0)
         assert shown[-2][2] == pytest.approx(9 / 21)
@@ -273,12 +273,45 @@ def test_shares_name_the_largest_arms_not_the_first(store):
     assert view.colour(1) == "others"
 
 
+def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those_of_the_table(store):
+    """Ten hours of one arm, ten of nothing, and an hour of the other: of the spend, not of the last slot."""
+    now = time.time()
+    clock = Clock(now - 21 * HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
+    for number in range(220):
+        clock.now = now - (21 - number / 20 - (10 if number >= 200 else 0)) * HOUR
+        made = engine.decide("ads", str(number), arms=["a" if number < 200 else "b"])
+        engine.feedback(made.decision, cost=0.4, reward=1.0)
+    clock.now = now
+    view = seen(store)
+    for what in ("decisions", "spend"):
+        first, second = view.shares.stretches[what]
+        assert second.at[0] - first.at[-1] > 8 * HOUR
+        assert (first.layers, second.layers) == ([(0, [1.0] * len(first.at))], [(1, [1.0] * len(second.at))])
+        assert [(name, round(part, 6)) for _, name, part in whole_shares(view, what)] == [
+            ("a", 0.909091), ("b", 0.090909)
+        ]  # fmt: skip
+        drawn = share_chart(view, Times.of("UTC", view.now), what, 550, 220)
+        assert drawn.count('class="share arm1"') == drawn.count('class="share arm2"') == 1
+        assert ">91 %</text>" in drawn
+    page = render("_campaign.html", **page_values(view))
+    assert "the numbers are of all that is shown" in page
+    assert page.count("90.9 %") == 7  # the table, and for both charts the legend and the words of two drawings
+
+
+def page_values(view):
+    return {"view": view, "times": Times.of("UTC", view.now), "admin": False, "creates": False, "inline": False}
+
+
 @pytest.mark.parametrize(
     ("budget", "cap", "labels"),
     [
-        (4e11, 1e9, ["0", "200,000,000,000", "400,000,000,000"]),
+        (1e12, 1e9, ["0", "500 bn", "1 tn"]),
+        (4e7, 1e6, ["0", "20 M", "40 M"]),
+        (200_000.0, 1e3, ["0", "100,000", "200,000"]),
         (30.0, 1.0, ["0", "10", "20", "30"]),
-        (0.000004, 0.000001, ["0.000000", "0.000002", "0.000004"]),
+        (0.000004, 0.000001, ["0", "0.000002", "0.000004"]),
     ],
 )
 def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
@@ -290,11 +323,11 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
         drawn = money_chart(view, Times.of("UTC", view.now), width, 220)
         texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)</text>', drawn)
         assert [text for _, text in texts] == labels
-        assert all(float(x) - 6.4 * len(text) >= 0 for x, text in texts)
+        assert all(float(x) - 7.4 * len(text) >= 0 for x, text in texts)
         [(x, anchor, spent)] = re.findall(r'class="strong" x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
-        begins = float(x) - (6.4 * len(spent) if anchor == "end" else 0.0)
+        begins = float(x) - (7.4 * len(spent) if anchor == "end" else 0.0)
         assert begins >= 0
-        assert begins + 6.4 * len(spent) <= width
+        assert begins + 7.4 * len(spent) <= width
 
 
 def test_the_common_axis_has_every_arms_median(store):

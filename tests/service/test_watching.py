@@ -267,12 +267,19 @@ def test_the_json_beside_older_events_is_of_those(store):
     assert "/keys?before=7&amp;format=json" in admin("GET", "/keys?before=7").text
 
 
+def passes_proxies(headers):
+    """nginx holds back what comes slowly unless it is asked not to, and others what they compress."""
+    assert headers["X-Accel-Buffering"] == "no"
+    assert {"no-store", "no-transform"} <= set(headers["Cache-Control"].split(", "))
+
+
 def test_a_page_too_many_is_told_that_it_is(store, reader, monkeypatch):
     monkeypatch.setattr(live, "MOST_LIVE", 0)
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     for path in ("/live", "/campaigns/ads/live"):
         answer = reader("GET", path)
         assert (answer.status_code, answer.text) == (200, "event: full\ndata: 500\n\n")
+        passes_proxies(answer.headers)
     assert "Too many pages are open" in reader("GET", "/campaigns/ads").text
 
 
@@ -298,4 +305,38 @@ def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
     monkeypatch.setattr(sessions.Sessions, "of", counted)
     answer = browser("GET", "/campaigns/ads/live")
     assert len(asked) == 4
-    assert re.fullmatch(r"event: changed\ndata: \d+\n\nevent: over\ndata: signed out\n\n", answer.text)
+    why = {"key": rf"the key bb_{key.split('_')[1]} that you had signed in with was dropped; sign in with another one",
+           "time": "your session is over: it lasts for 12 hours; sign in again"}[ending]  # fmt: skip
+    assert re.fullmatch(rf"event: changed\ndata: \d+\n\nevent: over\ndata: {why}\n\n", answer.text)
+    passes_proxies(answer.headers)
+    assert f"{why[0].upper()}{why[1:]}." in browser("GET", "/sign-in").text
+    for again in (browser("GET", "/campaigns/ads", X_Part="live"), browser("GET", "/live", Accept="text/event-stream")):
+        assert (again.status_code, again.json()["detail"]) == (401, why)
+
+
+def test_a_cookie_that_was_made_up_is_told_nothing_of_keys(store):
+    browser = Browser(store.app)
+    assert 'class="notice"' not in browser("GET", "/sign-in").text  # who has never signed in
+    there = make_key(store, ["read"], 0.0).split("_")[1]
+    for prefix in (there, "abcdefgh"):
+        browser.cookies.set(sessions.COOKIE, f"{prefix}.{int(time.time()) + 60}.{'0' * 64}")
+        assert f"The key bb_{prefix} that you had signed in with was dropped" in browser("GET", "/sign-in").text
+    browser.cookies.set(sessions.COOKIE, "<b>.99999999999.x")
+    assert "Your session is over; sign in again." in browser("GET", "/sign-in").text
+
+
+def test_a_page_hears_something_within_a_beat_however_seldom_it_is_drawn(store, monkeypatch):
+    monkeypatch.setitem(routes.FRESH, "campaign", 0.5)
+    monkeypatch.setattr(live.look, "BEAT", 0.1)
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    browser = Browser(create_app(store.engine, store), make_key(store, ["read"], 0.0))
+    asked = []
+
+    async def of(self, token):
+        asked.append(token)
+        return None if len(asked) > 2 else await signed_in(self, token)
+
+    signed_in = sessions.Sessions.of
+    monkeypatch.setattr(sessions.Sessions, "of", of)
+    answer = browser("GET", "/campaigns/ads/live")
+    assert answer.text.count("event: beat\n") >= 5

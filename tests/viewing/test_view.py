@@ -247,6 +247,8 @@ def test_pages_over_http(served):
         assert answer.status == 200
     with ask(served, "/live/watch/deep/one") as answer:
         assert answer.readline() == b"event: changed\n"
+        assert answer.headers["X-Accel-Buffering"] == "no"  # or proxies hold it back
+        assert answer.headers["Cache-Control"] == "no-store, no-transform"
 
 
 def test_a_page_elsewhere_that_gives_this_machine_a_name_reads_nothing(served):

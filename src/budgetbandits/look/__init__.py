@@ -9,6 +9,16 @@ import hashlib
 from functools import cache
 from importlib import resources
 
+BEAT = 10.0
+"""Seconds within which a page that listens hears something, or else it says that it is not live (`live.js`)."""
+STREAM = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+"""Headers of what a page listens to. nginx and others hold back what comes slowly unless the last says not to, and
+compress what may be transformed, which holds it back as well."""
+
 
 def style_sheet() -> str:
     """For every page."""

@@ -2,33 +2,32 @@
 "use strict";
 
 const live = document.getElementById("live");
+const patience = 3000 * Number(document.body.dataset.beat || 10); // milliseconds without any event: three beats
 let drawnAt = Date.now();
-let cutOff = null;
-let told = true;
+let began = 0; // when the page began to listen ...
+let heard = 0; // ... and when it last heard anything since then
+let cutOff = null; // since when there is no connection
+let old = false; // whether the server answers, but not with new numbers
+let full = false; // whether the server has no room to tell this page what happens
+let over = false; // whether who looks at it is signed out
+let silent = false; // whether nothing comes through, though the server answers
 
 function show(id, visible) {
   const element = document.getElementById(id);
   if (element) element.hidden = !visible;
 }
 
-function say(words) {
-  const state = document.querySelector("#live-state [data-words]");
-  if (state) state.textContent = words;
-}
-
-function connected() {
-  cutOff = null;
-  document.body.classList.remove("stale");
-  show("disconnected", false);
-  say(told ? "Live" : "Not live");
-}
-
-// The server tells as many pages as it can; this one is as it was loaded until there is room.
-function notTold(not) {
-  told = !not;
-  document.body.classList.toggle("untold", not);
-  show("not-told", not);
-  if (cutOff === null) say(told ? "Live" : "Not live");
+// "Live" is said of a page that has heard of the server within three beats, and of no other.
+function state(instead) {
+  const word = over ? "Signed out" : cutOff !== null ? "Not connected" : old || full || silent ? "Not live" : heard ? "Live" : "Connecting";
+  document.body.classList.toggle("stale", over || old || cutOff !== null);
+  document.body.classList.toggle("is-live", word === "Live");
+  show("disconnected", cutOff !== null && !over);
+  show("not-told", full && !over);
+  show("silent", silent && cutOff === null && !over);
+  show("signed-out", over);
+  const words = document.querySelector("#live-state [data-words]");
+  if (words) words.textContent = instead ?? word;
 }
 
 // In the zone of the page's other times: so many seconds east of Greenwich as it says, or else the browser's.
@@ -37,34 +36,43 @@ function clock(at) {
   return east ? new Date(at + 1000 * Number(east)).toISOString().slice(11, 19) : new Date(at).toTimeString().slice(0, 8);
 }
 
+function fill(selector, words) {
+  const element = document.querySelector(selector);
+  if (element && words) element.textContent = words;
+}
+
 function disconnected() {
   if (cutOff !== null) return;
   cutOff = Date.now();
-  document.body.classList.add("stale");
-  const alarm = document.getElementById("disconnected");
-  if (alarm) alarm.querySelector("[data-since]").textContent = clock(cutOff);
-  show("disconnected", true);
-  say("Not connected");
+  fill("#disconnected [data-since]", clock(cutOff));
   age();
+  state();
 }
 
 // The server answers, but not with new numbers.
 function notNew() {
-  document.body.classList.add("stale");
-  say("Not live");
+  old = true;
+  state();
 }
 
 function storeGone(why) {
-  const reason = document.querySelector("#store-error [data-why]");
-  if (reason && why) reason.textContent = why;
+  fill("#store-error [data-why]", why);
   show("store-error", true);
   notNew();
 }
 
+// The numbers stay, in grey: who has come back to the page sees why it goes no further.
+function signedOut(why) {
+  if (!document.getElementById("signed-out")) { location.reload(); return; }
+  over = true;
+  fill("#signed-out [data-why]", why && `${why[0].toUpperCase()}${why.slice(1)}.`);
+  stop();
+  state();
+}
+
 function age() {
-  const element = document.querySelector("#disconnected [data-age]");
   const seconds = Math.round((Date.now() - drawnAt) / 1000);
-  if (element) element.textContent = seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
+  fill("#disconnected [data-age]", seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`);
 }
 
 let drawing = false;
@@ -74,12 +82,14 @@ let wanted = 0; // the number of the latest event that the page has been told of
 
 // Put the newest numbers in place; what has the focus, what is being typed and what was opened stays.
 async function draw() {
+  if (over) return;
   if (drawing) { again = true; return; }
   drawing = true;
-  const waits = setTimeout(() => { live.setAttribute("aria-busy", "true"); say("Loading"); }, 500);
+  const waits = setTimeout(() => { live.setAttribute("aria-busy", "true"); state("Loading"); }, 500);
   try {
     const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
-    if (answer.status === 401 || answer.headers.get("X-Reload")) { location.reload(); return; }
+    if (answer.headers.get("X-Reload")) { location.reload(); return; }
+    if (answer.status === 401) { signedOut((await answer.json().catch(() => ({}))).detail); return; }
     if (answer.status === 503) { storeGone(); return; }
     if (!answer.ok) { notNew(); return; }
     const text = await answer.text();
@@ -98,8 +108,9 @@ async function draw() {
       if (link) link.focus();
     }
     drawnAt = Date.now();
+    cutOff = null;
+    old = false;
     show("store-error", false);
-    connected();
     // what was drawn for somebody else a moment ago may not know of it yet; the server says when it is drawn again
     clearTimeout(newer);
     const seconds = Math.max(1, Number(answer.headers.get("X-Again") ?? 1));
@@ -108,33 +119,66 @@ async function draw() {
     disconnected();
   } finally {
     clearTimeout(waits);
-    if (live.getAttribute("aria-busy")) { live.removeAttribute("aria-busy"); if (!document.body.classList.contains("stale")) say(told ? "Live" : "Not live"); }
+    live.removeAttribute("aria-busy");
+    state();
     drawing = false;
     if (again) { again = false; setTimeout(draw, 200); }
   }
 }
 
-if (live && document.body.dataset.live) {
-  let source = null;
-  let later = 0;
-  const listen = () => {
-    if (source) source.close();
-    clearTimeout(later);
-    source = new EventSource(document.body.dataset.live);
-    source.addEventListener("changed", (event) => { notTold(false); wanted = Number(event.data); draw(); });
-    source.addEventListener("full", () => { source.close(); notTold(true); later = setTimeout(listen, 60000); });
-    source.addEventListener("quiet", () => draw());
-    source.addEventListener("store", (event) => storeGone(event.data));
-    source.addEventListener("over", () => location.reload());
-    source.onopen = () => { if (cutOff !== null) draw(); };
-    source.onerror = () => {
-      disconnected();
-      if (source.readyState === EventSource.CLOSED) later = setTimeout(listen, 3000);
-    };
+let source = null;
+let later = 0;
+
+function stop() {
+  clearTimeout(later);
+  source?.close();
+  source = null;
+}
+
+function hear(name, act) {
+  source.addEventListener(name, (event) => {
+    heard = Date.now();
+    silent = full = false;
+    act(event);
+    state();
+  });
+}
+
+function listen() {
+  stop();
+  if (over) return;
+  began = Date.now();
+  heard = 0;
+  source = new EventSource(document.body.dataset.live);
+  hear("changed", (event) => { wanted = Number(event.data); draw(); });
+  hear("quiet", () => draw());
+  hear("beat", () => {});
+  hear("full", () => { stop(); full = true; later = setTimeout(listen, 60000); });
+  hear("store", (event) => storeGone(event.data));
+  hear("over", (event) => signedOut(event.data));
+  source.onopen = () => { if (cutOff !== null) draw(); };
+  source.onerror = () => {
+    disconnected();
+    if (source?.readyState === EventSource.CLOSED) { later = setTimeout(listen, 3000); draw(); } // which says why
   };
+  state();
+}
+
+// A connection may be open and carry nothing: a proxy holds it back, or a machine has slept. Then the page asks.
+function watch() {
+  if (cutOff !== null) age();
+  if (!source || Date.now() - (heard || began) < patience) return;
+  if (!silent) fill("#silent [data-since]", clock(heard || began));
+  fill("#silent [data-every]", `${Math.round(patience / 1000)} seconds`);
+  silent = true;
   listen();
-  setInterval(() => { if (cutOff !== null) age(); }, 1000);
-  window.addEventListener("pagehide", () => source && source.close());
+  draw();
+}
+
+if (live && document.body.dataset.live) {
+  listen();
+  setInterval(watch, Math.min(1000, patience / 4));
+  window.addEventListener("pagehide", stop);
   window.addEventListener("pageshow", (event) => { if (event.persisted) { listen(); draw(); } });
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-try]")) { listen(); draw(); }

@@ -236,7 +236,7 @@ def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
     times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
-    return environment().get_template(template).render({"times": times} | values)
+    return environment().get_template(template).render({"times": times, "beat": look.BEAT} | values)
 
 
 def _rows(template: str, entries: Sequence[Shown | Written], wrong: list[str]) -> list[Markup]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
+from budgetbandits import look
 from budgetbandits.listening import listening
 from budgetbandits.viewing.pages import Answer, Viewer, why
 
@@ -24,8 +25,6 @@ NOTHING, FAILED = -1, -2
 """In place of the number of a page: it was not looked at yet, or could not be."""
 LOOK_EVERY = 1.0
 """Seconds between two looks whether a page has changed; more if a look is slow."""
-SILENCE = 10.0
-"""Seconds after which a page is told that nothing has changed, so that ages and rates are right."""
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -104,9 +103,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, path: str) -> None:
         """Server-sent events: that something has changed. What, the page asks for itself."""
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Connection", "close")
+        for name, value in {**look.STREAM, "Connection": "close"}.items():
+            self.send_header(name, value)
         self.end_headers()
         for event in self._events(path):
             self.wfile.write(event)
@@ -123,10 +121,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 seen = FAILED
                 yield b"event: store\ndata: %s\n\n" % " ".join(words.split()).encode("utf-8", "replace")
             else:
-                if last != seen or began - told >= SILENCE:
+                if last != seen or began - told >= look.BEAT:  # so that ages and rates are right
                     yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
                     seen, told = last, began
-            time.sleep(max(LOOK_EVERY, 20.0 * (time.monotonic() - began)))
+            seconds = max(LOOK_EVERY, 20.0 * (time.monotonic() - began))
+            while seconds > look.BEAT / 2 and not self.server.stopping:
+                time.sleep(look.BEAT / 2)
+                seconds -= look.BEAT / 2
+                yield b"event: beat\ndata: 1\n\n"
+            time.sleep(min(seconds, look.BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:
         """Nobody wants a line for every look."""

@@ -59,7 +59,8 @@ class Action:
                 return Preview(self.title, [])
             changes = self.changes(subject, wanted) + confirmations.leases_ended(subject)
         except BudgetBanditsError as error:
-            return Preview(self.title, [], error, fixable=bool(self.fields))
+            names = tuple(field.name for field in self.fields)
+            return Preview(self.title, [], error, fixable=bool(self.fields), fields=names)
         return Preview(
             self.does(subject, wanted), changes, relies_on=[self.title, wanted, subject.state],
             dangerous=self.dangerous, final=self.final,

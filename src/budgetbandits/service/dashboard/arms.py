@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
+from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
@@ -35,17 +36,35 @@ class Arm:
     hour_ago: Belief | None
     """None if nothing had been told of it by then."""
     chance: float | None
-    """Of being the best; None if it is retired."""
+    """Of being the best; None if it is retired, or nothing was told of it."""
     failures: int = 0
     rests_until: float | None = None
     """None if it does not rest after a failure now."""
+    worth: Worth | None = None
+    """Of a request that it answers, if the budget is for so many requests ..."""
+    worth_hour_ago: Worth | None = None
+    """... and by what had been told an hour ago, at the price of now."""
     learned_as: float | None = None
     """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
 
     @property
-    def chance_order(self) -> tuple[bool, float, float]:
-        """The likely best first, retired arms last."""
-        return not self.active, -(self.chance or 0.0), -self.belief.ratio.median
+    def chance_order(self) -> tuple[bool, bool, float, float]:
+        """The likely best first, then those of which nothing is known, retired arms last."""
+        return not self.active, self.chance is None, -(self.chance or 0.0), -self.belief.ratio.median
+
+
+def by_worth(arms: Sequence[Arm], price: float | None) -> None:
+    """Compare arms by what a request is worth with each, at this price on money; if it is not known, not at all."""
+    for arm in arms:
+        arm.chance = None
+        if price is not None and arm.told:
+            arm.worth = worth_of(arm.belief, price)
+            arm.worth_hour_ago = None if arm.hour_ago is None else worth_of(arm.hour_ago, price)
+    if price is not None:
+        choosable = [arm for arm in arms if arm.active]
+        chances = chances_of_most([worth_of(arm.belief, price) for arm in choosable])
+        for arm, chance in zip(choosable, chances, strict=True):
+            arm.chance = chance if arm.told else None
 
 
 @dataclass(frozen=True)
@@ -92,11 +111,11 @@ def compared_arms(
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.prices[0] + counts.rewarded, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
-                *_rest(each, now), to_units(price) if now_told.cost.mean > 1.0 else None,
+                *_rest(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
-        arm.chance = chance
+        arm.chance = chance if arm.told else None  # what nobody has told anything of has no chance to speak of
     return arms, len(active) - len(choosable)
 
 

@@ -23,7 +23,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
         "requests": None if view.requests is None else view.requests.as_json(names),
         "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
         "spent_with_leases": view.spent,
-        "pace": None if view.pace is None else {"plan": view.pace.plan / 1e6, "behind": view.pace.behind},
+        "pace": None if view.pace is None else {"plan": view.pace.plan / 1e6, "behind": view.pace.share},
         "runs_out": None if view.runs_out is None else asdict(view.runs_out),
         "slot_seconds": view.slot,
         "slots": [
@@ -44,12 +44,14 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
 
 
 def _arm(arm: Arm) -> dict[str, Any]:
+    known = {"price": arm.belief.price, "ratio": arm.belief.ratio, "mean_reward": arm.belief.reward}
     return {
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "rests_until": arm.rests_until,
         "price_learned_as": arm.learned_as,
-        "price": asdict(arm.belief.price), "ratio": asdict(arm.belief.ratio), "mean_reward": asdict(arm.belief.reward),
+        **{name: asdict(each) if arm.told else None for name, each in known.items()},
+        "worth": None if arm.worth is None else asdict(arm.worth.worth),
     }  # fmt: skip
 
 

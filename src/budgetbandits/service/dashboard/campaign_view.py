@@ -10,7 +10,7 @@ from typing import Any
 from budgetbandits.errors import UnknownArm
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard import timeline
-from budgetbandits.service.dashboard.arms import Arm, OtherArm, compared_arms, other_arms
+from budgetbandits.service.dashboard.arms import Arm, OtherArm, by_worth, compared_arms, other_arms
 from budgetbandits.service.dashboard.events import changes_of_terms, operators_events
 from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.overruns import Overran
@@ -133,6 +133,11 @@ class CampaignView:
         return self.decided_until < self.now
 
     @property
+    def by_requests(self) -> bool:
+        """Whether the budget is for so many requests."""
+        return self.row.settings.get("horizon") is not None
+
+    @property
     def digits(self) -> int:
         return digits_for(to_units(self.row.account.budget))
 
@@ -160,6 +165,11 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
     operators, changes = operators_events(tx, row, EVENTS + 1), timeline.changes(tx, row)
     budgets = timeline.budgets(row, changes)
+    prices = prices_of(
+        history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
+    )  # fmt: skip
+    if row.settings.get("horizon") is not None:
+        by_worth(arms, prices[-1][1] if prices else None)
     return CampaignView(
         now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(pages, glance, now) if state.runs else None,
@@ -167,8 +177,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
-        prices=prices_of(history, budgets, timeline.plans(row, changes, "horizon"),
-                         timeline.choosable(row, rows, changes), now),
+        prices=prices,
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
         arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=saved_by(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),

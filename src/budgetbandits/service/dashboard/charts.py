@@ -9,15 +9,13 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import decimals_of, money, share, short
+from budgetbandits.service.dashboard.numbers import money, on_axis, share, short
 from budgetbandits.service.dashboard.shares import OTHERS, What
-from budgetbandits.service.dashboard.svg import ticks
+from budgetbandits.service.dashboard.svg import CHARACTER, ticks
 from budgetbandits.service.ledger import to_units
 from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
-CHARACTER = 6.6
-"""How wide a figure is in these charts, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
     values = ticks(most)
-    names = [money(value, decimals_of(values)) for value in values]
+    names = on_axis(values)
     left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
     frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
@@ -196,30 +194,35 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
         f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{frame.y(v):.1f}" y2="{frame.y(v):.1f}"/>'
         f'<text x="{frame.left - 8}" y="{frame.y(v) + 4:.1f}" text-anchor="end">{v:.0%}</text>' for v in (0.0, 0.5, 1.0)
     ), time_axis(frame, times, height)]  # fmt: skip
-    at = view.shares.at
-    below = [0.0] * len(at)
-    ends: list[tuple[int, float, float]] = []
-    for number, shares in view.shares.layers[what]:
-        above = [low + part for low, part in zip(below, shares, strict=True)]
-        top = frame.line(list(zip(at, above, strict=True)))
-        bottom = frame.line(list(zip(reversed(at), reversed(below), strict=True))).replace("M", "L", 1)
-        colour = view.colour(number)
-        parts.append(f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>')
-        ends.append((number, shares[-1], (above[-1] + below[-1]) / 2))
-        below = above
+    middles: dict[int, float] = {}
+    for stretch in view.shares.stretches[what]:
+        below = [0.0] * len(stretch.at)
+        for number, shares in stretch.layers:
+            above = [low + part for low, part in zip(below, shares, strict=True)]
+            top = frame.line(list(zip(stretch.at, above, strict=True)))
+            bottom = frame.line(list(zip(reversed(stretch.at), reversed(below), strict=True))).replace("M", "L", 1)
+            colour = view.colour(number)
+            parts.append(
+                f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>'
+            )
+            middles[number] = (above[-1] + below[-1]) / 2
+            below = above
+    whole = whole_shares(view, what)
     if width > 400:
+        ends = [(number, part, middles.get(number, 1.0)) for number, _, part in whole]
         parts.append(_share_labels(frame, view, ends))
-    words = ", ".join(f"{_arm_name(view, number)} {share(part)}" for number, part, _ in ends)
-    return drawing("".join(parts), width, height, f"Shares of {what} by arm, at the end: {words or 'nothing yet'}.")
+    words = ", ".join(f"{name} {share(part)}" for _, name, part in whole) or "nothing yet"
+    return drawing("".join(parts), width, height, f"Shares of {what} by arm over time; in all: {words}.")
 
 
-def latest_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:
-    """(number, name, share) of each layer in the latest group, for a legend."""
-    return [(number, _arm_name(view, number), shares[-1]) for number, shares in view.shares.layers[what]]
+def whole_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:
+    """(number, name, share) of all that is shown, for a legend."""
+    return [(number, _arm_name(view, number), part) for number, part in view.shares.whole[what]]
 
 
 def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
-    """Names beside the right end, moved apart where they would cover each other."""
+    """Names next to the right end, moved apart where they would cover each other."""
+    ends = sorted(ends, key=lambda each: each[2])
     heights, last = [], frame.bottom + 15.0
     for _, _, middle in ends:
         last = min(frame.y(middle) + 4, last - 15)

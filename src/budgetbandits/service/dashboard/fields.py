@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
@@ -33,6 +33,8 @@ class Field:
 def number(fields: Fields, name: str, label: str) -> float:
     """What was typed, as a number; commas between groups of three digits are taken, a decimal comma is not."""
     text = fields.get(name, "").strip()
+    if not text:
+        raise BadParameter(f"{label} is empty; type a number such as 1500 or 1,500.25")
     if not NUMBER.fullmatch(text):
         raise BadParameter(f"{label} is {text!r:.40}; type a number such as 1500 or 1,500.25")
     value = float(text.replace(",", ""))
@@ -68,6 +70,28 @@ def in_labels(error: BudgetBanditsError) -> str:
     if type(error) is not BadParameter:
         return str(error)
     return _NAMES.sub(lambda found: LABELS[found[1]] if found[1] else found[0], str(error))
+
+
+_QUOTED = re.compile(r"""'[^']*(?:'|$)|"[^"]*(?:"|$)""")
+_TELLS = {"arms": "arms?|arm's|cap of", "cap": "cap|may cost"}
+"""The words by which a message is about a field, besides its name and its label."""
+
+
+def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
+    """Which of these fields a message is about: the only one, or the first that it names; nothing if it names none.
+
+    >>> fields = ["name", "arms", "budget"]
+    >>> field_of(BadParameter("budget is 1.00, and the cheapest arm may cost 2.00; raise it"), fields)
+    'budget'
+    >>> field_of(BadParameter("an arm's name is 'budget'; use another"), fields), field_of(BadParameter("?"), fields)
+    ('arms', '')
+    """
+    text, found = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), str(error)), []
+    for name in names:
+        words = "|".join(filter(None, (re.escape(name), LABELS.get(name), _TELLS.get(name))))
+        if said := re.search(rf"\b(?:{words})\b", text):
+            found.append((said.start(), name))
+    return min(found)[1] if found else names[0] if len(names) == 1 else ""
 
 
 def whole_number(text: str, most: int = 18) -> int | None:

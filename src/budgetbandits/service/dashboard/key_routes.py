@@ -140,7 +140,7 @@ def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = 
         check_scopes(scopes)
         only = found(tx, campaign).name if campaign else None
     except BudgetBanditsError as error:
-        return Preview(does, [], error, fixable=True)
+        return Preview(does, [], error, fixable=True, fields=("scopes", "campaign"))
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"
     changes = [
         ("It may", may if "admin" in scopes else " and ".join(scopes), ""),

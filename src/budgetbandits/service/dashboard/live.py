@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from budgetbandits import look
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.dashboard.fresh import Fresh
 from budgetbandits.service.http.parts import Service
@@ -17,8 +19,8 @@ from budgetbandits.service.stores.base import Transaction
 MOST_LIVE = 500
 """Pages of one server that are told what happens as it happens; others are told that they are not."""
 FULL = b"event: full\ndata: %d\n\n" % MOST_LIVE
-QUIET = 10.0
-"""Seconds after which a page is told that nothing has happened."""
+BEAT = b"event: beat\ndata: 1\n\n"
+"""That the stream is still there, and nothing else."""
 
 
 class Live:
@@ -30,37 +32,46 @@ class Live:
         self._open = 0
 
     def stream(
-        self, drawn: Fresh, subject: tuple[Any, ...], look: Callable[[Transaction], int],
-        signed_in: Callable[[], Awaitable[bool]],
+        self, drawn: Fresh, subject: tuple[Any, ...], look_at: Callable[[Transaction], int],
+        over: Callable[[], Awaitable[str]],
     ) -> Response:  # fmt: skip
-        """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for."""
+        """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for: ``over``
+        says why that has ended, and nothing until then."""
         if self._open >= MOST_LIVE:
-            return Response(FULL, media_type="text/event-stream")  # and the page asks again some time later
-        events = self._events(drawn, subject, partial(self._service.store.read, look), signed_in)
-        return StreamingResponse(events, media_type="text/event-stream")
+            return Response(FULL, headers=look.STREAM)  # and the page asks again some time later
+        events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
+        return StreamingResponse(events, headers=look.STREAM)
 
     async def _events(
-        self, drawn: Fresh, subject: tuple[Any, ...], pulse: Callable[[], int], signed_in: Callable[[], Awaitable[bool]]
+        self, drawn: Fresh, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
     ) -> AsyncIterator[bytes]:
         self._open += 1
         try:
-            seen, quiet = -1, 0.0
+            seen, told = -1, 0.0
             while not self._service.reads.stopping:
                 every = drawn.lasts()
                 try:
-                    if not await signed_in():
-                        yield b"event: over\ndata: signed out\n\n"
+                    if why := await over():
+                        yield b"event: over\ndata: %s\n\n" % why.encode()
                         return
                     last = await self._pulses.get(subject, None, pulse)
                 except BudgetBanditsError:
                     yield b"event: store\ndata: cannot be read\n\n"
                 else:
-                    if last != seen:
-                        yield b"event: changed\ndata: %d\n\n" % last
-                    elif quiet >= QUIET:
-                        yield b"event: quiet\ndata: %d\n\n" % last
-                    quiet = 0.0 if last != seen or quiet >= QUIET else quiet + every
-                    seen = last
-                await asyncio.sleep(every)
+                    now = time.monotonic()
+                    if last != seen or now >= told + look.BEAT:
+                        yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
+                        seen, told = last, now
+                async for beat in _waiting(every):
+                    yield beat
         finally:
             self._open -= 1
+
+
+async def _waiting(seconds: float) -> AsyncIterator[bytes]:
+    """Wait for so long, with a beat wherever that is longer than a page goes without one."""
+    while seconds > look.BEAT / 2:
+        await asyncio.sleep(look.BEAT / 2)
+        seconds -= look.BEAT / 2
+        yield BEAT
+    await asyncio.sleep(seconds)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
@@ -12,7 +12,7 @@ from budgetbandits.service.dashboard.fields import Change, Fields, number, term
 from budgetbandits.service.dashboard.numbers import Unit, exact
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.names import normal
+from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.terms import Terms
@@ -22,14 +22,44 @@ from budgetbandits.words import in_full
 DOES = "Create the campaign"
 NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
 """The terms of the form that are numbers."""
+FIELDS = ("name", "budget", "arms", "policy", "on_expire", *NUMBERS, "currency")
 SHOWN = 8
 """Arms that a confirmation names."""
 
 
 def planned(fields: Fields) -> dict[str, Any]:
     """The form as what `Campaigns.create` takes."""
+    given, wrong = _read(fields)
+    for error in wrong.values():
+        raise error
+    return given
+
+
+def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]]:
+    """The fields that can be read, as what `Campaigns.create` takes, and by field what is wrong with the others."""
+    readers: dict[str, Callable[[], Any]] = {
+        "name": lambda: checked_name("name", fields.get("name", "").strip()),
+        "budget": lambda: number(fields, "budget", "budget"),
+        "arms": lambda: _arms(fields.get("arms", "")),
+        "policy": lambda: fields.get("policy", "bts"),
+        "on_expire": lambda: fields.get("on_expire", "charge"),
+    }
+    readers |= {name: partial(term, fields, name) for name in NUMBERS if fields.get(name, "").strip()}
+    if fields.get("currency", "").strip():
+        readers["currency"] = fields["currency"].strip
+    given: dict[str, Any] = {}
+    wrong: dict[str, BudgetBanditsError] = {}
+    for name, read in readers.items():
+        try:
+            given[name] = read()
+        except BudgetBanditsError as error:
+            wrong[name] = error
+    return given, wrong
+
+
+def _arms(text: str) -> dict[str, float]:
     arms: dict[str, float] = {}
-    for line in fields.get("arms", "").splitlines():
+    for line in text.splitlines():
         if line.strip():
             name, equals, cap = line.rpartition("=")
             if not equals or not name.strip():
@@ -37,14 +67,7 @@ def planned(fields: Fields) -> dict[str, Any]:
             if name.strip() in arms:
                 raise BadParameter(f"arms: {name.strip()!r:.60} is there twice; give every arm a name of its own")
             arms[name.strip()] = number({"cap": cap}, "cap", f"the cap of {name.strip()!r:.40}")
-    given: dict[str, Any] = {
-        "name": fields.get("name", "").strip(), "policy": fields.get("policy", "bts"), "arms": arms,
-        "budget": number(fields, "budget", "budget"), "on_expire": fields.get("on_expire", "charge"),
-    }  # fmt: skip
-    given |= {name: term(fields, name) for name in NUMBERS if fields.get(name, "").strip()}
-    if fields.get("currency", "").strip():
-        given["currency"] = fields["currency"].strip()
-    return given
+    return arms
 
 
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
@@ -65,7 +88,7 @@ def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
         if tx.campaign_named(normal(given["name"])) is not None:
             raise Conflict(f"there is a campaign {given['name']!r:.60} already; give this one another name")
     except BudgetBanditsError as error:
-        return Preview(DOES, [], error, fixable=True)
+        return Preview(DOES, [], error, fixable=True, fields=FIELDS, wrong=_read(fields)[1])
     return preview
 
 

@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from budgetbandits.amounts import decimals
 from budgetbandits.words import in_full
 
 
 def digits_for(budget: float) -> int:
-    """Decimals for a campaign's money: cents, and more for a budget of few of them.
+    """Decimals for a campaign's money: cents, more for a budget of few of them, and none for one of millions.
 
-    >>> digits_for(500.0), digits_for(2.5), digits_for(0.01)
-    (2, 4, 6)
+    >>> digits_for(2e7), digits_for(500.0), digits_for(2.5), digits_for(0.01)
+    (0, 2, 4, 6)
     """
-    return 2 if budget >= 10 else 4 if budget >= 0.1 else 6
+    return 0 if budget >= 1e7 else 2 if budget >= 10 else 4 if budget >= 0.1 else 6
 
 
 SMALLEST = 1e-6
@@ -114,14 +116,64 @@ def count(number: float) -> str:
 
 
 def significant(number: float, digits: int = 3) -> str:
-    """
-    >>> significant(0.012345), significant(1234.5), significant(0.0)
-    ('0.0123', '1,234', '0')
+    r"""An estimate with so many digits that count, in a few characters whatever its magnitude.
+
+    >>> significant(0.012345), significant(1234.5), significant(0.0), significant(-0.5)
+    ('0.0123', '1,234', '0', '−0.500')
+    >>> significant(3_612_123_770.0), significant(241_196_951.0, 2), significant(1.613e-10), significant(-2e17)
+    ('3.61\xa0bn', '240\xa0M', '1.61\xa0×\xa010⁻¹⁰', '−2.00\xa0×\xa010¹⁷')
     """
     if number == 0 or not math.isfinite(number):
         return "0" if number == 0 else "–"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
-    return f"{number:,.{places}f}"
+    power = int(f"{number:.{digits - 1}e}".partition("e")[2])
+    if power < -6 or power >= 15:
+        return f"{number / 10.0**power:.{digits - 1}f}{SPACE}×{SPACE}10{str(power).translate(RAISED)}".replace("-", "−")
+    for size, word in LARGE:
+        if power >= size + (size == 6):  # up to ten millions all figures are easily read
+            number, power = round(number, digits - 1 - power) / 10.0**size, power - size
+            return f"{number:,.{max(0, digits - 1 - power)}f}{SPACE}{word}".replace("-", "−")
+    return f"{number:,.{max(0, digits - 1 - power)}f}".replace("-", "−")
+
+
+SPACE = "\u00a0"
+"""At which no line is broken."""
+LARGE = ((12, "tn"), (9, "bn"), (6, "M"))
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def on_axis(values: Sequence[float]) -> list[str]:
+    """The round values of an axis, each with the digits it needs, in few characters whatever their magnitude.
+
+    >>> on_axis([0.0, 0.5, 1.0]), on_axis([0.0, 2e5]), on_axis([0.0, 0.1, 0.2, 0.30000000000000004])
+    (['0', '0.5', '1'], ['0', '200,000'], ['0', '0.1', '0.2', '0.3'])
+    >>> on_axis([0.0, 2.5e7]), on_axis([0.0, 5e11, 1e12]), on_axis([0.0, 1e-10, 2e-10]), on_axis([0.0, 2e-6, 4e-6])
+    (['0', '25 M'], ['0', '500 bn', '1 tn'], ['0', '1 × 10⁻¹⁰', '2 × 10⁻¹⁰'], ['0', '0.000002', '0.000004'])
+    """
+    digits, largest = decimals_of(values), max(map(abs, values), default=0.0)
+    if (1e-5 > largest > 0 and digits > 7) or largest >= 1e15:
+        return [_scientific(value) for value in values]
+    names = []
+    for value in values:
+        size, word = next(((s, w) for s, w in LARGE if abs(value) >= 10.0**s and largest >= 1e7), (0, ""))
+        names.append(f"{in_full(round(value / 10.0**size, 6 if size else digits))} {word}".rstrip())
+    return names
+
+
+def _scientific(value: float) -> str:
+    """A round value as a few digits and a power of ten."""
+    if value == 0:
+        return "0"
+    figures, _, power = f"{value:.3e}".partition("e")
+    return f"{figures.rstrip('0').rstrip('.')} × 10{str(int(power)).translate(RAISED)}".replace("-", "−")
+
+
+def size_class(text: str) -> Markup:
+    """The class of a headline number: the longer it is, the smaller it is set, so that it stays on its line.
+
+    >>> str(size_class("1,497.24")), str(size_class("369,937,528")), str(size_class("1,000,000,000,000"))
+    ('', ' class="long"', ' class="longer"')
+    """
+    return Markup(' class="longer"' if len(text) > 15 else ' class="long"' if len(text) > 10 else "")
 
 
 def plain(number: float) -> str:
@@ -133,17 +185,9 @@ def plain(number: float) -> str:
     text = in_full(number)
     if len(text) <= 12:
         return text
+    if abs(number) >= 1e6:
+        return f"{number:,.0f}".replace("-", "−")
     return significant(number, 6) if abs(number) >= SMALLEST else "< 0.000001"
-
-
-def tick_names(values: Sequence[float]) -> list[str]:
-    """The round values of an axis, each with the digits it needs.
-
-    >>> tick_names([0.0, 0.5, 1.0]), tick_names([0.0, 2e7]), tick_names([0.0, 0.1, 0.2, 0.30000000000000004])
-    (['0', '0.5', '1'], ['0', '20,000,000'], ['0', '0.1', '0.2', '0.3'])
-    """
-    digits = decimals_of(values)
-    return [in_full(round(value, digits)) for value in values]
 
 
 def share(value: float) -> str:

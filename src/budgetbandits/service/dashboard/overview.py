@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.dashboard.projection import RunsOut, projections
+from budgetbandits.service.dashboard.projection import RunsOut, lasts_for, projections
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
@@ -62,6 +62,8 @@ class Line:
     hours: list[float]
     """Spent in each of the last 24 hours, the latest last; as of a few seconds ago."""
     runs_out: RunsOut | None
+    lasts: float | None
+    """For how many requests the money lasts, if it is for a number of them."""
 
 
 @dataclass
@@ -95,8 +97,9 @@ class Overview:
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
-                 "pace_behind": None if line.pace is None else line.pace.behind,
-                 "runs_out": None if line.runs_out is None else line.runs_out.median, "spent_by_hour": line.hours}
+                 "pace_behind": None if line.pace is None else line.pace.share,
+                 "runs_out": None if line.runs_out is None else line.runs_out.median, "money_lasts_for": line.lasts,
+                 "spent_by_hour": line.hours}
                 for line in self.lines
             ],
         }  # fmt: skip
@@ -119,9 +122,10 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
     lines = [
-        Line(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour), out.get(glance.id))
+        Line(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour), out.get(glance.id),
+             _lasts(glance))
         for glance in glances
-    ]
+    ]  # fmt: skip
     sums = lists.sums()
     one = len(sums.currencies) < 2
     return Overview(
@@ -129,6 +133,14 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
         {name: to_units(amount) for name, amount in sums.money.items()} if one else None,
         next(iter(sums.currencies), None) if one else None, sums.campaigns,
     )  # fmt: skip
+
+
+def _lasts(glance: Glance) -> float | None:
+    account = glance.account
+    if glance.settings.get("horizon") is None:
+        return None
+    lasts = lasts_for(account.gone, account.spent, 0.0, account.budget - account.spent)
+    return None if lasts is None else lasts.median
 
 
 def _hours(spent: dict[int, int], hour: float) -> list[float]:

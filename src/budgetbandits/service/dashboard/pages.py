@@ -45,13 +45,13 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals.update(
         asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode(),
-        address=addresses.address, campaign_address=addresses.campaign_address,
+        beat=look.BEAT, address=addresses.address, campaign_address=addresses.campaign_address,
     )  # fmt: skip
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
         exact_duration=exact_duration, wait=wait,
         units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
-        plain=numbers.plain, in_full=in_full,
+        plain=numbers.plain, size_class=numbers.size_class, in_full=in_full,
     )  # fmt: skip
     return made
 

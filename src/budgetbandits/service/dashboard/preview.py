@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError, Conflict
-from budgetbandits.service.dashboard.fields import Change, Fields, in_labels
+from budgetbandits.service.dashboard.fields import Change, Fields, field_of, in_labels
 
 OF_THE_FORM = ("code", "once", "confirmed", "edit", "format")
 """Fields that are no values: of the session, of the confirmation, and what to do with the form."""
@@ -35,6 +36,10 @@ class Preview:
     dangerous: bool = False
     final: bool = False
     """Whether it cannot be undone."""
+    fields: tuple[str, ...] = ()
+    """The fields of the form, to one of which the error may belong ..."""
+    wrong: Mapping[str, BudgetBanditsError] = field(default_factory=dict)
+    """... and by field what is wrong, where more than one thing is known to be."""
     opened: str = ""
     """A code for how things are, for a form that is shown now to keep ..."""
     changed: str = ""
@@ -43,6 +48,13 @@ class Preview:
     @property
     def problem(self) -> str:
         return "" if self.error is None else in_labels(self.error)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong by field, as sentences; under no name what is wrong with none of them."""
+        wrong = self.wrong or ({} if self.error is None else {field_of(self.error, self.fields): self.error})
+        said = {name: in_labels(error) for name, error in wrong.items()}
+        return {name: f"{text[0].upper()}{text[1:]}." for name, text in said.items()}
 
     @property
     def possible(self) -> bool:
@@ -67,7 +79,8 @@ class Preview:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "does": self.does, "problem": self.problem or None, "changed_since": self.changed or None,
+            "does": self.does, "problem": self.problem or None, "problems": self.problems,
+            "changed_since": self.changed or None,
             "changes": [{"what": what, "now": now, "then": then or None} for what, now, then in self.changes],
         }  # fmt: skip
 

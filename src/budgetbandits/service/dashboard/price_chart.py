@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from budgetbandits.service.dashboard.charts import BOTTOM, CHARACTER, LEFT, TOP, Frame, drawing, time_axis
-from budgetbandits.service.dashboard.numbers import significant, tick_names
-from budgetbandits.service.dashboard.svg import ticks
+from budgetbandits.service.dashboard.charts import BOTTOM, LEFT, TOP, Frame, drawing, time_axis
+from budgetbandits.service.dashboard.numbers import on_axis, significant
+from budgetbandits.service.dashboard.svg import CHARACTER, ticks
 from budgetbandits.times import Times
 
 
@@ -17,7 +17,7 @@ def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int,
     most = max(price for _, price in prices) * 1.12 or 1.0
     begin, end = prices[0][0], prices[-1][0]
     values = ticks(most)
-    names = tick_names(values)
+    names = on_axis(values)
     left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
     frame = Frame(begin, max(end, begin + 1.0), most, left, width - 16, TOP, height - BOTTOM)
     parts = [time_axis(frame, times, height)]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from budgetbandits.service import ledger
+from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.glance_sql import Glance
@@ -92,16 +93,32 @@ def runs_out(
     m, spent = len(slots), sum(slots)
     if m < FEWEST or spent <= 0 or left <= 0:
         return None
-    k = _evenness(slots)
-    median = low = high = left * m / spent
-    if k < EVEN:
-        from scipy.special import btdtria  # a server that shows no page need not wait for it
-
-        median, low, high = (btdtria([0.5, 0.975, 0.025], m * k, left / (left + spent)) / k).tolist()
+    median, low, high = _to_come(m, _evenness(slots), spent, left)
     if median * seconds > LONGEST:
         return None
     when = [max(now + slot * seconds, not_before) for slot in (median, low, high)]
     return RunsOut(when[0], when[1], None if high * seconds > LONGEST else when[2])
+
+
+def lasts_for(gone: int, spent: float, squares: float, left: float) -> Estimate | None:
+    """For how many requests the money lasts, those that are gone included, if they go on costing what they have cost:
+    so much together, with this sum of squares. None if that is too few to say anything."""
+    if gone < FEWEST or spent <= 0:
+        return None
+    mean = spent / gone
+    variance = max(squares / gone - mean * mean, 0.0)
+    median, low, high = _to_come(gone, mean * mean / variance if variance else math.inf, spent, max(left, 0.0))
+    return Estimate(gone + median, gone + low, gone + high)
+
+
+def _to_come(m: float, k: float, spent: float, left: float) -> tuple[float, float, float]:
+    """How many more slots the money lasts for, if m have taken so much: the median and the ends of the interval."""
+    median = low = high = left * m / spent
+    if k < EVEN and left > 0:
+        from scipy.special import btdtria  # a server that shows no page need not wait for it
+
+        median, low, high = (btdtria([0.5, 0.975, 0.025], m * k, left / (left + spent)) / k).tolist()
+    return median, low, high
 
 
 def _evenness(slots: Sequence[float]) -> float:

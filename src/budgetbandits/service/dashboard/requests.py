@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.paced_sums import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
+from budgetbandits.service.dashboard.beliefs import Estimate
+from budgetbandits.service.dashboard.projection import lasts_for
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign
@@ -47,6 +49,10 @@ class Requests:
     not_shown: int
     stops: bool
     """Whether the policy makes no decision beyond the horizon."""
+    lasts: Estimate | None
+    """For how many requests the money lasts in all, if they go on costing what they have cost."""
+    left_over: float | None
+    """What is left when all expected requests have come, if they do."""
 
     @property
     def beyond(self) -> bool:
@@ -57,6 +63,7 @@ class Requests:
         return {
             "answered": self.answered, "failed": self.failed, "gone": self.gone, "horizon": self.horizon,
             "cost_each": self.each, "left_each": self.to_come,
+            "money_lasts_for": None if self.lasts is None else asdict(self.lasts), "left_over": self.left_over,
             "segments": [
                 {"name": line.name, "answered": line.answered, "mean_reward": line.reward, "mean_cost": line.cost,
                  "most_by": names[line.arm], "most_share": line.arm_share}
@@ -77,8 +84,13 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
     if horizon is not None and horizon > gone:
         to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one
     each = to_units(spent) / gone if gone else None
+    left, lasts, left_over = row.account.budget - spent, None, None
+    if horizon is not None:
+        lasts = lasts_for(gone, spent, sum(counts.cost_squared for counts in totals), left)
+        if each is not None:
+            left_over = max(to_units(left) - each * max(horizon - gone, 0.0), 0.0)
     return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]),
-                    stops_at_horizon(row.policy))  # fmt: skip
+                    stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
 
 
 def stops_at_horizon(policy: str) -> bool:

@@ -23,7 +23,7 @@ from budgetbandits.service.dashboard.fresh import Fresh, Load
 from budgetbandits.service.dashboard.live import Live
 from budgetbandits.service.dashboard.overview import Asked, Overview, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
-from budgetbandits.service.dashboard.sessions import COOKIE, LASTS, Session, Sessions
+from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions
 from budgetbandits.service.dashboard.wanted import Wanted, event_of
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
@@ -92,8 +92,8 @@ class Dashboard:
         return answer
 
     def _to_sign_in(self, request: Request) -> Response:
-        if request.method not in ("GET", "HEAD") or "x-part" in request.headers or wants_json(request):
-            error = NotAllowed("your session is over; sign in again", known=False)
+        if request.method not in ("GET", "HEAD") or _of_a_script(request):
+            error = NotAllowed(self.sessions.why_over(request.cookies.get(COOKIE, "")), known=False)
             return secured(self._problem(request, None, error))
         return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
 
@@ -103,7 +103,7 @@ class Dashboard:
         fields: dict[str, Any] = {"status": 500, "title": "internal", "detail": "a mistake of ours; the log says more"}
         if isinstance(error, BudgetBanditsError):
             fields = describe(error)
-        if wants_json(request) or "x-part" in request.headers:
+        if _of_a_script(request):
             return JSONResponse(fields, fields["status"], media_type="application/problem+json")
         page = render("problem.html", **self.shared(request, session), problem=fields)
         return Response(page, fields["status"], media_type="text/html")
@@ -221,18 +221,19 @@ class Dashboard:
     async def _overview_live(self, request: Request, session: Session) -> Response:
         only = session.key.campaign
         look = partial(_last_event, only=only)
-        return self._live.stream(self._overviews, ("overview", only), look, self._signed_in(session))
+        return self._live.stream(self._overviews, ("overview", only), look, self._over(session))
 
     async def _campaign_live(self, request: Request, session: Session) -> Response:
         id, _ = await self.named(request, session)
         subject = "campaign", id
-        return self._live.stream(self._campaigns, subject, lambda tx: tx.last_event(id), self._signed_in(session))
+        return self._live.stream(self._campaigns, subject, lambda tx: tx.last_event(id), self._over(session))
 
-    def _signed_in(self, session: Session) -> Callable[[], Awaitable[bool]]:
-        async def still() -> bool:
-            return await self.sessions.of(session.token) is not None
+    def _over(self, session: Session) -> Callable[[], Awaitable[str]]:
+        async def why() -> str:
+            signed_in = await self.sessions.of(session.token) is not None
+            return "" if signed_in else self.sessions.why_over(session.token)
 
-        return still
+        return why
 
     # --- sign in and out -----------------------------------------------------------------------------------------
 
@@ -240,9 +241,12 @@ class Dashboard:
         target = request.query_params.get("next", "/")
         if not target.startswith("/") or target.startswith(("//", "/\\")):
             target = "/"
-        values = self.shared(request, None) | {"target": target, "error": ""}
+        values = self.shared(request, None) | {"target": target, "error": "", "over": ""}
         if request.method in ("GET", "HEAD"):
             await asyncio.to_thread(warm)
+            token = request.cookies.get(COOKIE, "")
+            if token and await self.sessions.of(token) is None:
+                values["over"] = self.sessions.why_over(token)
             return secured(Response(render("sign_in.html", **values), media_type="text/html"))
         try:
             check_origin(request)
@@ -254,7 +258,7 @@ class Dashboard:
             return secured(Response(page, fields["status"], media_type="text/html"))
         response = RedirectResponse(target, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
-        response.set_cookie(COOKIE, token, max_age=LASTS, httponly=True, samesite="strict", secure=secure, path="/")
+        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure, path="/")
         return secured(response)
 
     async def _sign_out(self, request: Request, session: Session) -> Response:
@@ -283,6 +287,12 @@ def _sign_in_words(error: BudgetBanditsError) -> str:
     if isinstance(error, NotAllowed):
         return "This key may not look at pages. Use one of scope read or admin."
     return str(error)
+
+
+def _of_a_script(request: Request) -> bool:
+    """Whether no person waits for a page as an answer."""
+    listens = "text/event-stream" in request.headers.get("accept", "")
+    return wants_json(request) or "x-part" in request.headers or listens
 
 
 def wants_json(request: Request) -> bool:

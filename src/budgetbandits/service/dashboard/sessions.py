@@ -24,6 +24,8 @@ from budgetbandits.service.stores.records import Key
 COOKIE = "budgetbandits_session"
 LASTS = 12 * 3600
 """Seconds."""
+KEPT = LASTS + 12 * 3600
+"""Seconds that a browser keeps the cookie: who comes back after the session is told that it is over."""
 
 MOST_REMEMBERED = 1000
 
@@ -101,6 +103,17 @@ class Sessions:
                 self._known.clear()
             self._known[token] = self._clock() + REMEMBERED, session
         return session
+
+    def why_over(self, token: str) -> str:
+        """Why a cookie is no session any more, and what to do. It says the same of a key that was dropped and of one
+        that never was: a cookie that somebody has made up learns nothing of keys."""
+        prefix, expires, code = (*token.split("."), "", "", "")[:3]
+        until = whole_number(expires, 11)
+        if until is None or not code or not (prefix.isascii() and prefix.isalnum()):
+            return "your session is over; sign in again"
+        if self._clock() >= until:
+            return f"your session is over: it lasts for {LASTS // 3600} hours; sign in again"
+        return f"the key bb_{prefix[:8]} that you had signed in with was dropped; sign in with another one"
 
     def _look_up(self, token: str, prefix: str, expires: int, code: str) -> Session | None:
         def work(tx: Transaction) -> tuple[Key | None, str | None]:

@@ -26,16 +26,29 @@ class Slot:
     spent: dict[int, float]
 
 
+Layer = tuple[int, list[float]]
+"""An arm, and its share at each point."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A time in which there was something to share in every slot."""
+
+    at: list[float]
+    """From edge to edge, and the middles of the slots between ..."""
+    layers: list[Layer]
+    """... the first arm first; all without a colour are `OTHERS`, which are last."""
+
+
 @dataclass(frozen=True)
 class Shares:
-    """Slots put together until they are few; those without decisions are left out."""
+    """Slots put together until they are few. Between two stretches there was nothing to share."""
 
     seconds: int
-    """How long each is."""
-    at: list[float]
-    """Where each is drawn: from edge to edge."""
-    layers: dict[What, list[tuple[int, list[float]]]]
-    """(arm, its share in each), the first arm first; all without a colour are `OTHERS`, which are last."""
+    """How long each slot is."""
+    stretches: dict[What, list[Stretch]]
+    whole: dict[What, list[tuple[int, float]]]
+    """(arm, its share of all that is shown)."""
 
     @classmethod
     def of(cls, slots: Sequence[Slot], slot: int, begins: float, ends: float, named: Container[int]) -> Shares:
@@ -43,14 +56,16 @@ class Shares:
         most = min(max(decided // IN_GROUP, 3), GROUPS)
         seconds = slot * -(-max(1, round((ends - begins) / slot)) // most)
         groups = _grouped(slots, seconds)
-        groups = groups * 2 if len(groups) == 1 else groups
-        at = [min(max(each.begins + seconds / 2, begins), ends) for each in groups]
-        at = [begins, *at[1:-1], ends] if at else []
-        layers: dict[What, list[tuple[int, list[float]]]] = {
-            "decisions": _layers([each.decided for each in groups], named),
-            "spend": _layers([each.spent for each in groups], named),
-        }  # fmt: skip
-        return cls(seconds, at, layers)
+        values: dict[What, list[tuple[float, Mapping[int, float]]]] = {
+            "decisions": [(each.begins, each.decided) for each in groups],
+            "spend": [(each.begins, each.spent) for each in groups],
+        }
+        span = seconds, begins, max(ends, begins)
+        return cls(
+            seconds,
+            {what: _stretches(given, span, named) for what, given in values.items()},
+            {what: _whole([each for _, each in given], named) for what, given in values.items()},
+        )
 
 
 def colours(slots: Sequence[Slot], arms: int) -> dict[int, int]:
@@ -81,10 +96,40 @@ def _grouped(slots: Sequence[Slot], seconds: int) -> list[Slot]:
             group.decided[arm] = group.decided.get(arm, 0) + number
         for arm, amount in slot.spent.items():
             group.spent[arm] = group.spent.get(arm, 0.0) + amount
-    return [made[begins] for begins in sorted(made) if any(made[begins].decided.values())]
+    return [made[begins] for begins in sorted(made)]
 
 
-def _layers(values: Sequence[Mapping[int, float]], named: Container[int]) -> list[tuple[int, list[float]]]:
+def _stretches(
+    given: Sequence[tuple[float, Mapping[int, float]]], span: tuple[int, float, float], named: Container[int]
+) -> list[Stretch]:
+    """Slots one after the other, each with its beginning, as stretches without a gap."""
+    seconds, begins, ends = span
+    made: list[list[tuple[float, Mapping[int, float]]]] = []
+    for at, by_arm in given:
+        if not any(value > 0.0 for value in by_arm.values()):
+            continue
+        if not made or at > made[-1][-1][0] + seconds:
+            made.append([])
+        made[-1].append((at, by_arm))
+    stretches = []
+    for each in made:
+        middles = [at + seconds / 2 for at, _ in each]
+        edges = [each[0][0], *middles, each[-1][0] + seconds]
+        values = [by_arm for _, by_arm in each]
+        layers = _layers([values[0], *values, values[-1]], named)
+        stretches.append(Stretch([min(max(at, begins), ends) for at in edges], layers))
+    return stretches
+
+
+def _whole(values: Sequence[Mapping[int, float]], named: Container[int]) -> list[tuple[int, float]]:
+    total: dict[int, float] = {}
+    for by_arm in values:
+        for arm, value in by_arm.items():
+            total[arm] = total.get(arm, 0.0) + value
+    return [(arm, part) for arm, [part] in _layers([total], named)]
+
+
+def _layers(values: Sequence[Mapping[int, float]], named: Container[int]) -> list[Layer]:
     made: dict[int, list[float]] = {}
     for place, by_arm in enumerate(values):
         # feedback may take back more than a slot was charged

@@ -89,24 +89,52 @@ def standing(glance: Glance, now: float) -> Standing:
     return Standing("Running", "dot", Rank.RUNNING)
 
 
+NEAR = 0.02
+"""Of the budget: whoever is no further from the plan is on it. Of the time or the requests: nothing is said before."""
+
+
 @dataclass(frozen=True)
 class Pace:
-    """What the plan says by now, in micros, and how far the campaign is behind it as a share of the plan."""
+    """What the plan says by now, and how far the campaign is behind it, in micros; ahead of it, that is negative."""
 
     plan: float
     behind: float
+    budget: float
+    begun: bool
+    """Whether enough of the time, or of the requests, is over to say anything."""
+    most: float
+    """How far ahead a campaign may be that keeps to its plan: the largest cap."""
+
+    @property
+    def share(self) -> float:
+        """Of the budget."""
+        return self.behind / self.budget
+
+    @property
+    def off(self) -> str:
+        """Which way the campaign is off its plan; nothing if it is not."""
+        if self.share > NEAR:
+            return "behind" if self.begun else ""
+        return "ahead" if -self.share > NEAR and -self.behind > self.most else ""
 
     @property
     def words(self) -> str:
-        if abs(self.behind) < 0.02:
-            return "On plan"
-        return f"{abs(100 * self.behind):.1f} % {'behind' if self.behind > 0 else 'ahead'}"
+        if not self.off:
+            return "On plan" if self.begun else "Just begun"
+        return f"{abs(100 * self.share):.1f} % {self.off}"
 
 
 def pace(glance: Glance, now: float) -> Pace | None:
-    """None if the campaign has no plan."""
-    seconds = glance.settings.get("pace_seconds")
-    if seconds is None:
+    """Against the time that the money is to last for, or else against the requests; None if there is neither plan.
+
+    What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as gone.
+    """
+    account, seconds, horizon = glance.account, glance.settings.get("pace_seconds"), glance.settings.get("horizon")
+    if seconds is not None:
+        part, spent = (now - glance.created_at) / seconds, glance.spent
+    elif horizon is not None:
+        part, spent = account.gone / horizon, account.spent
+    else:
         return None
-    plan = glance.account.budget * min(max((now - glance.created_at) / seconds, 0.0), 1.0)
-    return Pace(plan, (plan - glance.spent) / plan if plan else 0.0)
+    plan = account.budget * min(max(part, 0.0), 1.0)
+    return Pace(plan, plan - spent, account.budget, part >= NEAR, glance.most)

@@ -1,7 +1,8 @@
 """Where a form leads: to a page that says what it would do, and from there, confirmed, to the doing of it.
 
 With scripts the first step is taken while the form is filled in, and its answer stands below the form; without them it
-is a page of its own. Either way nothing is done but by the button of a confirmation.
+is a page of its own. Either way nothing is done but by the button of a confirmation, and what is wrong stands next to
+the field that it is about.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ async def follow(dashboard: Dashboard, request: Request, session: Session, form:
             if wants_json(request):
                 raise
             refused = error
-    in_full = sent and not part and "edit" not in form
+    in_full = sent and "edit" not in form and (not part or request.headers["x-part"] == "submit")
     preview = await dashboard.read(lambda tx: step.preview(tx, in_full))
     if wants_json(request):
         if sent and preview.error is not None:
@@ -65,7 +66,7 @@ async def follow(dashboard: Dashboard, request: Request, session: Session, form:
     hidden = preview.hidden(form) if preview.possible else {}
     shown = {"preview": preview, "hidden": hidden, "sends_to": step.address}
     if part:
-        return Response(render("_confirm.html", session=session, **shown), media_type="text/html")
+        return Response(render("_confirm.html", session=session, part=True, **shown), media_type="text/html")
     wrong = refused or (preview.error if in_full else None)
     status = 200 if wrong is None else describe(wrong)["status"]
     problem = "" if refused is None or preview.error is not None else in_labels(refused)
@@ -74,5 +75,5 @@ async def follow(dashboard: Dashboard, request: Request, session: Session, form:
         template, fields = step.template, dict(step.shown(fields))
     return dashboard.filled(
         template, request, session, status, title=step.title, crumbs=step.crumbs, form=fields,
-        problem=problem, **shown, **step.values,
+        problem=problem, part=False, **shown, **step.values,
     )  # fmt: skip

@@ -11,9 +11,12 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from budgetbandits.service.dashboard.beliefs import Belief
-from budgetbandits.service.dashboard.numbers import tick_names
+from budgetbandits.service.dashboard.numbers import on_axis
+from budgetbandits.service.dashboard.worth import Worth
 
 ARM_COLOURS = 6
+CHARACTER = 7.4
+"""How wide a figure of a chart is, in pixels; in the widest of the fonts that a browser may have."""
 
 
 def colour_class(place: int | None) -> str:
@@ -102,13 +105,18 @@ def density_row(now: Belief, before: Belief | None, end: float, best: float | No
     return _density("ratio", now, before, (0.0, end), (width, 40), colour, best)
 
 
+def worth_row(now: Worth, before: Worth | None, ends: tuple[float, float], best: float, colour: str) -> Markup:
+    """The same of what a request is worth with an arm, which may be less than nothing."""
+    return _density("worth", now, before, ends, (260, 40), colour, best)
+
+
 def small_density(what: str, now: Belief, before: Belief | None, ends: tuple[float, float], colour: str) -> Markup:
     """The same of an arm's mean "reward" or "price", on an axis that all arms share."""
     return _density(what, now, before, ends, (104, 30), colour, None)
 
 
-def shared_axis(what: str, beliefs: Sequence[tuple[Belief, int]]) -> tuple[float, float]:
-    """Where the axis of all arms' rewards, or prices, begins and ends. (belief, pulls)"""
+def shared_axis(what: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tuple[float, float]:
+    """Where the axis of all arms' rewards, prices or worths begins and ends. (belief, pulls)"""
     known = [belief for belief, pulls in beliefs if pulls >= KNOWN] or [belief for belief, _ in beliefs]
     if not known:
         return 0.0, 1.0
@@ -116,13 +124,13 @@ def shared_axis(what: str, beliefs: Sequence[tuple[Belief, int]]) -> tuple[float
     low = min([*(getattr(each, what).low for each in known), *medians])
     high = max([*(getattr(each, what).high for each in known), *medians])
     room = 0.25 * (high - low) or 0.05 * high or 1.0
-    return max(low - room, 0.0), high + room
+    return (low - room if what == "worth" else max(low - room, 0.0)), high + room
 
 
 @lru_cache(maxsize=2048)  # the same in every zone, and until something more is told of the arm
 def _density(
-    what: str, now: Belief, before: Belief | None, ends: tuple[float, float], size: tuple[int, int], colour: str,
-    best: float | None,
+    what: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
+    colour: str, best: float | None,
 ) -> Markup:  # fmt: skip
     width, height = size
     base, (begin, end) = height - 6, ends
@@ -130,7 +138,7 @@ def _density(
     def x(value: float) -> float:
         return min(max((value - begin) / (end - begin), 0.0), 1.0) * width
 
-    def outline(belief: Belief) -> str:
+    def outline(belief: Belief | Worth) -> str:
         where, high = belief.curve(what, ends)
         seen = (where >= begin) & (where <= end)
         if not seen.any():
@@ -162,11 +170,13 @@ def _density(
 def density_axis(end: float, width: int) -> Markup:
     """The numbers above a column of densities."""
     values = ticks(end)
-    texts = "".join(
-        f'<text x="{value / end * width:.1f}" y="11" text-anchor="middle">{name}</text>'
-        for value, name in [*zip(values, tick_names(values), strict=True)][1:]
-        if value / end < 0.97
-    )
+    named, last = [], 0.0
+    for value, name in [*zip(values, on_axis(values), strict=True)][1:]:
+        at, half = value / end * width, CHARACTER * len(name) / 2
+        if last < at - half and at + half <= width:  # else it would be cut off, or run into the one before
+            named.append(f'<text x="{at:.1f}" y="11" text-anchor="middle">{name}</text>')
+            last = at + half + 6
+    texts = "".join(named)
     return Markup(
         f'<svg class="axis" aria-hidden="true" viewBox="0 0 {width} 14" width="{width}" height="14">{texts}</svg>'
     )

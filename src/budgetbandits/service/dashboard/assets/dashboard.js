@@ -34,19 +34,42 @@ document.addEventListener("submit", (event) => {
 });
 
 // What a form would do, said by the server while it is filled in. Only the answer to the newest question counts, and
-// until it is there, there is no button to confirm with.
+// until it is there, nothing can be confirmed. What is wrong with a field is said next to it, once somebody has left it
+// or wants to go on.
 const form = document.querySelector("form[data-check]");
 if (form) {
   const checked = document.getElementById("checked");
   const next = form.querySelector("[data-continue]");
+  const slots = [...form.querySelectorAll("[data-wrong]")];
+  const left = new Set(slots.filter((slot) => !slot.hidden).map((slot) => slot.dataset.wrong)); // fields to speak of
+  let wrong = Object.fromEntries(slots.filter((slot) => !slot.hidden).map((slot) => [slot.dataset.wrong, slot.textContent]));
   let asking = null;
+  let known = true; // whether what is wrong is known of what is typed now
   let failed = false;
+
+  const nameOf = (field) => field.closest("[data-field]")?.dataset.field ?? field.name;
+
+  const mark = () => {
+    for (const slot of slots) {
+      const name = slot.dataset.wrong;
+      const words = left.has(name) ? wrong[name] ?? "" : "";
+      if (slot.textContent !== words) slot.textContent = words;
+      slot.hidden = !words;
+      const field = document.getElementById(name);
+      if (words) field?.setAttribute("aria-invalid", "true"); else field?.removeAttribute("aria-invalid");
+      if (words) slot.closest("details")?.setAttribute("open", "");
+    }
+    const rest = checked.querySelector("[data-for='']");
+    if (rest) rest.hidden = !left.size;
+  };
 
   const unsay = () => {
     asking?.abort();
     asking = null;
+    known = false;
     clearTimeout(waiting);
-    checked.querySelector("[data-confirm] .actions")?.remove();
+    const button = checked.querySelector("[data-confirm] button");
+    if (button) { button.disabled = true; button.textContent = "Checking …"; }
     checked.setAttribute("aria-busy", "true");
   };
 
@@ -61,21 +84,36 @@ if (form) {
     next.hidden = false;
   };
 
-  const check = async (focus) => {
+  const put = (text, goOn) => {
+    const made = document.createElement("template");
+    made.innerHTML = text;
+    wrong = {};
+    for (const each of made.content.querySelectorAll("[data-for]")) {
+      wrong[each.dataset.for] = each.textContent;
+      if (each.dataset.for) each.remove();
+    }
+    checked.replaceChildren(made.content);
+    known = true;
+    failed = false;
+    const button = checked.querySelector("[data-confirm] button");
+    next.hidden = Boolean(button);
+    if (goOn) for (const name of ["", ...slots.map((slot) => slot.dataset.wrong)]) left.add(name);
+    mark();
+    if (goOn) (button ?? form.querySelector("[aria-invalid]"))?.focus();
+  };
+
+  const check = async (goOn) => {
     unsay();
     const mine = asking = new AbortController();
     try {
       const answer = await fetch(form.getAttribute("action"), {
-        method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "check" },
+        method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": goOn ? "submit" : "check" },
         cache: "no-store", signal: mine.signal,
       });
       const text = await answer.text();
       if (mine !== asking) return;
       if (answer.ok) {
-        failed = false;
-        next.hidden = true;
-        checked.innerHTML = text;
-        if (focus) checked.querySelector("button")?.focus();
+        put(text, goOn);
       } else {
         let why = `the server has answered ${answer.status}`;
         try { why = JSON.parse(text).detail || why; } catch { /* it was no answer of ours */ }
@@ -88,24 +126,32 @@ if (form) {
     }
   };
 
-  const typed = () => {
-    unsay();
-    waiting = setTimeout(check, 200);
-  };
-  form.addEventListener("input", typed);
-  form.addEventListener("submit", (event) => {
-    if (failed) return;
-    event.preventDefault();
-    check(true);
-  });
-  next.hidden = true;
   // A browser may have kept what was typed before, or the whole page with a button that was pressed.
   const chosen = (list) => [...list.options].find((each) => each.defaultSelected) ?? list.options[0];
   const touched = (field) => field.type === "checkbox" ? field.checked !== field.defaultChecked
     : field.options ? field.options[field.selectedIndex] !== chosen(field)
       : "defaultValue" in field && field.value !== field.defaultValue;
-  if ([...form.elements].some(touched)) check();
-  window.addEventListener("pageshow", (event) => { if (event.persisted) check(); });
+
+  form.addEventListener("input", (event) => {
+    left.delete(nameOf(event.target));
+    left.delete("");
+    mark();
+    unsay();
+    waiting = setTimeout(() => check(false), 200);
+  });
+  form.addEventListener("focusout", (event) => {
+    if (!touched(event.target)) return;
+    left.add(nameOf(event.target));
+    if (known) mark();
+  });
+  form.addEventListener("submit", (event) => {
+    if (failed) return;
+    event.preventDefault();
+    check(true);
+  });
+  next.hidden = Boolean(checked.querySelector("[data-confirm]"));
+  if ([...form.elements].some(touched)) check(false);
+  window.addEventListener("pageshow", (event) => { if (event.persisted) check(false); });
 }
 
 document.addEventListener("keydown", (event) => {

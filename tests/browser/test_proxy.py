@@ -1,0 +1,146 @@
+"""A page behind a real nginx, Debian's: live as nginx is installed, and where it holds back streams, not said to be."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from budgetbandits.service.engine import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.viewing.folder import Folder
+from budgetbandits.viewing.pages import Viewer
+from budgetbandits.viewing.server import Server
+from servers import admin_key, free_port, serving
+
+pytestmark = pytest.mark.browser
+
+SHORT = "from budgetbandits import look\nlook.BEAT = 0.4\n"
+"""Beats that a test can wait for."""
+CONFIGURATION = """
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{behind}; {more} }} }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def nginx(folder, behind, more):
+    """A proxy with nothing but its defaults, and perhaps a directive more."""
+    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if program is None:
+        pytest.skip("no nginx: install Debian's package nginx")
+    port, said = free_port(), folder / "nginx.conf"
+    said.write_text(CONFIGURATION.format(folder=folder, port=port, behind=behind, more=more))
+    with subprocess.Popen([program, "-p", folder, "-c", said, "-e", folder / "error.log"]) as proxy:
+        try:
+            for _ in range(100):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            proxy.terminate()
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory):
+    """The port of a server, a key for it, and an engine on its store."""
+    folder = tmp_path_factory.mktemp("behind")
+    with SQLiteStore(folder / "budgetbandits.db") as store:
+        port = free_port()
+        server = serving(folder, port, first=SHORT)
+        yield port, admin_key(folder), Engine(store, time.time)
+        server.terminate()
+        server.wait(20)
+
+
+def campaign(engine, name):
+    """The address of a new campaign, and what spends half a unit of it."""
+    engine.create(name, "bts", 20.0, {"a": 1.0, "b": 1.0})
+    return f"/campaigns/{name}", lambda: engine.feedback(engine.decide(name, key="one").decision, cost=0.5, reward=1.0)
+
+
+COMPRESSED = "gzip on; gzip_types text/event-stream; gzip_min_length 0; gzip_proxied any;"
+"""Which holds back what comes slowly, unless the answer says not to ..."""
+DEAF = f"{COMPRESSED} proxy_ignore_headers X-Accel-Buffering;"
+"""... and nginx heeds it."""
+
+
+@pytest.mark.parametrize("more", ["", COMPRESSED, DEAF], ids=["plain", "compressed", "deaf"])
+def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, watched, more):
+    port, key, engine = behind
+    here, spend = campaign(engine, f"proxied {len(more)}")
+    with nginx(tmp_path, port, more) as base:
+        browser = watched(base)
+        browser.sign_in(key)
+        page, state = browser.page, browser.page.locator("#live-state")
+        page.goto(base + here)
+        if more == DEAF:
+            assert state.inner_text() != "Live"
+            page.wait_for_selector("text=This page is not live.")
+            assert state.inner_text() == "Not live"
+            assert page.locator("#disconnected").is_hidden()
+            browser.keep("silent", page)
+        else:
+            browser.until(lambda: state.inner_text() == "Live")
+        spend()
+        # by itself, told or asked for; a page may be twenty seconds old
+        page.wait_for_selector("text=0.50 of 20.00", timeout=40_000)
+        if more != DEAF:
+            page.wait_for_timeout(2 * 3 * 400)  # longer than the page's patience
+            assert state.inner_text() == "Live"
+            assert page.locator("#silent").is_hidden()
+        browser.sound()
+
+
+def test_the_laboratorys_page_is_live_behind_nginx(tmp_path, watched):
+    """Its server ends streams by closing them, and as nginx is installed it holds those back."""
+    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            with nginx(tmp_path, server.server_address[1], "") as base:
+                browser = watched(base)
+                browser.page.goto(base)
+                browser.until(lambda: browser.page.inner_text("#live-state") == "Live")
+                browser.sound()
+        finally:
+            server.stopping = True
+            server.shutdown()
+            thread.join()
+
+
+DEAFENED = """const Real = EventSource;
+EventSource = class extends Real {
+  addEventListener(name, act) { super.addEventListener(name, (event) => { if (!window.deaf) act(event); }); }
+};"""
+
+
+def test_a_page_that_hears_nothing_says_so_until_it_hears_again(behind, watched):
+    """As when a machine has slept: the connection looks open, and nothing comes."""
+    port, key, engine = behind
+    here, spend = campaign(engine, "deaf")
+    base = f"http://127.0.0.1:{port}"
+    browser = watched(base)
+    browser.page.add_init_script(DEAFENED)
+    browser.sign_in(key)
+    page, state = browser.page, browser.page.locator("#live-state")
+    page.goto(base + here)
+    browser.until(lambda: state.inner_text() == "Live")
+    page.evaluate("window.deaf = true")
+    page.wait_for_selector("text=This page is not live.")
+    assert state.inner_text() == "Not live"
+    spend()
+    page.wait_for_selector("text=0.50 of 20.00", timeout=40_000)
+    page.evaluate("window.deaf = false")
+    browser.until(lambda: state.inner_text() == "Live")
+    assert page.locator("#silent").is_hidden()
+    browser.sound()
