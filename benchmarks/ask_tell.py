@@ -44,9 +44,9 @@ def budgetbandits(world: World) -> Pair:
     spend = Allocation(BudgetedThompson(), world.names, budget=1e12, seed=1)
 
     def pair() -> None:
-        arm = spend.ask()
-        reward, cost = world.pull(world.number[arm])
-        spend.tell(arm, reward, cost)
+        ask = spend.ask()
+        reward, cost = world.pull(world.number[ask.arm])
+        spend.tell(ask, reward, cost)
 
     return pair
 

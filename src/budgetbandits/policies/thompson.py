@@ -124,8 +124,8 @@ class BudgetedThompson(BetaThompson):
     >>> from budgetbandits import Allocation
     >>> spend = Allocation(BudgetedThompson(), ["search", "mail"], budget=100.0, seed=7)
     >>> while not spend.exhausted:
-    ...     arm = spend.ask()
-    ...     spend.tell(arm, reward=1.0, cost=0.25 if arm == "mail" else 1.0)
+    ...     ask = spend.ask()
+    ...     spend.tell(ask, reward=1.0, cost=0.25 if ask.arm == "mail" else 1.0)
     >>> spend.pulls["mail"] > 10 * spend.pulls["search"]
     True
     """
