@@ -253,7 +253,7 @@ def test_sums_of_holds_are_exact():
 @pytest.mark.parametrize("first", ["cost", "reward"])
 def test_cost_and_reward_come_one_by_one(first):
     spend, other = fresh(), fresh()
-    ask, same = spend.ask(hold=True), other.ask()
+    ask, same = spend.ask(hold=True), other.ask(hold=True)
     parts = {"cost": 0.5, "reward": 3.0}
     spend.tell(ask, **{first: parts.pop(first)})
     assert spend.pending == (ask,)
@@ -442,7 +442,7 @@ def test_asks_travel():
     spend = fresh()
     ask = spend.ask()
     for copied in (pickle.loads(pickle.dumps(ask)), copy.deepcopy(ask)):
-        assert (copied, copied.id) == (ask, ask.id)
+        assert (copied, copied.id, copied.arm) == (ask, ask.id, ask.arm)
     spend.tell(pickle.loads(pickle.dumps(ask)), 1.0, 1.0)
 
 

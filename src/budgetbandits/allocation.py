@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from budgetbandits.allocation_state import AllocationState, planned_requests
+from budgetbandits.arrays import Array
 from budgetbandits.errors import (
     BadParameter,
     BudgetExhausted,
@@ -19,6 +20,7 @@ from budgetbandits.errors import (
     HoldRefused,
     MissingKnowledge,
     NoArmLeft,
+    NotAsked,
 )
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
@@ -131,15 +133,28 @@ class Allocation(AllocationState):
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
         """
         with self._lock:
-            allowed = self._allowed(arms, exclude)
+            # most asks say nothing of their request, and then there is little to look at
+            allowed = self._learner.state.active
+            if arms is not None or exclude is not None:
+                allowed = self._allowed(arms, exclude)
             estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
-            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-            payable, least = self._money.affordable(allowed, amounts, self._asks.held)
-            shares = None if estimates is None else estimates / self._units.cost_max
-            # may open a segment: after all checks
-            request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
-            for among in self._awake_first(payable):
-                chances = self._propensities.before(self._learner, self._asks.next_number, among, request)
+            amounts: Array | float = 0.0
+            payable, least = allowed, 0.0
+            if hold is False and holds is None:
+                self._money.check(0.0, self._asks.held)
+            else:
+                amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+                payable, least = self._money.affordable(allowed, amounts, self._asks.held)
+            request = PLAIN
+            if segment is not None or estimates is not None or self._segments:
+                shares = None if estimates is None else estimates / self._units.cost_max
+                # may open a segment: after all checks
+                request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
+            chances = None
+            now = self._asks.next_number
+            for among in [payable] if now >= self._rests.latest else self._awake_first(payable):
+                if self._propensities.draws:
+                    chances = self._propensities.before(self._learner, now, among, request)
                 arm = self._learner.choose(self._rng, among, request)
                 if arm is not None:
                     break
@@ -150,13 +165,16 @@ class Allocation(AllocationState):
                 )
             self._money.wanted = least
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
-            ask = OpenAsk(arm, amount, segment=request.segment)
+            ask = OpenAsk(arm, amount)
+            if request is not PLAIN:
+                ask.segment = request.segment
             if estimates is not None:
                 ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them by the time somebody looks
                 ask.propensity, ask.could = chances.of(arm), np.flatnonzero(among).tolist()
-            return self._named(self._asks.add(ask), ask)
+                return self._named(self._asks.add(ask), ask)
+            return Ask(self._asks.add(ask), self._names[arm])
 
     def can_ask(
         self,
@@ -222,19 +240,17 @@ class Allocation(AllocationState):
                 )
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
-                self._learner.learn(arm, share, price, self._rng, self._request_of(known))
+                request = PLAIN if known.prices is None and not self._segments else self._request_of(known)
+                self._learner.learn(arm, share, price, self._rng, request)
                 self._asks.close(number)
                 self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number)
                 self._observed.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
-            self._book(charge, overrun if charge else 0.0)
+            self._money.spent += charge
+            self._money.overrun += overrun - known.overrun
             if reward is None or known.cost is not None or overrun:  # the two come one after the other
                 self._hear_what_is_gone()
-
-    def _book(self, charge: float, overrun: float) -> None:
-        self._money.spent += charge
-        self._money.overrun += overrun
 
     def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
@@ -245,7 +261,8 @@ class Allocation(AllocationState):
         if charge > learned:
             _warn(name, charge, learned, 4)
         self._money.failed += learned + (known.cost or 0.0)
-        self._book(charge, charge - learned)
+        self._money.spent += charge
+        self._money.overrun += charge - learned
         self._asks.close(number)
         self._rests.failed(known.arm, self._asks.next_number, number)
         self._hear_what_is_gone()
@@ -309,14 +326,16 @@ class Allocation(AllocationState):
 
     def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
         """The open ask of which the reward, the cost or both can be told, and its number."""
-        arm = None
         if isinstance(ask, Ask):
-            number, arm = ask.id, self._arm(ask.arm)
-        elif isinstance(ask, int | np.integer) and not isinstance(ask, bool):
+            number, known = ask.id, self._asks.find(ask.id, reward, cost)
+            if self._names[known.arm] != ask.arm:
+                raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
+            return number, known
+        if isinstance(ask, int | np.integer) and not isinstance(ask, bool):
             number = int(ask)
         else:
             number = self._asks.oldest(ask, self._arm(ask), reward, cost)
-        return number, self._asks.find(number, arm, reward, cost)
+        return number, self._asks.find(number, reward, cost)
 
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
         """The arms that may answer a request: active, and not left out of it."""
@@ -334,13 +353,13 @@ class Allocation(AllocationState):
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed
 
-    def _awake_first(self, payable: Among) -> Iterator[Among]:
+    def _awake_first(self, payable: Among) -> list[Among]:
         """Those that do not rest, if there are any; then all of them, because a policy that knows what arms cost may
         be able to pay those at rest alone."""
         awake = self._rests.awake(self._asks.next_number)
-        if awake is not None and (payable & awake).any():
-            yield payable & awake
-        yield payable
+        if awake is None or not (payable & awake).any():
+            return [payable]
+        return [payable & awake, payable]
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

@@ -19,22 +19,21 @@ class ExactSum:
     True
     """
 
-    __slots__ = ("_total",)
+    __slots__ = ("_total", "value")
 
     def __init__(self) -> None:
         self._total = 0
+        self.value = 0.0
+        """The float that is nearest to the sum."""
 
     def add(self, amount: float) -> None:
         self._total += _multiples(amount)
+        self.value = self._total / _ONE
 
     def take(self, amount: float) -> None:
         """Take away what was added before."""
         self._total -= _multiples(amount)
-
-    @property
-    def value(self) -> float:
-        """The float that is nearest to the sum."""
-        return self._total / _ONE if self._total else 0.0
+        self.value = self._total / _ONE
 
 
 def _multiples(amount: float) -> int:

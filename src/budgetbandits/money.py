@@ -55,11 +55,11 @@ class Money:
 
     def covers(self, cost: float) -> bool:
         """Whether a cost still fits."""
-        return self.spent + cost <= self.budget + self.nothing
+        return self.spent + cost <= self.budget * (1.0 + ROUNDING)
 
     def check(self, amount: float, held: float) -> None:
         """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
-        unspent, nothing = self.budget - self.spent, self.nothing
+        unspent, nothing = self.budget - self.spent, ROUNDING * self.budget
         free = unspent - held
         if free > nothing and amount <= free + nothing:
             return

@@ -12,7 +12,7 @@ from budgetbandits.units import Units
 from budgetbandits.validation import LARGEST, whole
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ask:
     """The answer to one ask: ``arm`` is the name of the arm to pull, ``id`` is what this ask goes by.
 
@@ -121,10 +121,12 @@ class OpenAsks:
         return self._paid, self._costs.value
 
     def add(self, ask: OpenAsk) -> int:
-        """One more; its number."""
+        """One more, of which nothing is known yet; its number."""
         number = self.next_number
-        self.next_number += 1
-        self._put(number, ask)
+        self.next_number = number + 1
+        self._open[number] = ask
+        if ask.hold:
+            self._held.add(ask.hold)
         return number
 
     def replace(self, number: int, ask: OpenAsk) -> None:
@@ -133,7 +135,9 @@ class OpenAsks:
         self._put(number, ask)
 
     def close(self, number: int) -> None:
-        self._leave(self._open.pop(number))
+        ask = self._open.pop(number)
+        if ask.hold or ask.cost is not None:
+            self._leave(ask)
 
     def _put(self, number: int, ask: OpenAsk) -> None:
         self._open[number] = ask
@@ -150,18 +154,14 @@ class OpenAsks:
             self._paid -= 1
             self._costs.take(ask.cost)
 
-    def find(self, number: int, arm: int | None, reward: bool, cost: bool) -> OpenAsk:
+    def find(self, number: int, reward: bool, cost: bool) -> OpenAsk:
         """The open ask of this number, of which the reward, the cost or both can be told."""
         known = self._open.get(number)
-        if known is None or (arm is not None and known.arm != arm):
-            if not 0 <= number < self.next_number or known is not None:
-                raise NotAsked(
-                    f"ask {number} was never made here; tell an ask of this allocation: `pending` lists them"
-                )
-            raise NotAsked(
-                f"ask {number} is not open: it was told or forgotten; tell each ask once, `pending` lists those open"
-            )
-        if not known.lacks(reward, cost):
+        if known is None:
+            if not 0 <= number < self.next_number:
+                raise NotAsked(f"ask {number} is none of this allocation; `pending` lists those that are open")
+            raise NotAsked(f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open")
+        if (known.reward is not None or known.cost is not None) and not known.lacks(reward, cost):
             known_part, missing = ("cost", "reward") if known.cost is not None else ("reward", "cost")
             raise NotAsked(f"the {known_part} of ask {number} is known already; tell its {missing}, and 0 if none")
         return known

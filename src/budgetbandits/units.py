@@ -56,12 +56,14 @@ class Units:
 
     def reward(self, value: float, arm: str) -> float:
         """A reward, checked, in the user's units."""
+        if type(value) is float and 0.0 <= value <= self.reward_max:
+            return value
         return _within(value, self.reward_max, "reward", arm, RewardOutOfRange)
 
     def cost(self, value: float, arm: str) -> tuple[float, float]:
         """A cost, checked, in the user's units: as a policy learns it, up to the arm's largest, and as it is booked."""
         cap = self.cost_max if self.caps is None else self.caps[arm]
-        cost = number(value)
+        cost = value if type(value) is float else number(value)
         if 0.0 <= cost <= cap:
             return cost, cost
         if cap < cost < LARGEST:

@@ -25,8 +25,10 @@ def number(value: Any, *, truth: bool = False) -> float:
     >>> number(3), number("3"), number(True), number(True, truth=True)
     (3.0, nan, nan, 1.0)
     """
-    if type(value) is float:
+    if type(value) is float:  # most are
         return value
+    if type(value) is int:
+        return float(value) if -LARGEST < value < LARGEST else math.nan
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     if isinstance(value, bool) or kind == "b":
         return float(value) if truth and not getattr(value, "ndim", 0) else math.nan

@@ -8,6 +8,7 @@ one round at most, it is dropped unseen when its posterior changes, and when a w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,10 +41,12 @@ class DenseWindow:
             self.scores = np.where(state.active, self.policy.draw(state, rng, _rounds(state)), -np.inf)
             self.position = 0
             self.stale = []
-        row = self.scores[self.position]
+        arm: int | None
+        arm, top = _top(self.scores[self.position])
         self.position += 1
-        arm, top = _with_stale(self.policy, state, rng, self.stale, *_top(row))
-        return arm if top > -np.inf else None
+        if self.stale:
+            arm, top = _with_stale(self.policy, state, rng, self.stale, arm, top)
+        return arm if top > -math.inf else None
 
     def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
         """The arm's scores are void."""
