@@ -29,10 +29,8 @@ def number(value: Any, *, truth: bool = False) -> float:
         return value
     if type(value) is int:
         return float(value) if -LARGEST < value < LARGEST else math.nan
-    kind = getattr(getattr(value, "dtype", None), "kind", None)
-    if isinstance(value, bool) or kind == "b":
-        return float(value) if truth and not getattr(value, "ndim", 0) else math.nan
-    if kind not in (None, "i", "u", "f") or getattr(value, "ndim", 0):
+    kind = "b" if type(value) is bool else getattr(getattr(value, "dtype", None), "kind", None)
+    if getattr(value, "ndim", 0) or kind not in (None, "i", "u", "f", "b") or (kind == "b" and not truth):
         return math.nan
     if not hasattr(value, "__float__") and not hasattr(value, "__index__"):  # text has neither
         return math.nan
