@@ -21,6 +21,7 @@ from budgetbandits.errors import (
     MissingKnowledge,
     NoArmLeft,
     NotAsked,
+    UnknownArm,
 )
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
@@ -331,10 +332,12 @@ class Allocation(AllocationState):
             if self._names[known.arm] != ask.arm:
                 raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
             return number, known
-        if isinstance(ask, int | np.integer) and not isinstance(ask, bool):
-            number = int(ask)
-        else:
+        if isinstance(ask, str):
             number = self._asks.oldest(ask, self._arm(ask), reward, cost)
+        elif isinstance(ask, bool) or not isinstance(ask, int | np.integer):
+            raise UnknownArm(f"no arm or ask {ask!r:.40}; pass what ask() returned, its id, or the name of an arm")
+        else:
+            number = int(ask)
         return number, self._asks.find(number, reward, cost)
 
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
