@@ -34,6 +34,7 @@ from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction, Unforeseen
+from budgetbandits.service.stores.event_sql import BY_ROWS
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.postgres_loop import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
@@ -49,7 +50,7 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import COMPLETE_PENDING, INCOMPLETE, check_version, migrations, missing_facts
+from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
@@ -203,6 +204,7 @@ class _Writer(GroupWriter):
 
 
 class _Transaction(SqlTransaction):
+    EVENTS = BY_ROWS
     LISTS_PENDING = True
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -217,9 +219,6 @@ class _Transaction(SqlTransaction):
 
     def contains(self, text: str) -> str:
         return f"strpos({text}, ?) > 0"
-
-    def bytewise(self, text: str) -> str:
-        return f'{text} COLLATE "C"'
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
@@ -260,6 +259,3 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))
-    connection.execute(COMPLETE_PENDING)
-    for statement, values in missing_facts("postgresql", connection.execute(INCOMPLETE).fetchall()):
-        connection.execute(statement.replace("?", "%s"), values)
