@@ -51,9 +51,8 @@ def budgetbandits(world: World) -> Pair:
 
     def pair() -> None:
         ask = spend.ask()
-        reward, cost = world.pull(
-            world.number[getattr(ask, "arm", ask)]
-        )  # in earlier versions an ask is its arm's name
+        name = ask.arm if hasattr(ask, "arm") else str(ask)  # in earlier versions an ask is its arm's name
+        reward, cost = world.pull(world.number[name])
         spend.tell(ask, reward, cost)
 
     return pair
