@@ -1,18 +1,24 @@
-"""How many ask + tell pairs a second: our Allocation with BTS beside what users would pick instead.
+"""How many ask + tell pairs a second: our Allocation with BTS next to what users would pick instead.
 
-Everybody plays the same Bernoulli arms for the same time, in turns, in one process; the figure is the median of the
-turns. The others run their plain Thompson sampling, which looks at rewards alone and so draws half as much as BTS.
+All play the same Bernoulli arms for the same processor time, in turns, each in a process of its own; the figure is the
+median of the turns. The others run their plain Thompson sampling, which looks at rewards alone and so draws half as
+much as BTS. Other versions of the package play along:
 
     make benchmark
+    python benchmarks/ask_tell.py before=/tmp/before/src
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -44,9 +50,10 @@ def budgetbandits(world: World) -> Pair:
     spend = Allocation(BudgetedThompson(), world.names, budget=1e12, seed=1)
 
     def pair() -> None:
-        arm = spend.ask()
-        reward, cost = world.pull(world.number[arm])
-        spend.tell(arm, reward, cost)
+        ask = spend.ask()
+        name = ask.arm if hasattr(ask, "arm") else str(ask)  # in earlier versions an ask is its arm's name
+        reward, cost = world.pull(world.number[name])
+        spend.tell(ask, reward, cost)
 
     return pair
 
@@ -129,40 +136,89 @@ CONTENDERS: dict[str, Callable[[World], Pair]] = {
 
 
 def rate(pair: Pair, seconds: float) -> float:
-    began = time.perf_counter()
+    """Pairs in a second of processor time."""
+    began = time.process_time()
     pairs = 0
-    while (spent := time.perf_counter() - began) < seconds:
+    while (spent := time.process_time() - began) < seconds:
         for _ in range(10):
             pair()
         pairs += 10
     return pairs / spent
 
 
+class Turns:
+    """A contender in a process of its own, with the package from one place; the figures of its turns."""
+
+    def __init__(self, name: str, source: str, arms: int) -> None:
+        command = [sys.executable, __file__, "--turns-of", name, "--arms", str(arms)]
+        environment = os.environ | ({"PYTHONPATH": str(Path(source).resolve())} if source else {})
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.rates: list[float] = []
+
+    def ready(self) -> bool:
+        """Wait until it can begin; False if it is not installed."""
+        return self._answer() == "ready"
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def take(self, seconds: float) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        self.rates.append(float(self._answer()))
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+def take_turns(name: str, arms: int) -> None:
+    """In the contender's own process: a turn for each line of input."""
+    try:
+        pair = CONTENDERS[name](World(arms))
+    except ImportError as error:
+        print(error)
+        return
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(rate(pair, float(line)), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("versions", nargs="*", help="name=PATH/src of other versions of the package")
     parser.add_argument("--arms", type=int, nargs="+", default=[10, 100, 1000])
-    parser.add_argument("--seconds", type=float, default=0.5, help="of one turn")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of processor time in one turn")
+    parser.add_argument("--turns", type=int, default=11)
+    parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="instead of all contenders")
+    parser.add_argument("--turns-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)  # some of the others log every call
-    print(f"{'ask + tell pairs a second':16}" + "".join(f"{f'K = {arms}':>14}" for arms in options.arms))
-    table: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    if options.turns_of:
+        take_turns(options.turns_of, options.arms[0])
+        return
+    sources = {name: (name, "") for name in options.only or CONTENDERS}
+    for version in options.versions:
+        label, _, source = version.partition("=")
+        sources[label] = ("budgetbandits", source)
     for arms in options.arms:
-        pairs: dict[str, Pair] = {}
-        for name, make in CONTENDERS.items():
-            try:
-                pairs[name] = make(World(arms))
-            except ImportError as error:
-                print(f"{name} is left out: {error}; install it with pip")
-        turns = [{name: rate(pair, options.seconds) for name, pair in pairs.items()} for _ in range(options.turns)]
-        for name in pairs:
-            table[name].append(median(turn[name] for turn in turns))
-    ours = table["budgetbandits"]
-    for name, rates in table.items():
-        if rates:
-            cells = "".join(f"{r:>9,.0f}{f'{r / o:.2f}×':>8}" for r, o in zip(rates, ours, strict=True))
-            print(f"{name:16}{cells}")
+        playing = {label: Turns(name, source, arms) for label, (name, source) in sources.items()}
+        for label in [label for label, turns in playing.items() if not turns.ready()]:
+            print(f"{label} is left out; install it with pip")
+            playing.pop(label).end()
+        for _ in range(options.turns + 1):  # the first warms up
+            for turns in playing.values():
+                turns.take(options.seconds)
+        medians = {label: median(turns.rates[1:]) for label, turns in playing.items()}
+        print(f"K = {arms}: ask + tell pairs a second", flush=True)
+        for label, turns in playing.items():
+            turns.end()
+            times = medians["budgetbandits"] / medians[label]
+            print(f"  {label:16}{medians[label]:>9,.0f}{f'{times:.2f} times slower':>20}", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ for number in np.random.default_rng(1).permutation(len(table)):
     if not fits:
         break
     ask = spend.ask(segment=segment, arms=fits)
-    model = table.arms.index(ask)
+    model = table.arms.index(ask.arm)
     spend.tell(ask, reward=table.rewards[number, model], cost=table.costs[number, model])
-    answers[segment][str(ask)] += 1
+    answers[segment][ask.arm] += 1
 
 print(f"{len(table):,} requests with {spend.budget:.4f} dollars: spent {spend.spent:.4f}")
 print(f"  bts-paced, knowing nothing at first   {spend.earned / len(table):.3f} reward a request")

@@ -47,7 +47,7 @@ def test_the_readme_example():
     rng = np.random.default_rng(0)
     while not spend.exhausted:
         arm = spend.ask()
-        spend.tell(arm, reward=float(rng.random() < 0.2), cost=0.37 if arm == "mail" else 1.5)
+        spend.tell(arm, reward=float(rng.random() < 0.2), cost=0.37 if arm.arm == "mail" else 1.5)
     assert spend.spent >= 500.0 - 1e-6
     assert spend.spent < 502.0
     assert spend.pulls["mail"] == max(spend.pulls.values())
@@ -65,27 +65,26 @@ def test_asks_are_told_in_any_order():
     spend = fresh()
     asks = [spend.ask() for _ in range(4)]
     assert list(spend.pending) == asks
-    assert [ask.number for ask in asks] == [0, 1, 2, 3]
+    assert [ask.id for ask in asks] == [0, 1, 2, 3]
     for ask in reversed(asks):
         spend.tell(ask, 1.0, 0.5)
     assert spend.pending == ()
     assert sum(spend.pulls.values()) == 4
 
 
-def test_an_ask_is_a_name_with_a_number():
+def test_an_ask_has_an_arm_and_an_id():
     ask = fresh().ask()
-    assert isinstance(ask, str)
-    assert ask in ARMS
-    assert repr(ask) == f"Ask({str(ask)!r}, 0)"
+    assert ask.arm in ARMS
+    assert repr(ask) == str(ask) == f"Ask(0, {ask.arm!r})"
 
 
 def test_a_plain_name_stands_for_the_oldest_open_ask():
     spend = fresh()
     asks = [spend.ask() for _ in range(30)]
-    name = str(asks[0])
-    first = min(ask.number for ask in asks if ask == name)
+    name = asks[0].arm
+    first = min(ask.id for ask in asks if ask.arm == name)
     spend.tell(name, 0.0, 0.1)
-    assert first not in [ask.number for ask in spend.pending]
+    assert first not in [ask.id for ask in spend.pending]
 
 
 def test_the_overdrawing_pull_is_paid_but_not_counted():
@@ -109,20 +108,20 @@ BAD_CALLS = {
     "NaN reward": (lambda s, a: s.tell(a, math.nan, 1.0), RewardOutOfRange, "reward nan"),
     "NaN cost": (lambda s, a: s.tell(a, 1.0, math.nan), CostOutOfRange, "cost nan"),
     "negative cost": (lambda s, a: s.tell(a, 1.0, -0.1), CostOutOfRange, "cost -0.1"),
-    "cost too large": (lambda s, a: s.tell(a, 1.0, 3.2), CostOutOfRange, "above cost_max 2; raise cost_max"),
-    "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "above cost_max"),
+    "a cost too large to be one": (lambda s, a: s.tell(a, 1.0, 1e300), CostOutOfRange, "no amount of money"),
+    "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "cost inf"),
     "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; raise reward_max"),
-    "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "not a number"),
+    "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "cost 'much'"),
     "nothing told": (lambda s, a: s.tell(a), BadParameter, "neither reward nor cost"),
     "a hold above cost_max": (lambda s, a: s.ask(hold=2.5), BadParameter, "above cost_max 2"),
     "a hold of nothing": (lambda s, a: s.ask(hold=0), BadParameter, "hold is 0; use a positive"),
     "a negative hold": (lambda s, a: s.ask(hold=-1.0), BadParameter, "hold is -1"),
     "a hold in words": (lambda s, a: s.ask(hold="all"), BadParameter, "hold is 'all'"),
-    "an ask of another": (lambda s, a: s.tell(Ask(str(a), 99), 1.0, 1.0), NotAsked, "ask 99"),
+    "an ask of another": (lambda s, a: s.tell(Ask(99, a.arm), 1.0, 1.0), NotAsked, "ask 99 is none"),
     "an arm of another": (
-        lambda s, a: s.tell(Ask(next(n for n in ARMS if n != a), a.number), 1.0, 1.0),
+        lambda s, a: s.tell(Ask(a.id, next(n for n in ARMS if n != a.arm)), 1.0, 1.0),
         NotAsked,
-        "not open",
+        "none of this allocation",
     ),
     "no such arm to retire": (lambda s, a: s.retire("radio"), UnknownArm, "no arm 'radio'"),
     "an arm that is there": (lambda s, a: s.add_arm("mail"), BadParameter, "there already"),
@@ -140,7 +139,7 @@ BAD_CALLS = {
     "an arm without a name": (lambda s, a: s.add_arm(""), BadParameter, "not text"),
     "an arm with a number": (lambda s, a: s.add_arm(5), BadParameter, "not text"),
     "a negative top-up": (lambda s, a: s.top_up(-1.0), BadParameter, "amount"),
-    "forgetting what was never asked": (lambda s, a: s.forget(Ask("mail", 12)), NotAsked, "ask 12"),
+    "forgetting what was never asked": (lambda s, a: s.forget(Ask(12, "mail")), NotAsked, "ask 12"),
 }
 
 
@@ -163,10 +162,10 @@ def test_telling_twice_is_refused():
     ask = spend.ask()
     spend.tell(ask, 1.0, 0.5)
     before = spend.to_json()
-    with pytest.raises(NotAsked, match="told or forgotten"):
+    with pytest.raises(NotAsked, match="ask 0 is closed; tell or forget each ask once"):
         spend.tell(ask, 1.0, 0.5)
     with pytest.raises(NotAsked, match="call ask\\(\\) first"):
-        spend.tell(str(ask), 1.0, 0.5)
+        spend.tell(ask.arm, 1.0, 0.5)
     assert spend.to_json() == before
 
 
@@ -254,19 +253,19 @@ def test_sums_of_holds_are_exact():
 @pytest.mark.parametrize("first", ["cost", "reward"])
 def test_cost_and_reward_come_one_by_one(first):
     spend, other = fresh(), fresh()
-    ask, same = spend.ask(hold=True), other.ask()
+    ask, same = spend.ask(hold=True), other.ask(hold=True)
     parts = {"cost": 0.5, "reward": 3.0}
     spend.tell(ask, **{first: parts.pop(first)})
     assert spend.pending == (ask,)
-    assert spend.pulls[ask] == 0
+    assert spend.pulls[ask.arm] == 0
     assert (spend.spent, spend.held, spend.earned) == ((0.5, 0.0, 0.0) if first == "cost" else (0.0, 2.0, 0.0))
     spend = Allocation.from_json(spend.to_json())
     before = spend.to_json()
-    with pytest.raises(NotAsked, match=f"the {first} of ask 0 .* was told before; tell its"):
+    with pytest.raises(NotAsked, match=f"the {first} of ask 0 is known already; tell its"):
         spend.tell(ask, **{first: 1.0})
-    with pytest.raises(NotAsked, match="was told before"):
+    with pytest.raises(NotAsked, match="is known already"):
         spend.tell(ask, reward=1.0, cost=1.0)
-    with pytest.raises(NotAsked, match="was told before"):
+    with pytest.raises(NotAsked, match="is known already"):
         spend.forget(ask)
     assert spend.to_json() == before
     spend.tell(ask, **parts)
@@ -288,15 +287,15 @@ def test_a_reward_is_earned_if_its_cost_was_told_in_time():
 
 def test_a_plain_name_stands_for_the_oldest_ask_that_lacks_what_is_told():
     spend = fresh(budget=100.0)
-    name = str(spend.ask())
-    while [str(ask) for ask in spend.pending].count(name) < 2:
+    name = spend.ask().arm
+    while [ask.arm for ask in spend.pending].count(name) < 2:
         spend.ask()
-    first, second = [ask for ask in spend.pending if ask == name][:2]
+    first, second = [ask for ask in spend.pending if ask.arm == name][:2]
     spend.tell(name, cost=0.5)
     spend.tell(name, cost=1.0)
     spend.tell(name, reward=3.0)
-    assert first.number not in [ask.number for ask in spend.pending]
-    assert second.number in [ask.number for ask in spend.pending]
+    assert first.id not in [ask.id for ask in spend.pending]
+    assert second.id in [ask.id for ask in spend.pending]
 
 
 def test_a_forgotten_ask_costs_nothing():
@@ -312,21 +311,21 @@ def test_a_forgotten_ask_costs_nothing():
 def test_arms_come_and_go():
     spend = fresh(budget=1000.0)
     open_ask = spend.ask()
-    for name in set(ARMS) - {str(open_ask)}:
+    for name in set(ARMS) - {open_ask.arm}:
         spend.retire(name)
     with pytest.raises(NoArmLeft, match="add_arm"):
-        spend.retire(str(open_ask))
+        spend.retire(open_ask.arm)
     spend.add_arm("radio", history=(100, 390.0, 10.0))
-    spend.retire(str(open_ask))
+    spend.retire(open_ask.arm)
     spend.tell(open_ask, 1.0, 1.0)  # retired, and still told
     assert spend.arms == ("radio",)
-    assert {str(spend.ask()) for _ in range(100)} == {"radio"}
+    assert {spend.ask().arm for _ in range(100)} == {"radio"}
 
 
 @pytest.mark.parametrize("policy", ["bts", "kube", "ucb-v", "kl-ucb"])
 def test_history_makes_the_difference(policy):
     history = {"mail": (500, 1900.0, 100.0), "search": (500, 100.0, 900.0), "social": (500, 100.0, 900.0)}
-    asks = [str(fresh(policy, history=history, seed=seed).ask()) for seed in range(20)]
+    asks = [fresh(policy, history=history, seed=seed).ask().arm for seed in range(20)]
     assert asks == ["mail"] * 20
 
 
@@ -336,13 +335,13 @@ def test_known_costs(policy):
     spend = fresh(policy, budget=60.3, costs=costs)
     while not spend.exhausted:
         ask = spend.ask()
-        spend.tell(ask, 1.0, costs[ask])
+        spend.tell(ask, 1.0, costs[ask.arm])
     before = spend.to_json()
     with pytest.raises(BudgetExhausted, match=r"stops with 0\.3 left"):
         spend.ask()
     assert spend.to_json() == before
     spend.add_arm("radio", cost=0.1)
-    assert spend.ask() == "radio"
+    assert spend.ask().arm == "radio"
     with pytest.raises(MissingKnowledge, match="radio-2"):
         spend.add_arm("radio-2")
     with pytest.raises(MissingKnowledge, match="entry for arm 'mail'"):
@@ -418,7 +417,8 @@ def damaged(change):
         (damaged(lambda d: d.update(open=[[0, 1, {"colour": 1.0}]], next_ask=1)), "damaged"),
         (damaged(lambda d: d.update(open=[[0, 1, {"segment": 3}]], next_ask=1)), "segment"),
         (damaged(lambda d: d["rests"].update(until=[1])), "rests"),
-        (damaged(lambda d: d.update(told=[1])), "told"),
+        (damaged(lambda d: d.update(told=[[1, 0.0, 0.0]])), "told"),
+        (damaged(lambda d: d.update(told=[[0, 0.0, -1.0]] * 3)), "told"),
         (damaged(lambda d: d["state"].update(successes=[[-3, 1, 1], [1, 1, 1]])), "negative count"),
         (damaged(lambda d: d["state"].update(pulls=[10**30, 0, 0])), "damaged"),
         ('{"number": []}', "not JSON"),
@@ -442,7 +442,7 @@ def test_asks_travel():
     spend = fresh()
     ask = spend.ask()
     for copied in (pickle.loads(pickle.dumps(ask)), copy.deepcopy(ask)):
-        assert (copied, copied.number) == (ask, ask.number)
+        assert (copied, copied.id, copied.arm) == (ask, ask.id, ask.arm)
     spend.tell(pickle.loads(pickle.dumps(ask)), 1.0, 1.0)
 
 
@@ -452,7 +452,7 @@ def test_history_is_not_charged_to_the_budget(policy):
     spend = fresh(policy, budget=100.0, history={"mail": (2000, 4000.0, 2000.0)}, **costs)
     seen = set()
     while not spend.exhausted:
-        seen.add(str(spend.ask()))
+        seen.add(spend.ask().arm)
         spend.tell(spend.pending[0], 1.0, 1.0)
     assert len(seen) > 1
     assert spend.spent == 100.0
@@ -493,7 +493,7 @@ def test_threads_share_an_allocation(impatient_threads):
                 ask = spend.ask(hold=True)
             except HoldRefused:
                 continue
-            asks.append(ask.number)
+            asks.append(ask.id)
             if turn % 10 == 9:
                 assert json.loads(spend.to_json())["version"] == 1
                 pickle.loads(pickle.dumps(spend))
@@ -568,7 +568,7 @@ class Money(RuleBasedStateMachine):
         error = BudgetExhausted if left <= 0.0 or amount > left else HoldRefused
         if left - self.held() > 0.0 and amount <= left - self.held():
             ask = self.spend.ask(hold=hold)
-            self.open[ask.number] = {"ask": ask, "hold": amount, "counts": True}
+            self.open[ask.id] = {"ask": ask, "hold": amount, "counts": True}
             self.all_held = self.all_held and hold is True
         else:
             with pytest.raises(error):
@@ -590,7 +590,7 @@ class Money(RuleBasedStateMachine):
             self.spent += told["cost"]
         if "cost" in each and "reward" in each:
             self.earned += each["reward"] if each["counts"] else 0.0
-            del self.open[each["ask"].number]
+            del self.open[each["ask"].id]
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
@@ -601,9 +601,9 @@ class Money(RuleBasedStateMachine):
                 self.spend.forget(each["ask"])
         else:
             self.spend.forget(each["ask"])
-            del self.open[each["ask"].number]
+            del self.open[each["ask"].id]
 
-    @rule(data=st.data(), cost=st.one_of(st.just(math.nan), st.floats(2.001), st.floats(max_value=-1e-9)))
+    @rule(data=st.data(), cost=st.one_of(st.just(math.nan), st.floats(1e300), st.floats(max_value=-1e-9)))
     def tell_nonsense(self, data, cost):
         with pytest.raises(BudgetBanditsError):
             self.spend.tell(data.draw(st.sampled_from(self.names)), 1.0, cost)
@@ -631,7 +631,7 @@ class Money(RuleBasedStateMachine):
     @invariant()
     def the_books_agree(self):
         assert (self.spend.spent, self.spend.earned, self.spend.budget) == (self.spent, self.earned, self.budget)
-        assert sorted(a.number for a in self.spend.pending) == sorted(self.open)
+        assert sorted(a.id for a in self.spend.pending) == sorted(self.open)
         assert self.spend.held == self.held()
         assert self.spend.left == max(self.budget - self.spent - self.held(), 0.0)
         if self.all_held:

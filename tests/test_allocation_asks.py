@@ -17,7 +17,7 @@ def test_the_only_arm_that_can_be_paid_is_asked_though_it_rests():
     spend = Allocation("bts-paced", ["small", "large"], 0.5, cost_max=CAPS, horizon=100, seed=1)
     spend.tell(spend.ask(hold=True), failed=True)
     assert spend.resting == ("small",)
-    assert spend.ask(hold=True) == "small"  # the large one is awake and cannot be paid
+    assert spend.ask(hold=True).arm == "small"  # the large one is awake and cannot be paid
     with pytest.raises(BudgetExhausted):
         spend.ask(hold=True, exclude=["small"])
 
@@ -28,13 +28,13 @@ def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
     spend.tell(spend.ask(arms=["small"]), failed=True)
     assert not spend.exhausted
     ask = spend.ask()
-    assert (ask, spend.resting) == ("small", ("small",))
+    assert (ask.arm, spend.resting) == ("small", ("small",))
 
 
 def test_an_arm_that_is_awake_goes_before_one_at_rest():
     spend = Allocation("bts", ["small", "large"], 9.0, seed=1)
     spend.tell(spend.ask(arms=["small"]), failed=True)
-    assert [spend.ask(hold=True) for _ in range(2)] == ["large"] * 2
+    assert [spend.ask(hold=True).arm for _ in range(2)] == ["large"] * 2
 
 
 def test_an_ask_says_whom_it_was_chosen_from_also_after_others_have_come():
@@ -110,6 +110,6 @@ def test_exclusions_do_not_change_the_price_on_money():
         state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, cost, reward**2, cost**2])
     state.known["budget"] = float(state.sums[0].sum()) + 0.55 * 1e5
     state.known["horizon"] = 60_000 + 1e5
-    asked = [str(spend.ask(exclude=["cheap"])) for _ in range(40)]
+    asked = [spend.ask(exclude=["cheap"]).arm for _ in range(40)]
     # at that price the dear arm is worth 0.9 − 0.89 = 0.01, the middle one 0.3 − 0.53 = −0.23
     assert set(asked) == {"dear"}

@@ -49,7 +49,7 @@ def test_weights_are_right_where_arms_rest():
         reward, cost = float(rng.random() < 0.5), 0.5
         spend.tell(ask, failed=True) if failed else spend.tell(ask, reward, cost)
         could = "" if ask.arms is None else json.dumps(ask.arms)
-        for name, value in zip(log, (str(ask), reward, cost, ask.propensity, could, int(failed)), strict=True):
+        for name, value in zip(log, (ask.arm, reward, cost, ask.propensity, could, int(failed)), strict=True):
             log[name].append(None if failed and name in ("reward", "cost") else value)
     read = off_policy.read_log(log)
     for target in (off_policy.even(read), off_policy.one_arm(read, "a")):

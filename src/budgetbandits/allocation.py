@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from budgetbandits.allocation_state import AllocationState, planned_requests
+from budgetbandits.arrays import Array
 from budgetbandits.errors import (
     BadParameter,
     BudgetExhausted,
+    CostOverrun,
+    HoldRefused,
     MissingKnowledge,
     NoArmLeft,
+    NotAsked,
+    UnknownArm,
 )
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
 from budgetbandits.money import Money
 from budgetbandits.named import listed
+from budgetbandits.observed import Observed
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
-from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request
+from budgetbandits.policy_files import policy_of
 from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.segments import Segments
-from budgetbandits.units import Units, checked_names, positive
+from budgetbandits.units import Units, checked_names
+from budgetbandits.validation import positive
 
 
 class Allocation(AllocationState):
     """A budget, named arms in the user's own units, and a policy that decides.
+
+    ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy".
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
@@ -49,14 +59,16 @@ class Allocation(AllocationState):
     >>> from budgetbandits import BudgetedThompson
     >>> spend = Allocation(BudgetedThompson(), ["search", "social"], budget=20.0, cost_max=2.0, seed=1)
     >>> while not spend.exhausted:
-    ...     spend.tell(spend.ask(), reward=1, cost=0.5)
-    >>> spend.earned, spend.spent
-    (40.0, 20.0)
+    ...     ask = spend.ask()
+    ...     reward, cost = {"search": (1, 0.5), "social": (0, 0.5)}[ask.arm]
+    ...     spend.tell(ask, reward=reward, cost=cost)
+    >>> spend.spent, sum(spend.pulls.values())
+    (20.0, 40)
     """
 
     def __init__(
         self,
-        policy: Policy | str,
+        policy: Policy | type[Policy] | str,
         arms: Sequence[str],
         budget: float,
         *,
@@ -69,14 +81,14 @@ class Allocation(AllocationState):
         horizon: float | None = None,
         propensity_draws: int = 0,
     ) -> None:
-        policy = parse_policy(policy) if isinstance(policy, str) else policy
+        policy = policy_of(policy)
         self._lock = threading.RLock()
         self._money = Money(positive("budget", budget))
         self._names = checked_names(arms)
         self._units = Units.of(cost_max, reward_max, self._names, policy.own_scales)
         self._number = {name: i for i, name in enumerate(self._names)}
         self._asks = OpenAsks()
-        self._told_arms = np.zeros(len(self._names), dtype=np.int64)
+        self._observed = Observed(len(self._names))
         self._rests = Rests(len(self._names))
         self._segments = Segments()
         known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
@@ -122,15 +134,28 @@ class Allocation(AllocationState):
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
         """
         with self._lock:
-            allowed = self._allowed(arms, exclude)
+            # most asks say nothing of their request, and then there is little to look at
+            allowed = self._learner.state.active
+            if arms is not None or exclude is not None:
+                allowed = self._allowed(arms, exclude)
             estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
-            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-            payable = self._money.affordable(allowed, amounts, self._asks.held)
-            shares = None if estimates is None else estimates / self._units.cost_max
-            # may open a segment: after all checks
-            request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
-            for among in self._awake_first(payable):
-                chances = self._propensities.before(self._learner, self._asks.next_number, among, request)
+            amounts: Array | float = 0.0
+            payable, least = allowed, 0.0
+            if hold is False and holds is None:
+                self._money.check(0.0, self._asks.held)
+            else:
+                amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+                payable, least = self._money.affordable(allowed, amounts, self._asks.held)
+            request = PLAIN
+            if segment is not None or estimates is not None or self._segments:
+                shares = None if estimates is None else estimates / self._units.cost_max
+                # may open a segment: after all checks
+                request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
+            chances = None
+            now = self._asks.next_number
+            for among in [payable] if now >= self._rests.latest else self._awake_first(payable):
+                if self._propensities.draws:
+                    chances = self._propensities.before(self._learner, now, among, request)
                 arm = self._learner.choose(self._rng, among, request)
                 if arm is not None:
                     break
@@ -139,71 +164,116 @@ class Allocation(AllocationState):
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
                 )
+            self._money.wanted = least
             amount = amounts if isinstance(amounts, float) else float(amounts[arm])
-            told = None if estimates is None else [None if math.isnan(each) else each for each in estimates.tolist()]
-            ask = OpenAsk(arm, amount, segment=request.segment, prices=told)
+            ask = OpenAsk(arm, amount)
+            if request is not PLAIN:
+                ask.segment = request.segment
+            if estimates is not None:
+                ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them by the time somebody looks
-                ask = replace(ask, propensity=chances.of(arm), could=np.flatnonzero(among).tolist())
-            return self._named(self._asks.add(ask), ask)
+                ask.propensity, ask.could = chances.of(arm), np.flatnonzero(among).tolist()
+                return self._named(self._asks.add(ask), ask)
+            return Ask(self._asks.add(ask), self._names[arm])
 
-    def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
-        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+    def can_ask(
+        self,
+        hold: float | bool = False,
+        *,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> bool:
+        """Whether `ask` with these arguments would name an arm now: the money to be held is there, neither spent nor
+        held by others, and the policy goes on.
 
-        The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
-        arm name stands for its oldest open ask. With ``failed`` there was no answer, as from a provider that is down:
-        what it cost, if anything, is booked, nothing is learned, its request is one gone of the horizon, and the arm
-        rests for a while.
+        >>> spend = Allocation("bts", ["search", "social"], budget=5.0, cost_max=2.0, seed=1)
+        >>> while spend.can_ask(hold=True):
+        ...     spend.tell(spend.ask(hold=True), reward=1, cost=1.5)
+        >>> spend.spent
+        4.5
         """
         with self._lock:
-            arm = self._arm(ask)
+            allowed = self._allowed(arms, exclude)
+            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+            try:
+                payable, _ = self._money.affordable(allowed, amounts, self._asks.held)
+            except (BudgetExhausted, HoldRefused):
+                return False
+            with self._learner.only(payable):
+                return self._learner.goes_on
+
+    def tell(
+        self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
+    ) -> None:
+        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+
+        ``ask`` is what `ask` returned, or its id; an arm's name stands for the oldest open ask of that arm. The cost is
+        booked at once, also when the budget is gone by now, and also what of it is above ``cost_max``: then the policy
+        learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
+        With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
+        nothing is learned, its request is one gone of the horizon, and the arm rests for a while.
+        """
+        with self._lock:
             if failed:
-                self._tell_failure(ask, arm, reward, cost)
+                self._tell_failure(ask, reward, cost)
                 return
             if reward is None and cost is None:
-                raise BadParameter(f"neither reward nor cost is given for arm {str(ask)!r}; tell at least one")
-            number = self._asks.find(ask, arm, reward is not None, cost is not None)
-            known, units = self._asks[number], self._units
-            reward = known.reward if reward is None else units.reward(reward, ask)
-            hold, counts, charge = known.hold, known.counts, 0.0
+                raise BadParameter(f"neither reward nor cost is given for {ask!r}; tell at least one")
+            number, known = self._find(ask, reward is not None, cost is not None)
+            arm, units = known.arm, self._units
+            name = self._names[arm]
+            reward = known.reward if reward is None else units.reward(reward, name)
+            hold, overrun, counts, charge = known.hold, known.overrun, known.counts, 0.0
             if cost is None:
                 cost = known.cost
             else:
-                cost = charge = units.cost(cost, ask)
-                hold, counts = 0.0, self._money.covers(charge)
+                cost, charge = units.cost(cost, name)
+                hold, overrun, counts = 0.0, charge - cost, self._money.covers(charge)
+                if overrun:
+                    _warn(name, charge, cost, 3)
             if reward is None or cost is None:
-                self._asks.put(number, replace(known, hold=hold, reward=reward, cost=cost, counts=counts))
+                self._asks.replace(
+                    number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
+                )
             else:
-                share, price = reward / units.reward_max, cost / units.scale(ask)
-                self._learner.learn(arm, share, price, self._rng, self._request_of(known))
+                share, price = reward / units.reward_max, cost / units.scale(name)
+                request = PLAIN if known.prices is None and not self._segments else self._request_of(known)
+                self._learner.learn(arm, share, price, self._rng, request)
                 self._asks.close(number)
                 self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number)
-                self._told_arms[arm] += 1
+                self._observed.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
             self._money.spent += charge
-            if reward is None or known.cost is not None:  # the two come one after the other
+            self._money.overrun += overrun - known.overrun
+            if reward is None or known.cost is not None or overrun:  # the two come one after the other
                 self._hear_what_is_gone()
 
-    def _tell_failure(self, ask: str, arm: int, reward: float | None, cost: float | None) -> None:
-        if reward is not None and self._units.reward(reward, ask) > 0.0:
-            raise BadParameter(
-                f"arm {str(ask)!r} has failed and brought {reward:g}; tell the reward, or that it failed"
-            )
-        number = self._asks.find(ask, arm, reward=True, cost=cost is not None)
-        charge = 0.0 if cost is None else self._units.cost(cost, ask)
-        self._money.failed += charge + (self._asks[number].cost or 0.0)
+    def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
+        number, known = self._find(ask, reward=True, cost=cost is not None)
+        name = self._names[known.arm]
+        if reward is not None and self._units.reward(reward, name) > 0.0:
+            raise BadParameter(f"arm {name!r} has failed and brought {reward:g}; tell the reward, or that it failed")
+        learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
+        if charge > learned:
+            _warn(name, charge, learned, 4)
+        self._money.failed += learned + (known.cost or 0.0)
         self._money.spent += charge
+        self._money.overrun += charge - learned
         self._asks.close(number)
-        self._rests.failed(arm, self._asks.next_number, number)
+        self._rests.failed(known.arm, self._asks.next_number, number)
         self._hear_what_is_gone()
 
-    def forget(self, ask: str) -> None:
+    def forget(self, ask: Ask | int | str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
         with self._lock:
-            arm = self._arm(ask)
-            self._asks.close(self._asks.find(ask, arm, reward=True, cost=True))
-            self._learner.drop(arm)
+            number, known = self._find(ask, reward=True, cost=True)
+            self._asks.close(number)
+            self._learner.drop(known.arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -239,7 +309,7 @@ class Allocation(AllocationState):
             past = None if history is None else units.past(name, history)
             self._units = units
             self._number[name] = self._learner.add(known_cost, units.cap(name) / units.cost_max)
-            self._told_arms = np.append(self._told_arms, 0)
+            self._observed.add_arm()
             self._rests.add()
             self._names.append(name)
             if past is not None:
@@ -254,6 +324,21 @@ class Allocation(AllocationState):
             self._learner.retire(arm)
 
     # --- checks --------------------------------------------------------------------------------------------------
+
+    def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
+        """The open ask of which the reward, the cost or both can be told, and its number."""
+        if isinstance(ask, Ask):
+            number, known = ask.id, self._asks.find(ask.id, reward, cost)
+            if self._names[known.arm] != ask.arm:
+                raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
+            return number, known
+        if isinstance(ask, str):
+            number = self._asks.oldest(ask, self._arm(ask), reward, cost)
+        elif isinstance(ask, bool) or not isinstance(ask, int | np.integer):
+            raise UnknownArm(f"no arm or ask {ask!r:.40}; pass what ask() returned, its id, or the name of an arm")
+        else:
+            number = int(ask)
+        return number, self._asks.find(number, reward, cost)
 
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
         """The arms that may answer a request: active, and not left out of it."""
@@ -271,13 +356,13 @@ class Allocation(AllocationState):
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed
 
-    def _awake_first(self, payable: Among) -> Iterator[Among]:
+    def _awake_first(self, payable: Among) -> list[Among]:
         """Those that do not rest, if there are any; then all of them, because a policy that knows what arms cost may
         be able to pay those at rest alone."""
         awake = self._rests.awake(self._asks.next_number)
-        if awake is not None and (payable & awake).any():
-            yield payable & awake
-        yield payable
+        if awake is None or not (payable & awake).any():
+            return [payable]
+        return [payable & awake, payable]
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
@@ -289,3 +374,13 @@ class Allocation(AllocationState):
 
     def _recall(self, name: str, past: tuple[int, float, float]) -> None:
         self._learner.recall(self._arm(name), *self._units.past(name, past))
+
+
+def _warn(arm: str, charge: float, cap: float, level: int) -> None:
+    """Of an overrun, before anything is changed: whoever makes errors of warnings can repeat the call."""
+    warnings.warn(
+        f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked. If such costs are real, "
+        "start the next allocation with a larger cost_max",
+        CostOverrun,
+        stacklevel=level,
+    )

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.allocation_table import allocation_table
 from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
 from budgetbandits.learner import Learner
 from budgetbandits.money import Money
+from budgetbandits.observed import Observed
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
@@ -24,7 +24,8 @@ from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.saved_allocation import not_negative, read, written
 from budgetbandits.segments import Segments
-from budgetbandits.units import Units, checked_names, positive
+from budgetbandits.units import Units, checked_names
+from budgetbandits.validation import positive
 
 
 class AllocationState:
@@ -39,7 +40,7 @@ class AllocationState:
     _rests: Rests
     _learner: Learner
     _segments: Segments
-    _told_arms: NDArray[np.int64]
+    _observed: Observed
     _rng: np.random.Generator
     _propensities: Propensities
 
@@ -77,15 +78,21 @@ class AllocationState:
             return self._money.left(self._asks.held)
 
     @property
+    def overrun(self) -> float:
+        """Of what is spent, that which pulls have cost above ``cost_max``: what no hold could have kept."""
+        return self._money.overrun
+
+    @property
     def earned(self) -> float:
         """The rewards of the pulls whose cost still fitted the budget when it was told."""
         return self._money.earned
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is gone, or the policy stops because nothing it knows of is affordable any more."""
+        """Whether the budget is gone, or less is unspent than the last ask had to hold, or the policy stops because
+        nothing it knows of is affordable any more. What open asks hold is not spent; see `can_ask`."""
         with self._lock:
-            return self._money.gone or not self._learner.goes_on
+            return self._money.ended or not self._learner.goes_on
 
     @property
     def pending(self) -> tuple[Ask, ...]:
@@ -97,7 +104,7 @@ class AllocationState:
     def pulls(self) -> dict[str, int]:
         """How often each arm was told in full, history not counted."""
         with self._lock:
-            return dict(zip(self._names, self._told_arms.tolist(), strict=True))
+            return dict(zip(self._names, self._observed.pulls, strict=True))
 
     @property
     def failures(self) -> dict[str, int]:
@@ -127,21 +134,23 @@ class AllocationState:
 
     def _repr_html_(self) -> str:
         with self._lock:
-            table = allocation_table(
-                self._names, self._told_arms, self.policy, self._learner.state, self._units
-            )  # fmt: skip
+            table = allocation_table(self._names, self._observed, self.policy, self._learner.state, self._units)
             spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
             title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
         return replace(table, title=title).to_html()
 
     def _named(self, number: int, ask: OpenAsk) -> Ask:
         """An open ask as it is handed out."""
-        could = None if ask.could is None else tuple(self._names[arm] for arm in ask.could)
-        return Ask(self._names[ask.arm], number, ask.propensity, could)
+        if ask.could is None:
+            return Ask(number, self._names[ask.arm])
+        return Ask(number, self._names[ask.arm], ask.propensity, tuple(self._names[arm] for arm in ask.could))
 
     def _hear_what_is_gone(self) -> None:
         """A policy that plans with money and requests plans without what is gone and was not learned from: that of
-        failures, and of asks whose cost is told and whose reward is not. To others the budget is a constant."""
+        failures and overruns, and of asks whose cost is told and whose reward is not. To others the budget is a
+        constant."""
+        if not self._learner.state.known:
+            return
         asks, cost = self._asks.paid
         plans = isinstance(self._learner.state, Paced)
         self._learner.new_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
@@ -188,10 +197,12 @@ class AllocationState:
                 "earned": self._money.earned,
                 "next_ask": self._asks.next_number,
                 "open": self._asks.to_list(),
-                "told": self._told_arms.tolist(),
+                "told": self._observed.to_list(),
                 "rests": self._rests.to_dict(),
                 "segments": list(self._segments),
                 "failed_cost": self._money.failed,
+                "overrun": self._money.overrun,
+                "wanted": self._money.wanted,
                 "propensities": vars(self._propensities),
                 **self._learner.to_dict(),
                 "generator": self._rng.bit_generator.state,
@@ -230,21 +241,16 @@ class AllocationState:
         self._units = Units.of(document["cost_max"], document["reward_max"], self._names, policy.own_scales)
         self._number = {name: i for i, name in enumerate(self._names)}
         self._learner = Learner.from_dict(policy, len(self._names), document)
-        # allocations saved before there were failures, segments, rests and propensities have none
-        document = {"failed_cost": 0.0, "propensities": {"draws": 0, "seed": 0}, **document}
         self._propensities = Propensities(**document["propensities"])
-        amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost"))
+        amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun", "wanted"))
         self._money = Money(budget, *amounts)
-        self._segments = Segments(document.get("segments", ()))
-        rests = document.get("rests")
-        self._rests = Rests(len(self._names)) if rests is None else Rests.from_dict(rests, len(self._names))
+        self._segments = Segments(document["segments"])
+        self._rests = Rests.from_dict(document["rests"], len(self._names))
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
         self._hear_what_is_gone()
         if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
-        self._told_arms = np.array(document["told"], dtype=np.int64)
-        if self._told_arms.shape != (len(self._names),) or (self._told_arms < 0).any():
-            raise BadState("'told' is not one count for each arm; restore an undamaged copy")
+        self._observed = Observed.from_list(document["told"], len(self._names))
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         return self

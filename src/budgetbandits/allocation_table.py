@@ -1,56 +1,40 @@
-"""An allocation as a table: what is known of each arm, in the user's units."""
+"""An allocation as a table: what was seen of each arm and what is believed of it, in the user's units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from budgetbandits.observed import Observed
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.beliefs import kept_posterior
-from budgetbandits.policies.paced_sums import COST, COUNT, REWARD, Paced
-from budgetbandits.policies.tally import Tally
 from budgetbandits.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.units import Units
 
 ENDS = np.array([0.025, 0.975])
 
+HEADS = ("arm", "pulls", "mean reward", "mean cost", "ratio", "believed ratio, 95 %")
 
-def allocation_table(
-    names: Sequence[str], told: NDArray[np.int64], policy: Policy, state: State, units: Units
-) -> Table:
-    """Of the first arms: pulls that were told, means, and the ratio with the posterior's interval if there is one."""
+SEEN = "Pulls, means and their ratio are of the feedback so far."
+BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
+
+
+def allocation_table(names: Sequence[str], observed: Observed, policy: Policy, state: State, units: Units) -> Table:
+    """Of the first arms: pulls that were told and their means, and the posterior's interval of the ratio if there is
+    one."""
     arms = range(min(len(names), MOST_ROWS))
-    kept = [kept_posterior(policy, state, arm) for arm in arms]
-    means = np.array(
-        [
-            _seen(state, arm) if of is None else (of.reward.mean, of.cost.mean)
-            for arm, of in zip(arms, kept, strict=True)
-        ]
-    )
-    scales = np.array([units.scale(names[arm]) for arm in arms])
-    reward, cost = means[:, 0] * units.reward_max, means[:, 1] * scales
+    reward, cost = np.array([observed.means(arm) for arm in arms]).T
     ratio = np.divide(reward, cost, out=np.full(len(arms), np.nan), where=cost > 0.0)
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
-    rows = []
-    for arm, of in zip(arms, kept, strict=True):
+    rows, believed = [], False
+    for arm in arms:
         name = names[arm] if state.active[arm] else f"{names[arm]} (retired)"
-        interval = "–"
-        if of is not None:
-            low, high = of.ratio.quantile(ENDS) * (units.reward_max / scales[arm])
-            interval = f"{low:,.3g} – {high:,.3g}"
-        rows.append((name, f"{told[arm]:,}", *(values[arm] for values in columns), interval))
-    heads = ("arm", "pulls", "mean reward", "mean cost", "ratio", "95 % of the ratio")
-    return Table(heads, rows, note=left_out(len(names)))
-
-
-def _seen(state: State, arm: int) -> tuple[float, float]:
-    """Mean reward and cost that were seen, in the policy's units; NaN if nothing was."""
-    pulls = int(state.pulls[arm])
-    if isinstance(state, Tally) and pulls:
-        return float(state.reward[arm] / pulls), float(state.cost[arm] / pulls)
-    if isinstance(state, Paced) and pulls:  # what it has forgotten counts neither in the sums nor in their number
-        count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
-        return reward / count, cost / count
-    return np.nan, np.nan
+        kept, interval = kept_posterior(policy, state, arm), "–"
+        if kept is not None:
+            low, high = kept.ratio.quantile(ENDS) * (units.reward_max / units.scale(names[arm]))
+            interval, believed = f"{low:,.3g} – {high:,.3g}", True
+        rows.append((name, f"{observed.pulls[arm]:,}", *(values[arm] for values in columns), interval))
+    more = left_out(len(names))
+    note = [f"{more}."] if more else []
+    return Table(HEADS, rows, note=" ".join([*note, SEEN, *([BELIEVED] if believed else [])]))

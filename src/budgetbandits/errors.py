@@ -45,7 +45,11 @@ class RewardOutOfRange(BudgetBanditsError, ValueError):
 
 
 class CostOutOfRange(BudgetBanditsError, ValueError):
-    """A cost that is not a number in [0, cost_max]."""
+    """A cost that is no amount of money, or one known beforehand that is not in [0, cost_max]."""
+
+
+class CostOverrun(BudgetBanditsError, UserWarning):
+    """A warning, not an error: a pull has cost more than ``cost_max``. All of it is booked: `Allocation.overrun`."""
 
 
 class NotAsked(BudgetBanditsError, ValueError):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, MissingKnowledge
-from budgetbandits.units import Units, positive
+from budgetbandits.units import Units
+from budgetbandits.validation import positive
 
 MARGIN = 1.5
 """A hold for an estimated price is this many times the price, but not above the arm's largest cost."""

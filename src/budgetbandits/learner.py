@@ -46,6 +46,7 @@ class Learner:
         self.kind: Kind = kind
         """How it chooses."""
         self.chooser: Chooser = chooser_for(kind, policy, state)
+        self._may_stop = type(policy).goes_on is not Policy.goes_on
         parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
         self._of_arms = [name for name, array in parts.items() if array]
         self._of_all = [name for name, array in parts.items() if not array]
@@ -81,14 +82,17 @@ class Learner:
 
     def choose(self, rng: np.random.Generator, among: Among | None = None, request: Request = PLAIN) -> int | None:
         """The arm to pull, among these if not among all that are active; None if the policy stops."""
-        if among is None or among is self.state.active:
-            return self._choose(rng, request) if self.goes_on else None
+        state = self.state
+        if among is None or among is state.active:
+            if self._may_stop and not self.goes_on:
+                return None
+            return self.chooser.choose(state, rng) if request is PLAIN else self._choose(rng, request)
         with self.only(among, request) as seen:
             if not self.goes_on:
                 return None
             # what was drawn ahead was drawn for all active arms
             ahead = self.kind in ("window", "sparse window")
-            return self.policy.choose(self.state, rng) if ahead else self._choose(rng, seen)
+            return self.policy.choose(state, rng) if ahead else self._choose(rng, seen)
 
     @contextmanager
     def only(self, among: Among | None, request: Request = PLAIN) -> Iterator[Request]:

@@ -18,13 +18,17 @@ ROUNDING = 1e-9
 class Money:
     """What was told so far; what open asks hold is theirs to say.
 
-    failed  of what is spent, that on pulls that failed: no policy plans with it
+    failed   of what is spent, that on pulls that failed: no policy plans with it
+    overrun  of what is spent, that above the largest cost of a pull: no policy learns of it
+    wanted   the least that the last ask had to hold
     """
 
     budget: float
     spent: float = 0.0
     earned: float = 0.0
     failed: float = 0.0
+    overrun: float = 0.0
+    wanted: float = 0.0
 
     @property
     def nothing(self) -> float:
@@ -35,9 +39,15 @@ class Money:
     def gone(self) -> bool:
         return self.budget - self.spent <= self.nothing
 
+    @property
+    def ended(self) -> bool:
+        """Whether no ask can be made that holds what the last one did, whatever becomes of those that are open."""
+        unspent, nothing = self.budget - self.spent, self.nothing
+        return unspent <= nothing or self.wanted > unspent + nothing
+
     def planned(self, unlearned: float) -> float:
-        """The budget as a policy knows it that has not learned of failures, nor of this money spent."""
-        return max(self.budget - self.failed - unlearned, self.nothing)
+        """The budget as a policy knows it that has not learned of failures and overruns, nor of this money spent."""
+        return max(self.budget - self.failed - self.overrun - unlearned, self.nothing)
 
     def left(self, held: float) -> float:
         """What is neither spent nor held."""
@@ -45,32 +55,38 @@ class Money:
 
     def covers(self, cost: float) -> bool:
         """Whether a cost still fits."""
-        return self.spent + cost <= self.budget + self.nothing
+        return self.spent + cost <= self.budget * (1.0 + ROUNDING)
 
     def check(self, amount: float, held: float) -> None:
         """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
-        unspent, nothing = self.budget - self.spent, self.nothing
-        if self.gone:
+        unspent, nothing = self.budget - self.spent, ROUNDING * self.budget
+        free = unspent - held
+        if free > nothing and amount <= free + nothing:
+            return
+        if unspent <= nothing:
             raise BudgetExhausted(f"{self.spent:g} of the budget of {self.budget:g} is spent; add to it with top_up()")
         if amount > unspent + nothing:
             raise BudgetExhausted(
-                f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up()"
+                f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up(); "
+                "can_ask() says beforehand whether there is enough"
             )
-        free = unspent - held
-        if free <= nothing or amount > free + nothing:
-            raise HoldRefused(
-                "blocked_by_holds",
-                f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
-                "then ask again, or add to the budget with top_up()",
-            )
+        raise HoldRefused(
+            "blocked_by_holds",
+            f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
+            "then ask again, or add to the budget with top_up(); can_ask() says beforehand whether there is enough",
+        )
 
-    def affordable(self, among: NDArray[np.bool_], amounts: Array | float, held: float) -> NDArray[np.bool_]:
-        """Those of the arms for which there is the money to be held; an error if there are none."""
+    def affordable(
+        self, among: NDArray[np.bool_], amounts: Array | float, held: float
+    ) -> tuple[NDArray[np.bool_], float]:
+        """Those of the arms for which there is the money to be held, and the least of their amounts; an error if there
+        are none."""
         if isinstance(amounts, float):
             self.check(amounts, held)
-            return among
-        self.check(float(amounts[among].min()), held)
+            return among, amounts
+        least = float(amounts[among].min())
+        self.check(least, held)
         free = self.budget - self.spent - held + self.nothing
         if float(amounts[among].max()) <= free:
-            return among
-        return among & (amounts <= free)
+            return among, least
+        return among & (amounts <= free), least

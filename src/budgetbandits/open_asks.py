@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from budgetbandits.errors import BadState, NotAsked
+from budgetbandits.errors import BadParameter, BadState, NotAsked
+from budgetbandits.exact_sum import ExactSum
 from budgetbandits.units import Units
+from budgetbandits.validation import LARGEST, whole
 
 
-class Ask(str):
-    """The name of the arm to pull, which also knows which ask it was, so that each is told once.
+@dataclass(slots=True, eq=False)
+class Ask:
+    """The answer to one ask: ``arm`` is the name of the arm to pull, ``id`` is what this ask goes by.
 
-    It is a plain ``str`` for every other purpose. After a restart, `Allocation.pending` has the asks still open.
+    No other ask of the allocation has that number, also after a restart. Asks are equal if they are the same ask.
+    To leave the process, write down the ``id``, which `Allocation.tell` takes in place of the ask, or `to_dict`.
+
     ``propensity`` is how likely the choice was, and ``arms`` are those that it was made from: allowed, affordable and
     awake; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
+
+    >>> ask = Ask(17, "social")
+    >>> Ask.from_dict(ask.to_dict()) == ask
+    True
     """
 
-    __slots__ = ("arms", "number", "propensity")
-    number: int
-    propensity: float | None
-    arms: tuple[str, ...] | None
+    id: int
+    arm: str
+    propensity: float | None = None
+    arms: tuple[str, ...] | None = None
 
-    def __new__(
-        cls, arm: str, number: int, propensity: float | None = None, arms: tuple[str, ...] | None = None
-    ) -> Ask:
-        ask = super().__new__(cls, arm)
-        ask.number, ask.propensity, ask.arms = number, propensity, arms
-        return ask
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {"id": self.id, "arm": self.arm, "propensity": self.propensity, "arms": self.arms and list(self.arms)}
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # asks travel to workers
-        return str(self), self.number, self.propensity, self.arms
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Ask:
+        """The ask that `to_dict` has described."""
+        try:
+            arms = saved.get("arms")
+            return cls(whole("id", saved["id"]), saved["arm"], saved.get("propensity"), arms and tuple(arms))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise BadParameter(f"{saved!r:.60} is no ask ({error!r}); pass what to_dict() returned") from None
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Ask):
+            return self.id == other.id and self.arm == other.arm
+        if isinstance(other, str):  # always False, which would be easy to overlook
+            raise BadParameter(f"{self!r} is compared with the text {other!r:.40}; compare its arm: ask.arm == ...")
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def __repr__(self) -> str:
-        return f"Ask({str(self)!r}, {self.number})"
+        return f"Ask({self.id}, {self.arm!r})"
 
 
 @dataclass(slots=True)
@@ -45,7 +66,8 @@ class OpenAsk:
     arm     the arm's number
     hold    the money set aside for it; 0 once its cost is told
     reward  what it brought, if told
-    cost    what it cost, if told
+    cost    what it cost, if told, as the policy learns it: at most the arm's largest cost
+    overrun what it cost above that
     counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
     segment the number of the request's segment
     prices  what each arm was estimated to cost, if they were; None for one that could not be chosen
@@ -57,6 +79,7 @@ class OpenAsk:
     hold: float = 0.0
     reward: float | None = None
     cost: float | None = None
+    overrun: float = 0.0
     counts: bool = True
     segment: int = 0
     prices: list[float | None] | None = None
@@ -69,13 +92,14 @@ class OpenAsk:
 
 
 class OpenAsks:
-    """The open asks by their number, oldest first."""
+    """The open asks by their number, oldest first. What they hold and have cost is known without a look at each."""
 
     def __init__(self) -> None:
         self.next_number = 0
         self._open: dict[int, OpenAsk] = {}
-        self._holds: dict[int, float] = {}
-        self._costs: dict[int, float] = {}
+        self._held = ExactSum()
+        self._paid = 0
+        self._costs = ExactSum()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -88,55 +112,66 @@ class OpenAsks:
 
     @property
     def held(self) -> float:
-        """What all of them hold; summed exactly, because differences of a running sum would add up."""
-        return math.fsum(self._holds.values()) if self._holds else 0.0
+        """What all of them hold."""
+        return self._held.value
 
     @property
     def paid(self) -> tuple[int, float]:
         """How many have told their cost and still owe their reward, and what these have cost."""
-        return len(self._costs), math.fsum(self._costs.values())
+        return self._paid, self._costs.value
 
     def add(self, ask: OpenAsk) -> int:
-        """One more; its number."""
+        """One more, of which nothing is known yet; its number."""
         number = self.next_number
-        self.next_number += 1
-        self.put(number, ask)
-        return number
-
-    def put(self, number: int, ask: OpenAsk) -> None:
-        """This is what is known of it now."""
+        self.next_number = number + 1
         self._open[number] = ask
         if ask.hold:
-            self._holds[number] = ask.hold
-        else:
-            self._holds.pop(number, None)
-        if ask.cost is not None:
-            self._costs[number] = ask.cost
+            self._held.add(ask.hold)
+        return number
+
+    def replace(self, number: int, ask: OpenAsk) -> None:
+        """This is what is known of it now."""
+        self._leave(self._open[number])
+        self._put(number, ask)
 
     def close(self, number: int) -> None:
-        del self._open[number]
-        self._holds.pop(number, None)
-        self._costs.pop(number, None)
+        ask = self._open.pop(number)
+        if ask.hold or ask.cost is not None:
+            self._leave(ask)
 
-    def find(self, ask: str, arm: int, reward: bool, cost: bool) -> int:
-        """The number of an ask whose reward, cost or both can be told; a plain name stands for the oldest such."""
-        if not isinstance(ask, Ask):
-            fits = (n for n, known in self._open.items() if known.arm == arm and known.lacks(reward, cost))
-            number = next(fits, None)
-            if number is None:
-                raise NotAsked(f"no open ask for arm {ask!r}; call ask() first and tell each ask once")
-            return number
-        known = self._open.get(ask.number)
-        if known is None or known.arm != arm:
-            raise NotAsked(
-                f"ask {ask.number} for arm {ask!s} is not open: it was told or forgotten; tell each ask once"
-            )
-        if not known.lacks(reward, cost):
-            told, missing = ("cost", "reward") if known.cost is not None else ("reward", "cost")
-            raise NotAsked(
-                f"the {told} of ask {ask.number} for arm {ask!s} was told before; tell its {missing}, and 0 if none"
-            )
-        return ask.number
+    def _put(self, number: int, ask: OpenAsk) -> None:
+        self._open[number] = ask
+        if ask.hold:
+            self._held.add(ask.hold)
+        if ask.cost is not None:
+            self._paid += 1
+            self._costs.add(ask.cost)
+
+    def _leave(self, ask: OpenAsk) -> None:
+        if ask.hold:
+            self._held.take(ask.hold)
+        if ask.cost is not None:
+            self._paid -= 1
+            self._costs.take(ask.cost)
+
+    def find(self, number: int, reward: bool, cost: bool) -> OpenAsk:
+        """The open ask of this number, of which the reward, the cost or both can be told."""
+        known = self._open.get(number)
+        if known is None:
+            if not 0 <= number < self.next_number:
+                raise NotAsked(f"ask {number} is none of this allocation; `pending` lists those that are open")
+            raise NotAsked(f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open")
+        if (known.reward is not None or known.cost is not None) and not known.lacks(reward, cost):
+            known_part, missing = ("cost", "reward") if known.cost is not None else ("reward", "cost")
+            raise NotAsked(f"the {known_part} of ask {number} is known already; tell its {missing}, and 0 if none")
+        return known
+
+    def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
+        """The number of the oldest open ask of an arm of which the reward, the cost or both can be told."""
+        for number, known in self._open.items():
+            if known.arm == arm and known.lacks(reward, cost):
+                return number
+        raise NotAsked(f"no open ask for arm {name!r}; call ask() first and tell each ask once")
 
     # --- saving --------------------------------------------------------------------------------------------------
 
@@ -151,12 +186,12 @@ class OpenAsks:
         for number, arm, *more in saved:
             if not 0 <= int(arm) < arms:
                 raise BadState("an open ask is for an arm that is not there; restore an undamaged copy")
-            ask = OpenAsk(int(arm), **_read(int(arm), *more))
+            ask = OpenAsk(int(arm), **(more[0] if more else {}))
             if any(not 0 <= other < arms for other in ask.could or ()) or len(ask.prices or ()) > arms:
                 raise BadState(f"open ask {number} was chosen from arms that are not there; restore an undamaged copy")
             if not 0 <= int(number) < self.next_number or int(number) in self._open or not _possible(ask, units):
                 raise BadState(f"open ask {number} cannot have been made; restore an undamaged copy")
-            self.put(int(number), ask)
+            self._put(int(number), ask)
         return self
 
 
@@ -167,17 +202,9 @@ def _more(ask: OpenAsk) -> list[dict[str, Any]]:
     return [unusual] if unusual else []
 
 
-def _read(arm: int, saved: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What else is known of an ask; older versions kept the price of the arm that was chosen alone."""
-    more = dict(saved or {})
-    if "price" in more:
-        more["prices"] = [None] * arm + [more.pop("price")]
-    return more
-
-
 def _possible(ask: OpenAsk, units: Units) -> bool:
     numbers = ((ask.hold, units.cost_max), (ask.cost, units.cost_max), (ask.reward, units.reward_max))
-    inside = all(value is None or 0.0 <= value <= top for value, top in numbers)
+    inside = all(value is None or 0.0 <= value <= top for value, top in numbers) and 0.0 <= ask.overrun < LARGEST
     settled = ask.cost is not None and (ask.hold or ask.reward is not None)
     priced = ask.prices is None or (
         len(ask.prices) > ask.arm

@@ -8,35 +8,16 @@ taken for one.
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import itertools
-import re
-import sys
-from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from budgetbandits.errors import BadParameter, PluginError
 from budgetbandits.laws import KNOWN_LAWS, Law
-from budgetbandits.policies import KNOWN, Policy, parse_policy
+from budgetbandits.policy_files import add_policy, defined, find_policy, policies_in, run_file, split
 from budgetbandits.problem import KNOWN_FAMILIES
 
-_IN_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]+))?(?::(?P<parameters>.*))?", re.DOTALL)
-
-
-def split(text: str) -> tuple[str, str]:
-    """A policy's text as its name, which may be one in a file, and its parameters.
-
-    >>> split("mine.py:OmegaUCB:rho=0.25"), split("mine.py:rho=0.25"), split("bts")
-    (('mine.py:OmegaUCB', 'rho=0.25'), ('mine.py', 'rho=0.25'), ('bts', ''))
-    """
-    found = _IN_FILE.fullmatch(text.strip())
-    if found is not None:
-        return ":".join(filter(None, (found["file"], (found["name"] or "").strip()))), found["parameters"] or ""
-    name, _, parameters = text.strip().partition(":")
-    return name, parameters
+__all__ = ["add_policy", "find_policy", "load", "run_file", "split", "sweep"]
 
 
 def sweep(text: str) -> list[str]:
@@ -64,34 +45,6 @@ def sweep(text: str) -> list[str]:
     return [":".join(filter(None, (name, ",".join(parts)))) for parts in itertools.product(*choices)]
 
 
-def find_policy(text: str, folder: Path | None = None) -> Policy:
-    """A policy from its text, which may name a class in a file: ``mine.py:OmegaUCB:rho=0.25``.
-
-    The file is looked for in ``folder``. Its class need not be named if it is the only policy there. Elsewhere the
-    policy then goes by its ``name``.
-    """
-    name, parameters = split(text)
-    found = _IN_FILE.fullmatch(name)
-    if found is None:
-        return parse_policy(text)
-    kind = _class_in(run_file((folder or Path()) / found["file"]), found["file"], found["name"])
-    add_policy(kind)
-    return parse_policy(f"{kind.name}:{parameters}")
-
-
-def _class_in(module: ModuleType, file: str, wanted: str | None) -> type[Policy]:
-    there = _policies(module)
-    if wanted is not None:
-        kind: Any = getattr(module, wanted, None)
-        if not _is_policy(kind):
-            raise PluginError(f"{file} has no policy {wanted!r}; it has {_listed(there)}")
-        return kind  # type: ignore[no-any-return]
-    if len(there) != 1:
-        remedy = f"name one, as {file}:{there[0].__name__}" if there else "define one, or name another file"
-        raise PluginError(f"{file} has {len(there)} policies ({_listed(there)}); {remedy}")
-    return there[0]
-
-
 def load(path: str | Path) -> dict[str, list[str]]:
     """Run a file and add what it offers; the names, by kind.
 
@@ -99,8 +52,8 @@ def load(path: str | Path) -> dict[str, list[str]]:
     holds, functions of a generator and a range that draw a law.
     """
     module = run_file(path)
-    policies, families = _policies(module), getattr(module, "FAMILIES", {})
-    laws = [each for each in _defined(module) if issubclass(each, Law) and not inspect.isabstract(each)]
+    policies, families = policies_in(module), getattr(module, "FAMILIES", {})
+    laws = [each for each in defined(module) if issubclass(each, Law) and not inspect.isabstract(each)]
     if not (policies or laws or families):
         raise PluginError(f"{path} has no policy, no law and no FAMILIES; define one, or name another file")
     for kind in policies:
@@ -110,75 +63,3 @@ def load(path: str | Path) -> dict[str, list[str]]:
     for name, family in families.items():
         KNOWN_FAMILIES.add(name, family)
     return {"policies": [kind.name for kind in policies], "laws": [law.kind for law in laws], "families": [*families]}
-
-
-def run_file(path: str | Path) -> ModuleType:
-    """The module that a file makes; run once as long as the file stays as it is.
-
-    Neither it nor the files beside it that it imports are left among the imported modules, so worker processes are sent
-    its classes themselves and need no file.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise PluginError(f"there is no file {str(path)!r}; name a Python file")
-    about = path.stat()
-    return _run(path, (str(path.resolve()), about.st_mtime_ns, about.st_size))
-
-
-@cache
-def _run(path: Path, _version: tuple[str, int, int]) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{str(path)!r} is no Python file; name one that ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    folder = path.resolve().parent
-    before = dict(sys.modules)
-    sys.modules[path.stem] = module  # dataclasses look for the module of the class they make
-    sys.path.insert(0, str(folder))  # files beside it can be imported, as those beside a script
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's code does
-        where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise PluginError(f"{path}{where}: {type(error).__name__}: {error}; repair the file") from error
-    finally:
-        sys.path.remove(str(folder))
-        for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
-            if name == path.stem or _beside(sys.modules[name], folder):
-                del sys.modules[name]
-                if name in before:
-                    sys.modules[name] = before[name]
-    return module
-
-
-def _beside(module: ModuleType, folder: Path) -> bool:
-    """Whether this is a single file in the folder: it is sent to workers whole, like the file that imports it."""
-    file = getattr(module, "__file__", None)
-    return file is not None and Path(file).resolve().parent == folder and not hasattr(module, "__path__")
-
-
-def add_policy(kind: type[Policy]) -> None:
-    """Let a policy be known by its name."""
-    if not isinstance(getattr(kind, "name", None), str) or not re.fullmatch(r"[^\s:,=\[\]]+", kind.name):
-        raise PluginError(
-            f'{kind.__name__} has no name that can be typed; write name: ClassVar[str] = "my-policy" in the class'
-        )
-    if not vars(kind).get("__dataclass_fields__") and inspect.get_annotations(kind).keys() - {"name"}:
-        raise PluginError(f"{kind.__name__} is no dataclass; write @dataclass(frozen=True) above it")
-    KNOWN.add(kind.name, kind)
-
-
-def _defined(module: ModuleType) -> list[type]:
-    """The classes that a file defines itself, in its order."""
-    return [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
-
-
-def _is_policy(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Policy) and not inspect.isabstract(kind)
-
-
-def _policies(module: ModuleType) -> list[type[Policy]]:
-    return [kind for kind in _defined(module) if _is_policy(kind)]
-
-
-def _listed(kinds: list[type[Policy]]) -> str:
-    return ", ".join(kind.__name__ for kind in kinds) or "none"

@@ -25,10 +25,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.validation import whole
 
 AT_ONCE = 1_000_000
 """Scores that are drawn into one array."""
@@ -43,8 +43,7 @@ class Propensities:
     seed: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 0:
-            raise BadParameter(f"propensity_draws is {self.draws!r:.40}; use a whole number, 0 for no propensities")
+        object.__setattr__(self, "draws", whole("propensity_draws", self.draws))  # 0 for no propensities
 
     def before(self, learner: Learner, number: int, among: Among, request: Request) -> Chances | None:
         """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge, RewardOutOfRange
+from budgetbandits.validation import LARGEST, number, positive, whole
+
+ROUNDING = 1e-12
+"""Of a largest cost or reward: sums of the user's own may be a last bit above."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,25 @@ class Units:
 
     def reward(self, value: float, arm: str) -> float:
         """A reward, checked, in the user's units."""
+        if type(value) is float and 0.0 <= value <= self.reward_max:
+            return value
         return _within(value, self.reward_max, "reward", arm, RewardOutOfRange)
 
-    def cost(self, value: float, arm: str) -> float:
-        """A cost, checked, in the user's units."""
-        return _within(value, self.cap(arm), "cost", arm, CostOutOfRange)
+    def cost(self, value: float, arm: str) -> tuple[float, float]:
+        """A cost, checked, in the user's units: as a policy learns it, up to the arm's largest, and as it is booked."""
+        cap = self.cost_max if self.caps is None else self.caps[arm]
+        cost = value if type(value) is float else number(value)
+        if 0.0 <= cost <= cap:
+            return cost, cost
+        if cap < cost < LARGEST:
+            return cap, cost if cost > cap * (1.0 + ROUNDING) else cap
+        raise CostOutOfRange(
+            f"cost {value!r:.40} for arm {arm!r} is no amount of money; pass a number from 0 upwards, below {LARGEST:g}"
+        )
 
     def cap(self, arm: str) -> float:
         """The largest cost of an arm."""
-        return self.cost_max if self.caps is None else self.caps[str(arm)]
+        return self.cost_max if self.caps is None else self.caps[arm]
 
     def scale(self, arm: str) -> float:
         """What the policy sees as a cost of 1."""
@@ -95,11 +106,10 @@ class Units:
             pulls, reward, cost = past
         except (TypeError, ValueError):
             raise BadParameter(f"history of arm {name!r} is {past!r}; give (pulls, total reward, total cost)") from None
-        if isinstance(pulls, bool) or not isinstance(pulls, int | np.integer) or not 0 <= pulls <= 2**53:
-            raise BadParameter(f"history of arm {name!r}: pulls is {pulls!r:.40}; give a whole number from 0 to 2^53")
-        reward = _within(reward, self.reward_max * int(pulls), "total past reward", name, RewardOutOfRange)
-        cost = _within(cost, self.cap(name) * int(pulls), "total past cost", name, CostOutOfRange)
-        return int(pulls), reward / self.reward_max, cost / self.scale(name)
+        count = whole(f"history of arm {name!r}: pulls", pulls)
+        reward = _within(reward, self.reward_max * count, "total past reward", name, RewardOutOfRange)
+        cost = _within(cost, self.cap(name) * count, "total past cost", name, CostOutOfRange)
+        return count, reward / self.reward_max, cost / self.scale(name)
 
 
 def caps_of(cost_max: float | Mapping[str, float], arms: Iterable[str]) -> tuple[float, dict[str, float] | None]:
@@ -119,14 +129,6 @@ def caps_of(cost_max: float | Mapping[str, float], arms: Iterable[str]) -> tuple
             raise BadParameter(f"cost_max has {name!r:.40}, which is no arm; remove it or add the arm")
     caps = {name: positive(f"cost_max of arm {name!r}", cost_max[name]) for name in names}
     return max(caps.values()), caps
-
-
-def positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise BadParameter(f"{what} is {value!r}; use a positive number")
-    if not 0.0 < value < 1e300:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number below 1e300")
-    return float(value)
 
 
 def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
@@ -149,18 +151,17 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
 
 
 def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if math.isnan(number):
-        raise error(f"{what} {value!r} for arm {str(arm)!r} is not a number; pass one in [0, {top:g}]") from None
-    if 0.0 <= number <= top * (1.0 + 1e-12):  # sums of the user's own may be a last bit above
-        return min(number, top)
-    if number > top and not what.startswith("total"):
+    found = number(value, truth=error is RewardOutOfRange)
+    if 0.0 <= found <= top:
+        return found
+    if top < found <= top * (1.0 + ROUNDING):
+        return top
+    if found != found:
+        raise error(f"{what} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
+    if found > top and not what.startswith("total"):
         setting = "reward_max" if what == "reward" else "cost_max"
         raise error(
-            f"{what} {number:g} for arm {str(arm)!r} is above {setting} {top:g}; "
+            f"{what} {found:g} for arm {arm!r} is above {setting} {top:g}; "
             f"raise {setting} when the allocation is created"
         )
-    raise error(f"{what} {number:g} for arm {str(arm)!r} is not in [0, {top:g}]; pass a number in that range")
+    raise error(f"{what} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")

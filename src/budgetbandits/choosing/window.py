@@ -8,6 +8,7 @@ one round at most, it is dropped unseen when its posterior changes, and when a w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,10 +41,12 @@ class DenseWindow:
             self.scores = np.where(state.active, self.policy.draw(state, rng, _rounds(state)), -np.inf)
             self.position = 0
             self.stale = []
-        row = self.scores[self.position]
+        arm: int | None
+        arm, top = _top(self.scores[self.position])
         self.position += 1
-        arm, top = _with_stale(self.policy, state, rng, self.stale, *_top(row))
-        return arm if top > -np.inf else None
+        if self.stale:
+            arm, top = _with_stale(self.policy, state, rng, self.stale, arm, top)
+        return arm if top > -math.inf else None
 
     def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
         """The arm's scores are void."""
@@ -80,6 +83,8 @@ class SparseWindow:
     level: float = 0.0
     rounds: list[dict[int, float]] = field(default_factory=list)
     """For each round of the window, the arms above the level and their scores."""
+    places: dict[int, list[int]] = field(default_factory=dict)
+    """The rounds in which each of them is: most arms are in none, and what is told of one concerns no other."""
     position: int = 0
     shortfalls: int = 0
     stale: list[int] = field(default_factory=list)
@@ -109,15 +114,16 @@ class SparseWindow:
         """The arm's scores are void and are drawn anew."""
         if self.position >= len(self.rounds) or arm in self.stale:
             return
-        rest = self.rounds[self.position :]
-        for risen in rest:
-            risen.pop(arm, None)
-        drawn = self.above.draw_one_above(state, rng, arm, len(rest), self.level)
+        for place in self.places.pop(arm, ()):
+            if place >= self.position:
+                del self.rounds[place][arm]
+        drawn = self.above.draw_one_above(state, rng, arm, len(self.rounds) - self.position, self.level)
         if drawn is None:
             self.stale.append(arm)
-        elif state.active[arm]:
+        elif drawn and state.active[arm]:
             for when, score in drawn:
-                rest[when][arm] = score
+                self.rounds[self.position + when][arm] = score
+            self.places[arm] = [self.position + when for when, _ in drawn]
 
     def reset(self, state: State, arm: int | None = None) -> None:
         """All scores are void."""
@@ -139,6 +145,7 @@ class SparseWindow:
         self.rounds = [{int(arm): float(score) for arm, score in risen} for risen in saved["rounds"]]
         self.position, self.shortfalls = int(saved["position"]), int(saved["shortfalls"])
         self.stale = [int(arm) for arm in saved["stale"]]
+        self._place()
 
     def _worn(self) -> bool:
         """Whether the window is used up, or its level has become too high, or too many arms have gone stale."""
@@ -157,6 +164,13 @@ class SparseWindow:
         for r, a, s in zip(rounds.tolist(), arms.tolist(), scores.tolist(), strict=True):
             if state.active[a]:
                 self.rounds[r][a] = s
+        self._place()
+
+    def _place(self) -> None:
+        self.places = {}
+        for place, risen in enumerate(self.rounds):
+            for arm in risen:
+                self.places.setdefault(arm, []).append(place)
 
     def _below(self, state: State, rng: np.random.Generator) -> Array:
         """One round of all arms that are not stale, each on the condition that it stays at or below the level."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
+from budgetbandits.validation import number
 
 KNOWLEDGE = {
     "budget": "the budget, in units of the largest possible cost",
@@ -175,8 +176,10 @@ class Policy(ABC):
     def between(self, least: float, most: float, **values: float | None) -> None:
         """Refuse hyper-parameters outside a range of positive numbers; None means: not given."""
         for what, value in values.items():
-            if value is not None and not least <= value <= most:
-                raise BadParameter(f"{self.name}: {what} is {value}; use a positive number from {least:g} to {most:g}")
+            if value is not None and not least <= number(value) <= most:
+                raise BadParameter(
+                    f"{self.name}: {what} is {value!r:.40}; use a positive number from {least:g} to {most:g}"
+                )
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,10 @@ class BetaThompson(SamplingPolicy):
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         assert isinstance(state, BetaPosterior)
         state.pulls[arm] += 1
-        for row, value in enumerate((reward, cost)):
-            success = trial(value, rng)
-            state.successes[row, arm] += self.kappa * success
-            state.failures[row, arm] += self.kappa * (1.0 - success)
+        paid = state.successes if trial(reward, rng) else state.failures
+        paid[0, arm] += self.kappa
+        charged = state.successes if trial(cost, rng) else state.failures
+        charged[1, arm] += self.kappa
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
         assert isinstance(state, BetaPosterior)
@@ -124,8 +124,8 @@ class BudgetedThompson(BetaThompson):
     >>> from budgetbandits import Allocation
     >>> spend = Allocation(BudgetedThompson(), ["search", "mail"], budget=100.0, seed=7)
     >>> while not spend.exhausted:
-    ...     arm = spend.ask()
-    ...     spend.tell(arm, reward=1.0, cost=0.25 if arm == "mail" else 1.0)
+    ...     ask = spend.ask()
+    ...     spend.tell(ask, reward=1.0, cost=0.25 if ask.arm == "mail" else 1.0)
     >>> spend.pulls["mail"] > 10 * spend.pulls["search"]
     True
     """
@@ -154,8 +154,9 @@ class BudgetedThompson(BetaThompson):
 
     def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
         assert isinstance(state, BetaPosterior)
-        reward = rng.beta(state.successes[0, arm], state.failures[0, arm])
-        return float(reward / rng.beta(state.successes[1, arm], state.failures[1, arm]))
+        successes, failures = state.successes, state.failures
+        reward = rng.beta(successes[0, arm], failures[0, arm])
+        return float(reward / rng.beta(successes[1, arm], failures[1, arm]))
 
 
 @dataclass(frozen=True)

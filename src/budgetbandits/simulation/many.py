@@ -12,6 +12,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
+from budgetbandits.policy_files import policy_of
 from budgetbandits.problem import Problem, check_family, family
 from budgetbandits.simulation.simulate import (
     check_numbers,
@@ -20,7 +21,6 @@ from budgetbandits.simulation.simulate import (
     checked_horizon,
     choose_engine,
     outcome_of,
-    policy_of,
     seed_of,
     work_of,
 )

@@ -12,9 +12,9 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.fingerprint import fingerprint, ours
-from budgetbandits.plugins import find_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.thompson import BetaThompson
+from budgetbandits.policy_files import policy_of
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine, Outcome
@@ -191,15 +191,6 @@ def _seed_key(problem: Played, policy: Policy) -> tuple[int, int]:
     """What sets the randomness of these games apart: what they are, and not when or where they are played."""
     player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
     return problem.identity, player
-
-
-def policy_of(policy: Policy | str) -> Policy:
-    """A policy, or the one of that name."""
-    if isinstance(policy, str):
-        return find_policy(policy)
-    if not isinstance(policy, Policy):
-        raise BadParameter(f"policy is {policy!r:.40}; give a policy, such as BudgetedThompson(), or its name: 'bts'")
-    return policy
 
 
 def check_specs(policies: Sequence[Policy]) -> None:

@@ -265,7 +265,7 @@ def _allocation(policy: Policy) -> Allocation:
 
 def _step(allocation: Allocation, rng: np.random.Generator) -> list[str]:
     """Ask up to twice, tell one of the open asks."""
-    names = [str(allocation.ask()) for _ in range(rng.integers(1, 3))]
+    names = [allocation.ask().arm for _ in range(rng.integers(1, 3))]
     pending = allocation.pending
     ask = pending[rng.integers(len(pending))]
     allocation.tell(ask, float(rng.choice([0.0, 5.0, 2.5])), float(rng.choice([0.0, 2.0, 0.7])))
