@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -129,12 +129,10 @@ class Allocation(AllocationState):
             shares = None if estimates is None else estimates / self._units.cost_max
             # may open a segment: after all checks
             request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
-            for among in self._awake_first(payable):
-                chances = self._propensities.before(self._learner, self._asks.next_number, among, request)
-                arm = self._learner.choose(self._rng, among, request)
-                if arm is not None:
-                    break
-            else:
+            fitting, resting = self._rests.offered(payable, self._asks.next_number)
+            chances = self._propensities.before(self._learner, self._asks.next_number, fitting, request, resting)
+            arm = self._learner.choose(self._rng, fitting, request, resting)
+            if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
@@ -144,16 +142,19 @@ class Allocation(AllocationState):
             ask = OpenAsk(arm, amount, segment=request.segment, prices=told)
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them by the time somebody looks
-                ask = replace(ask, propensity=chances.of(arm), could=np.flatnonzero(among).tolist())
-            return self._named(self._asks.add(ask), ask)
+                could = fitting if resting is None or resting[arm] else fitting & ~resting
+                ask = replace(ask, propensity=chances.of(arm), could=np.flatnonzero(could).tolist())
+            number = self._asks.add(ask)
+            self._rests.asked(arm, number)
+            return self._named(number, ask)
 
     def tell(self, ask: str, reward: float | None = None, cost: float | None = None, *, failed: bool = False) -> None:
         """What the pull brought and cost, in the user's units; one now and the other later if need be.
 
         The cost is booked at once, also when the budget is gone by now. The policy learns when both are known. A plain
         arm name stands for its oldest open ask. With ``failed`` there was no answer, as from a provider that is down:
-        what it cost, if anything, is booked, nothing is learned, its request is one gone of the horizon, and the arm
-        rests for a while.
+        what it cost, if anything, is booked, nothing is learned, its request is one gone of the horizon, and after a
+        few of them in a row the arm rests for a while.
         """
         with self._lock:
             arm = self._arm(ask)
@@ -195,7 +196,7 @@ class Allocation(AllocationState):
         self._money.failed += charge + (self._asks[number].cost or 0.0)
         self._money.spent += charge
         self._asks.close(number)
-        self._rests.failed(arm, self._asks.next_number, number)
+        self._rests.failed(arm, self._asks.next_number, number, int(self._told_arms[arm]))
         self._hear_what_is_gone()
 
     def forget(self, ask: str) -> None:
@@ -270,14 +271,6 @@ class Allocation(AllocationState):
         if not allowed.any():
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed
-
-    def _awake_first(self, payable: Among) -> Iterator[Among]:
-        """Those that do not rest, if there are any; then all of them, because a policy that knows what arms cost may
-        be able to pay those at rest alone."""
-        awake = self._rests.awake(self._asks.next_number)
-        if awake is not None and (payable & awake).any():
-            yield payable & awake
-        yield payable
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

@@ -107,10 +107,11 @@ class AllocationState:
 
     @property
     def resting(self) -> tuple[str, ...]:
-        """The arms that are not asked for now: after failures, or because they neither bring nor cost anything."""
+        """The arms that are not asked for now if others can be: after several failures in a row, or because they
+        neither bring nor cost anything."""
         with self._lock:
-            awake = self._rests.awake(self._asks.next_number)
-            return () if awake is None else tuple(np.array(self._names, dtype=object)[~awake].tolist())
+            resting = self._rests.resting(self._asks.next_number)
+            return () if resting is None else tuple(np.array(self._names, dtype=object)[resting].tolist())
 
     @property
     def segments(self) -> tuple[str, ...]:

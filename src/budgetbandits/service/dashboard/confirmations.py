@@ -69,7 +69,7 @@ def _decisions_then(subject: Subject) -> str:
     learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        holds, fitting = fitting_now(learner, account, now)
+        holds, fitting, resting = fitting_now(learner, account, now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
@@ -91,7 +91,7 @@ def _decisions_then(subject: Subject) -> str:
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
         return f"none for {time}: {said}{others}"
     learner.hear_money(account, row.settings)
-    if learner.next_choice(fitting, learner.request(None, row.settings))[1] is None:
+    if learner.next_choice(fitting, learner.request(None, row.settings), resting)[1] is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
 
