@@ -92,8 +92,7 @@ class Rests:
         self.failures[arm] += 1
         if asked < self.since[arm]:
             return
-        if not self.row[arm]:
-            self.began[arm] = asked
+        self.began[arm] = min(asked, int(self.began[arm])) if self.row[arm] else asked
         self.row[arm] += 1
         if self.since[arm] or self.row[arm] >= self.enough(arm, answers):
             self.since[arm] = now
