@@ -82,7 +82,8 @@ def _may_cost(policy: PacedThompson, state: Paced, arm: int, request: Request) -
     a, b = policy.laws(state, arms)
     scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
     reward, cost = (a / (a + b))[0].tolist(), ((a / (a + b))[1] * scales).tolist()
-    weight = policy.weights(state, arms).tolist()
+    answered = [number + 1.0 for number in state.answered]
+    weight = [number / sum(answered) for number in answered]
     mix = best_mix(reward, cost, weight, rate)
     if mix.price == 0.0:
         return max(usual, rate)

@@ -42,11 +42,6 @@ class CampaignRests:
         self._rests = Rests(arms, SECOND)
         self.usual: set[int] = set()
 
-    @property
-    def failures(self) -> int:
-        """How many there were, of all arms."""
-        return int(self._rests.failures.sum())
-
     def copy(self) -> CampaignRests:
         return copy.deepcopy(self)
 
