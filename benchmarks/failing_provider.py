@@ -1,6 +1,6 @@
 """What failures cost: random ones, and a provider that is down for a minute, next to the same run without them.
 
-    python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service] [--failed-cost 0]
+    python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service | minute] [--failed-cost 0]
 
 Three language models with mean prices of 0.0008, 0.006 and 0.04 and mean ratings of 0.45, 0.65 and 0.8; `bts-paced`
 with a budget of 0.005 for each of so many requests, which come at 10 or 1,000 a second by a virtual clock. An answer or
@@ -9,7 +9,8 @@ price, nothing unless said otherwise; nobody tries again. The same seed has the 
 
 Printed: the share of the requests that were answered; the reward by that of the same seed without failures; the share of
 the budget that was spent; and after which share of the requests the money was gone, 100 % if it never was. Each is a
-mean with a 95 % interval over the seeds. The service is the `Engine` on SQLite, with fewer requests, which is slower.
+mean with a 95 % interval over the seeds. The service is the `Engine` on SQLite. Where there are too few requests for a
+minute, an arm is down for a third of the time; ``--only minute`` plays a whole one at 1,000 requests a second.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import heapq
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -75,9 +77,9 @@ class InProgram:
 class InService:
     """A campaign of a decision service."""
 
-    def __init__(self, requests: int, seed: int, folder: Path) -> None:
+    def __init__(self, requests: int, file: Path) -> None:
         self._now, self._asked = 1_700_000_000.0, 0
-        self._engine = Engine(SQLiteStore(folder / "money.db"), lambda: self._now)
+        self._engine = Engine(SQLiteStore(file), lambda: self._now)
         self._id = self._engine.create("models", "bts-paced", MONEY * requests, CAPS, horizon=requests)
 
     def ask(self, now: float) -> tuple[str, str]:
@@ -153,10 +155,10 @@ def play(router: Router, requests: int, rate: float, trouble: Trouble, seed: int
 
 def interval(values: Sequence[float]) -> str:
     """In per cent."""
-    mean, count = 100.0 * float(np.mean(values)), len(values)
-    if count < 2:
+    mean, runs = 100.0 * float(np.mean(values)), len(values)
+    if runs < 2:
         return f"{mean:.1f}"
-    half = 100.0 * student_quantile(0.975, count - 1) * float(np.std(values, ddof=1)) / count**0.5
+    half = 100.0 * student_quantile(0.975, runs - 1) * float(np.std(values, ddof=1)) / runs**0.5
     return f"{mean:.1f} ± {half:.1f}"
 
 
@@ -196,27 +198,25 @@ def troubles(seconds: float) -> list[Trouble]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--only", choices=["Allocation", "service"])
+    parser.add_argument("--only", choices=["Allocation", "service", "minute"])
     parser.add_argument("--failed-cost", type=float, default=0.0)
-    parser.add_argument("--minute", action="store_true", help="also a minute of 1,000 a second: 180,000 requests")
     wanted = parser.parse_args()
     print("| | requests a second | requests | trouble | answered | reward | spent | money lasted |")
     print("|---|---:|---:|---|---:|---:|---:|---:|")
-    sizes = {"Allocation": ((10.0, 1_800), (1_000.0, 180_000 if wanted.minute else 6_000)),
-             "service": ((10.0, 1_800), (1_000.0, 3_000))}  # fmt: skip
-    for where, each in sizes.items():
-        if wanted.only not in (None, where):
-            continue
-        cases = [(rate, requests, troubles(requests / rate)) for rate, requests in each]
+    cases = [(rate, requests, troubles(requests / rate)) for rate, requests in ((10.0, 1_800), (1_000.0, 3_000))]
+    if wanted.only in (None, "Allocation"):
+        show("Allocation", InProgram, cases, wanted.seeds, wanted.failed_cost)
+    if wanted.only in (None, "service"):
         with tempfile.TemporaryDirectory() as folder:
-            made = iter(range(10**6))
+            numbers = count()
 
-            def in_service(requests: int, seed: int, folder: str = folder) -> Router:
-                place = Path(folder) / str(next(made))  # noqa: B023
-                place.mkdir()
-                return InService(requests, seed, place)
+            def in_service(requests: int, seed: int) -> Router:
+                return InService(requests, Path(folder) / f"{next(numbers)}.db")
 
-            show(where, InProgram if where == "Allocation" else in_service, cases, wanted.seeds, wanted.failed_cost)
+            show("service", in_service, cases, wanted.seeds, wanted.failed_cost)
+    if wanted.only == "minute":
+        minute = Trouble("medium down for 60 s", 0.0, ("medium",), 15.0, 75.0)
+        show("Allocation", InProgram, [(1_000.0, 90_000, [minute])], wanted.seeds, wanted.failed_cost)
 
 
 if __name__ == "__main__":

@@ -238,6 +238,17 @@ def fail_in_a_row(spend, name):
         spend.tell(spend.ask(arms=[name]), failed=True)
 
 
+def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
+    spend, *_ = paced_with_cheap_arms_down(1)
+    assert spend.down == {"small": (4, "large", pytest.approx(50.0)), "medium": (4, "large", pytest.approx(0.04 / 0.006))}
+    assert "medium (down)" in spend._repr_html_()
+    spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
+    assert spend.down == {"medium": (4, "small", pytest.approx(0.0008 / 0.006))}
+    new = fresh("bts", ["a", "b"], cost_max=1.0)
+    fail_in_a_row(new, "a")
+    assert new.down == {"a": (4, None, None)}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
     """The large arm takes what there is, never far ahead of the plan, and the other requests try an arm at rest. The

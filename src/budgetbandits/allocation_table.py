@@ -18,7 +18,12 @@ ENDS = np.array([0.025, 0.975])
 
 
 def allocation_table(
-    names: Sequence[str], told: NDArray[np.int64], policy: Policy, state: State, units: Units
+    names: Sequence[str],
+    told: NDArray[np.int64],
+    policy: Policy,
+    state: State,
+    units: Units,
+    down: NDArray[np.bool_],
 ) -> Table:
     """Of the first arms: pulls that were told, means, and the ratio with the posterior's interval if there is one."""
     arms = range(min(len(names), MOST_ROWS))
@@ -35,12 +40,12 @@ def allocation_table(
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
     rows = []
     for arm, of in zip(arms, kept, strict=True):
-        name = names[arm] if state.active[arm] else f"{names[arm]} (retired)"
+        note = " (retired)" if not state.active[arm] else " (down)" if down[arm] else ""
         interval = "–"
         if of is not None:
             low, high = of.ratio.quantile(ENDS) * (units.reward_max / scales[arm])
             interval = f"{low:,.3g} – {high:,.3g}"
-        rows.append((name, f"{told[arm]:,}", *(values[arm] for values in columns), interval))
+        rows.append((f"{names[arm]}{note}", f"{told[arm]:,}", *(values[arm] for values in columns), interval))
     heads = ("arm", "pulls", "mean reward", "mean cost", "ratio", "95 % of the ratio")
     return Table(heads, rows, note=left_out(len(names)))
 

@@ -34,7 +34,7 @@ from budgetbandits.fluid import best_mix, mix_of_one
 from budgetbandits.policies.base import PLAIN, Policy, Request, State
 from budgetbandits.policies.beliefs import kept_posterior
 from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.paced_sums import COST, COUNT, Paced
+from budgetbandits.policies.paced_sums import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.tally import Tally
 
 FASTER = 2.0
@@ -95,15 +95,38 @@ def known_cost(policy: Policy, state: State, arm: int, request: Request = PLAIN)
     known of that."""
     if request.prices is not None and not math.isnan(request.prices[arm]):
         return float(request.prices[arm])
-    mean = None
+    means = _known_means(policy, state, arm, request.segment)
+    return None if means is None else means[1]
+
+
+def likely(policy: Policy, state: State, arm: int, awake: NDArray[np.bool_]) -> tuple[int, float] | None:
+    """For people: the arm awake that has the best ratio so far, and how many times the price of this one it costs; None
+    if that is not known."""
+    usual = known_cost(policy, state, arm)
+    means = {each: _known_means(policy, state, each) for each in np.flatnonzero(awake).tolist()}
+    ratios = {each: known[0] / known[1] for each, known in means.items() if known is not None and known[1] > 0.0}
+    if not usual or not ratios:
+        return None
+    other = max(ratios, key=lambda each: ratios[each])
+    known = means[other]
+    assert known is not None
+    return other, known[1] / usual
+
+
+def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tuple[float, float] | None:
+    """The mean reward and cost of an arm, in the segment if anything is known of it there."""
+    means = None
     if isinstance(state, Paced):
-        counts, costs = state.sums[COUNT, :, arm], state.sums[COST, :, arm]
-        here = request.segment if counts[request.segment] > 0.0 else slice(None)
-        mean = float(costs[here].sum() / counts[here].sum()) if counts.sum() > 0.0 else None
-    elif isinstance(state, Tally):
-        mean = float(state.cost[arm] / state.pulls[arm]) if state.pulls[arm] else None
+        counts = state.sums[COUNT, :, arm]
+        here = segment if counts[segment] > 0.0 else slice(None)
+        if counts.sum() > 0.0:
+            means = tuple(float(state.sums[row, here, arm].sum() / counts[here].sum()) for row in (REWARD, COST))
+    elif isinstance(state, Tally) and state.pulls[arm]:
+        means = float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
     elif state.pulls[arm]:
         kept = kept_posterior(policy, state, arm)
-        mean = None if kept is None else kept.cost.mean
+        means = None if kept is None else (kept.reward.mean, kept.cost.mean)
+    if means is None:
+        return None
     scales = state.known.get("scales")
-    return None if mean is None else mean * (1.0 if scales is None else float(scales[arm]))
+    return means[0], means[1] * (1.0 if scales is None else float(scales[arm]))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits import stand_in
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
@@ -160,7 +161,24 @@ class CampaignLearner:
         learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
         if self.segments:
             learned["segments"] = list(self.segments)
+        if self.rests.down:
+            learned["down"] = self._arms_down()
         return row.with_learned(learned)
+
+    def _arms_down(self) -> list[dict[str, Any]]:
+        """For operators: which arms are down, how often they have failed in a row, since when, and who stands in."""
+        active, found = self.state.active, []
+        awake = active.copy()
+        awake[list(self.rests.down)] = False
+        for arm in sorted(self.rests.down):
+            if active[arm]:
+                failures, since = self.rests.row_of(arm)
+                other, times = stand_in.likely(self._learner.policy, self.state, arm, awake) or (None, None)
+                name = None if other is None else self.names[other]
+                found.append(
+                    {"arm": self.names[arm], "failures": failures, "since": since, "stand_in": name, "times": times}
+                )
+        return found
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])

@@ -36,11 +36,13 @@ class CampaignRests:
     """The rests of so many arms.
 
     usual  arms that have brought or cost something and never failed: there is nothing to say of their rests
+    down   arms that have failed so often in a row that they rest, and have not answered since
     """
 
     def __init__(self, arms: int) -> None:
         self._rests = Rests(arms, SECOND)
         self.usual: set[int] = set()
+        self.down: set[int] = set()
 
     def copy(self) -> CampaignRests:
         return copy.deepcopy(self)
@@ -63,6 +65,10 @@ class CampaignRests:
         """A decision for this arm was made. If it is down and its rest was over, it rests until that is told; whether
         so."""
         return arm not in self.usual and self._rests.asked(arm, math.ceil(at * SECOND))
+
+    def row_of(self, arm: int) -> tuple[int, float]:
+        """How often an arm that is down has failed in a row, and since when."""
+        return int(self._rests.row[arm]), int(self._rests.began[arm]) / SECOND
 
     def offered(self, among: Among, now: float) -> tuple[Among, Among | None]:
         """The arms among these that may be named now, and those of them that are down and rest, if any."""
@@ -87,3 +93,4 @@ class CampaignRests:
     def _note(self, arm: int) -> None:
         usual = self._rests.idle[arm] < 0 and not self._rests.failures[arm]
         (self.usual.add if usual else self.usual.discard)(arm)
+        (self.down.add if self._rests.since[arm] else self.down.discard)(arm)

@@ -265,7 +265,7 @@ def summary(row: Campaign) -> dict[str, Any]:
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
-        **vars(terms_of(row)), "created_at": row.created_at,
+        **vars(terms_of(row)), "created_at": row.created_at, "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
 
 
@@ -280,9 +280,10 @@ def named_segments(row: Campaign) -> list[str]:
 
 
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
-    """What is said of an arm: how often it was learnt from, how often it has failed, and until when it rests."""
+    """What is said of an arm: how often it was learnt from, how often it has failed, until when it rests and since when
+    it is down."""
     rest = Rest.of(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest.failures, "rests_until": rest.until,
+        "failures": rest.failures, "rests_until": rest.until, "down_since": rest.down_since,
     }  # fmt: skip
