@@ -7,8 +7,8 @@ with a budget of 0.005 for each of so many requests, which come at 10 or 1,000 a
 a failure is told 0.1 seconds after the request. A call that fails brings nothing and costs ``--failed-cost`` of its
 price, nothing unless said otherwise; nobody tries again. The same seed has the same ratings and prices in every run.
 
-Printed: the share of the requests that were answered; the reward by that of the same seed without failures; the share of
-the budget that was spent; and after which share of the requests the money was gone, 100 % if it never was. Each is a
+Printed: the share of the requests that were answered; the reward by that of the same seed without failures; the share
+of the budget that was spent; and after which share of the requests the money was gone, 100 % if it never was. Each is a
 mean with a 95 % interval over the seeds. The service is the `Engine` on SQLite. Where there are too few requests for a
 minute, an arm is down for a third of the time; ``--only minute`` plays a whole one at 1,000 requests a second.
 """
@@ -58,7 +58,8 @@ class InProgram:
     """An `Allocation`."""
 
     def __init__(self, requests: int, seed: int) -> None:
-        self._spend = Allocation("bts-paced", list(PRICES), MONEY * requests, cost_max=CAPS, horizon=requests, seed=seed)
+        money = MONEY * requests
+        self._spend = Allocation("bts-paced", list(PRICES), money, cost_max=CAPS, horizon=requests, seed=seed)
         self._open: dict[str, str] = {}
 
     def ask(self, now: float) -> tuple[str, str]:

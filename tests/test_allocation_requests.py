@@ -203,15 +203,17 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
         spend.tell(spend.ask(arms=["large"]), failed=True)
         spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
         assert spend.resting == ()
-    for number in range(1, 13):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
+    for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
         spend.tell(spend.ask(arms=["large"]), failed=True)
         assert spend.resting == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
     assert spend.resting == ("large",)
 
 
-@pytest.mark.parametrize(("scattered", "answers", "enough"), [(0, 0, 4), (0, 50, 3), (10, 990, 3), (50, 950, 4),
-                                                              (100, 900, 5), (200, 800, 8), (900, 100, 17)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scattered", "answers", "enough"),
+    [(0, 0, 4), (0, 50, 3), (10, 990, 3), (50, 950, 4), (100, 900, 5), (200, 800, 8), (900, 100, 17)],
+)
 def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
     rests = Rests(1)
     rests.take(0, {"scattered": scattered, "idle": -1})
@@ -240,7 +242,10 @@ def fail_in_a_row(spend, name):
 
 def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
     spend, *_ = paced_with_cheap_arms_down(1)
-    assert spend.down == {"small": (4, "large", pytest.approx(50.0)), "medium": (4, "large", pytest.approx(0.04 / 0.006))}
+    assert spend.down == {
+        "small": (4, "large", pytest.approx(50.0)),
+        "medium": (4, "large", pytest.approx(0.04 / 0.006)),
+    }
     assert "medium (down)" in spend._repr_html_()
     spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
     assert spend.down == {"medium": (4, "small", pytest.approx(0.0008 / 0.006))}

@@ -9,14 +9,14 @@ down. With
 
     p = (1 + failures) / (20 + failures + answers),   at most ½,
 
-that is the third in a row for an arm that fails in fewer than 2 % of its asks, the fourth at 5 %, the fifth at 10 %, the
-seventeenth at ½. Failures of outages are no part of the usual rate, and neither are those of the row at hand.
+that is the third in a row for an arm that fails in fewer than 2 % of its asks, the fourth at 5 %, the fifth at 10 %,
+the seventeenth at ½. Failures of outages are no part of the usual rate, and neither are those of the row at hand.
 
 - An arm that is down rests for half as long as it has been failing: from when the first ask of the row was made until
   now. So the first rest is short where asks are frequent, and each further one is half as long again as all before it:
   an outage of n asks costs about log n of them. No rest is longer than 1,024.
-- When a rest is over the arm is asked once, and rests again until that ask is told: an answer ends the outage, a failure
-  makes the next rest longer. Failures of asks that were made before the arm began to rest say nothing new.
+- When a rest is over the arm is asked once, and rests again until that ask is told: an answer ends the outage, a
+  failure makes the next rest longer. Failures of asks that were made before the arm began to rest say nothing new.
 - An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one: its
   share of t asks falls like √(2/t).
 

@@ -4,10 +4,11 @@ An outage must not spend what is meant for later requests. A policy names an arm
 rests, others that are awake take its place as far as they may cost what the request may; for the remaining requests the
 arm at rest is asked all the same. That may fail, as it did before, and it may be over.
 
-By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no more
-for it. It may cost as much money as there is for each request where money is not scarce, where it is not known what the
-arm costs, and at most that where the plan itself is short of money. The arms awake answer by the mix that brings most of all that cost so much on average (`fluid`), by drawn
-means as ever. If that much is not enough for them, the one with the best ratio answers with probability
+By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no
+more for it. It may cost as much money as there is for each request where money is not scarce or where it is not known
+what the arm costs, and at most that where the plan itself is short of money. The arms awake answer by the mix that
+brings most of all that cost so much on average (`fluid`), by drawn means as ever. If that much is not enough for them,
+the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
 

@@ -1,5 +1,5 @@
-"""Failures: settled with what they cost, learned nothing from; after several in a row the arm rests by the store's time,
-and others take its place as far as the plan has money for that."""
+"""Failures: settled with what they cost, learned nothing from; after several in a row the arm rests by the store's
+time, and others take its place as far as the plan has money for that."""
 
 import numpy as np
 import pytest
@@ -107,17 +107,17 @@ def test_one_failure_of_each_cheap_arm_sends_no_traffic_to_the_most_expensive(en
 
 def test_one_failure_in_a_hundred_does_not_end_a_budget_early(engine, clock):
     """At 97 requests a second money for 1,200 requests ended at 842."""
-    requests, rng, answered = 300, np.random.default_rng(1), 0
+    requests, rng, answered = 400, np.random.default_rng(1), 0
     campaign = engine.create("ads", "bts-paced", budget=0.005 * requests, arms=PRICED, horizon=requests)
     for number in range(requests):
         clock.now += 1 / 97
-        if rng.random() < 0.02:
+        if rng.random() < 0.01:
             engine.feedback(engine.decide(campaign, str(number)).decision, failed=True)
         else:
             answer(engine, campaign, str(number))
             answered += 1
-    assert answered > 0.96 * requests
-    assert 1.3 < engine.account(campaign).spent / 1e6 <= 1.5
+    assert answered > 0.97 * requests
+    assert 1.9 < engine.account(campaign).spent / 1e6 <= 2.0
 
 
 @pytest.mark.parametrize(
