@@ -1,6 +1,6 @@
 """What failures cost: random ones, and a provider that is down for a minute, next to the same run without them.
 
-    python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service | minute] [--failed-cost 0]
+    python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service | minute] [--rates 10 1000]
 
 Three language models with mean prices of 0.0008, 0.006 and 0.04 and mean ratings of 0.45, 0.65 and 0.8; `bts-paced`
 with a budget of 0.005 for each of so many requests, which come at 10 or 1,000 a second by a virtual clock. An answer or
@@ -141,8 +141,9 @@ def play(router: Router, requests: int, rate: float, trouble: Trouble, seed: int
         hear(now)
         try:
             arm, decision = router.ask(now)
-        except (BudgetExhausted, HoldRefused):
-            lasted = min(lasted, number)
+        except (BudgetExhausted, HoldRefused) as refused:
+            if isinstance(refused, BudgetExhausted) or refused.reason == "exhausted":  # or it is held by other calls
+                lasted = min(lasted, number)
             continue
         cost = PRICES[arm] * float(sizes[number])
         if trouble.fails(arm, now, lots[number]):
@@ -200,11 +201,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--only", choices=["Allocation", "service", "minute"])
+    parser.add_argument("--rates", type=float, nargs="+", default=[10.0, 1_000.0], help="requests a second")
     parser.add_argument("--failed-cost", type=float, default=0.0)
     wanted = parser.parse_args()
     print("| | requests a second | requests | trouble | answered | reward | spent | money lasted |")
     print("|---|---:|---:|---|---:|---:|---:|---:|")
-    cases = [(rate, requests, troubles(requests / rate)) for rate, requests in ((10.0, 1_800), (1_000.0, 3_000))]
+    sizes = [(rate, 1_800 if rate < 100.0 else 3_000) for rate in wanted.rates]
+    cases = [(rate, requests, troubles(requests / rate)) for rate, requests in sizes]
     if wanted.only in (None, "Allocation"):
         show("Allocation", InProgram, cases, wanted.seeds, wanted.failed_cost)
     if wanted.only in (None, "service"):

@@ -90,7 +90,7 @@ def _state(arm: ArmInfo) -> str:
     """What is unusual about an arm, if anything."""
     said = [] if arm.active else ["retired"]
     said += [f"{arm.failures:,} failed"] if arm.failures else []
-    said += ["at rest"] if arm.rests_until is not None else []
+    said += ["down"] if arm.down_since is not None else ["at rest"] if arm.rests_until is not None else []
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -155,6 +155,7 @@ def test_a_page_looks_at_no_open_hold_of_another_campaign(store):
 
 
 def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(store, reader):
+    store.clock.now -= 1500.0
     store.engine.create("ads", "bts-paced", 100.0, {"cheap": 0.1, "other": 1.0}, horizon=1000)
     for number in range(30):
         for name, cost in (("cheap", 0.01), ("other", 0.5)):
@@ -164,18 +165,20 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
     for number in range(3):
         assert store.engine.describe("ads")["arms_down"] == 0
         made = store.engine.decide("ads", f"fails {number}", arms=["cheap"])
-        store.clock.now += 1.0
+        store.clock.now += 500.0
         store.engine.feedback(made.decision, failed=True)
     assert word(store, reader, "ads") == "Arm down"
     cause = reader("GET", "/campaigns/ads?format=json").json()["standing"]["cause"]
     assert re.fullmatch(
         r"cheap has failed 3 times in a row, the first .* ago; other stands in at 50 times the price", cause
     )
-    assert "retire it until it is back" in reader("GET", "/campaigns/ads").text
+    page = reader("GET", "/campaigns/ads").text
+    assert "retire it until it is back" in page
+    assert "3 failures</span>, rests until" in page
     assert reader("GET", "/?group=attention&format=json").json()["found"] == 1
     described = store.engine.describe("ads")
     assert described["arms_down"] == 1
-    assert described["arms"][0]["down_since"] == pytest.approx(store.clock.now - 3.0, abs=0.002)
+    assert described["arms"][0]["down_since"] == pytest.approx(store.now - 1500.0, abs=0.002)
     assert 'budgetbandits_campaign_arms_down{campaign="ads"} 1.0' in Metrics(store.engine.campaigns).page().decode()
     made = store.engine.decide("ads", "answers", arms=["cheap"])
     store.engine.feedback(made.decision, cost=0.01, reward=1.0)

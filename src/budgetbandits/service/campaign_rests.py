@@ -1,4 +1,4 @@
-"""How a campaign's arms rest (`budgetbandits.rests`), in milliseconds since 1970, and what the arms' rows keep of it."""
+"""How a campaign's arms rest (`budgetbandits.rests`), in milliseconds since 1970, and what their rows keep of it."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ def fitting_now(
     return holds, *learner.rests.offered(payable, now)
 
 
-def dearest(holds: Amounts, fitting: Among) -> int:
+def dearest(holds: Amounts, fitting: Among, resting: Among | None) -> int:
     """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the moment
-    would choose the cheap."""
-    return int(holds[fitting].max())
+    would choose the cheap. An arm at rest is not waited for."""
+    return int(holds[fitting if resting is None else fitting & ~resting].max())
 
 
 class CampaignPurse(Purse):
@@ -101,7 +101,7 @@ class CampaignPurse(Purse):
         wanted = None if said is None else learner.wanted(said)
         holds, fitting, resting = fitting_now(learner, row.account, now, wanted)
         if limits is not ledger.NO_LIMITS:
-            ledger.check_time(row.account, dearest(holds, fitting), now, limits)
+            ledger.check_time(row.account, dearest(holds, fitting, resting), now, limits)
         with change:
             learner.hear_money(row.account, row.settings)
             request = learner.request(wanted, row.settings) if learner.looks else PLAIN

@@ -79,11 +79,11 @@ def _decisions_then(subject: Subject) -> str:
         said = f"none {until}: {left} is left, the smallest cap is {cap}"
         return said + _but_for("with smaller holds of their own", account, now, limits)
     try:
-        ledger.check_time(account, dearest(holds, fitting), now, limits)
+        ledger.check_time(account, dearest(holds, fitting, resting), now, limits)
     except HoldRefused as refused:
         time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
-            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting))
+            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting, resting))
             time, said = (
                 f"{time}, until the next day by UTC",
                 f"what is left of the daily cap of {cap} is below {needed}",

@@ -102,4 +102,4 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
 def _glance(row: Sequence[Any]) -> Glance:
     id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest, down = row
     account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
-    return Glance(id, name, policy, account, settings_of(settings), *rest, json.loads(down or "[]"))
+    return Glance(id, name, policy, account, settings_of(settings), *[*rest, json.loads(down or "[]")])
