@@ -9,7 +9,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test crashes attack browser clusters postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test crashes attack browser clusters dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,14 @@ clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest tests/clusters
+
+dist: WHAT = build twine
+dist: .venv/lab  ## build the source archive and the wheel, install the wheel alone and use it (about three minutes)
+	@$(INSTALL)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/dist/smoke.py dist
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
 	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract tests/service -m "not attack" -k postgres

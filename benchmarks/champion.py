@@ -23,8 +23,8 @@ from budgetbandits.drawing.picture import Series, save
 from budgetbandits.drawing.style import looks, sheet
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.champion import Margin, Score, margins, scores
-from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.standings import Values, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
@@ -51,7 +51,7 @@ one is chosen on training problems by a score in which tails count, then measure
 {verdict}
 """
 TRAINED = """\
-The training set is `experiments/training.toml`: the families of the suite with other seeds (the suite's
+The training set is the suite `training`, which ships: the families of the suite with other seeds (the suite's
 lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
 tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
 and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made careful in the
@@ -71,7 +71,8 @@ MEASURED = """\
 problem. Differences of means are taken problem by problem, with Student's interval; the factor
 between 99 % quantiles has a bootstrap interval. The two columns of rivals name the policy in print with
 the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that it is compared
-with the best of all of them in each setting. Policies that must know more than the budget do not compete."""
+with the best of all of them in each setting. Policies that must know more than the budget do not compete.
+± is half of a 95 % interval."""
 LIMITS = """\
 ## What this does not say
 
@@ -282,7 +283,8 @@ def tails(results: Results, values: Values, champion: str) -> None:
     picture = profiles.quantiles(groups, series, sheet())
     assert isinstance(picture, Figure)
     save(picture, DOCS / "figures" / "tails.png")
-    lines = ["| policy | mean | median | 90 % | 99 % | its interval | largest | worst 1 % of the problems in the sum |"]
+    head = "policy | mean, ± half its 95 % interval | median | 90 % | 99 % | its interval | largest"
+    lines = [f"| {head} | worst 1 % of the problems in the sum |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     low, high = quantile_interval(values.games, 0.99)
     few = max(1, len(rising) // 100)

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import PACED_SUMMARY, SUMMARY, read_summary
+from budgetbandits.experiments.shipped_files import SUITE, shipped_text
 from budgetbandits.policies.names import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 from budgetbandits.words import estimate, exact, interval, number, open_interval
@@ -32,17 +32,17 @@ INTRO = """\
 
 This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there.
 
-Which policy for which problem? The suite (`experiments/suite.toml`) plays every policy of
+Which policy for which problem? The suite (`src/budgetbandits/experiments/shipped/suite.toml`) plays every policy of
 [policies.md](policies.md) on the settings of the literature, the paper's problems and hard cases, and
-this page says who wins where, with intervals. Tails count: with 500 problems in a setting the 99 %
-quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
+this page says who wins where, with intervals (95 %; ± is half of one). Tails count: with 500 problems in
+a setting the 99 % quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
 
 ```sh
 budgetbandits leaderboard --out out/leaderboard                 # all of it; stopped, it goes on
 budgetbandits leaderboard --setting near-ties --setting rare-cheap
 budgetbandits leaderboard --problems 50                         # a tenth of it, which all of it goes on from
 budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
-budgetbandits leaderboard --suite mine.toml                     # a suite of yours
+budgetbandits leaderboard --suite mine.toml                     # a suite of yours, or another that ships: training
 budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
 budgetbandits recommend PROBLEM.toml --budget 2000
 budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that must last

@@ -48,9 +48,9 @@ def main(orders: str = "20", which: str = "") -> None:
 
 
 def cell(played: Replayed) -> str:
-    """Mean reward and its standard error over the orders, in the last digits."""
+    """Mean reward and, in brackets, its standard error over the orders."""
     error = np.std(played.reward, ddof=1) / np.sqrt(len(played.reward)) if len(played.reward) > 1 else np.nan
-    return f"{played.reward.mean():.4f} ± {error:.4f}"
+    return f"{played.reward.mean():.4f} ({error:.4f})"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def main(problems: str = "200") -> None:
             cells = []
             for policy in (PacedThompson(), FixedFirstCosts()):
                 shares = np.array([played(number, shape, divided, policy) for number in range(int(problems))])
-                cells.append(f"{shares.mean():.3f} ± {shares.std(ddof=1) / len(shares) ** 0.5:.3f}")
+                cells.append(f"{shares.mean():.3f} ({shares.std(ddof=1) / len(shares) ** 0.5:.3f})")
             print("|", " | ".join([shape, f"{divided:g}", *cells]), "|", flush=True)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from budgetbandits import parse_policy
-from budgetbandits.intervals import wilson
+from budgetbandits.intervals import half_width, wilson
 from budgetbandits.off_policy import Log, Target, evaluate, even, held_still, mix, one_arm, read_log
 from budgetbandits.recorded import ReplayTable
 from budgetbandits.simulation.replay import logged
@@ -123,9 +123,10 @@ def show(tallies: dict[str, Tally], repetitions: int) -> None:
         for (what, way), covered in tally.covered.items():
             low, high = wilson(sum(covered), len(covered))
             errors, widths = np.array(tally.errors[what, way]), np.array(tally.widths[what, way])
+            half = half_width(errors.std() / len(errors) ** 0.5, len(errors))
             print(
                 f"  {what:7} {way:20} covered {np.mean(covered):.3f} ({low:.3f} – {high:.3f})  true "
-                f"{tally.truth[what]:.4g}  mean error {errors.mean():+.2g} ± {errors.std() / len(errors) ** 0.5:.1g}  "
+                f"{tally.truth[what]:.4g}  mean error {errors.mean():+.2g} ± {half:.1g}  "
                 f"standard error: said {np.sqrt((widths**2).mean()):.2g}, seen {errors.std():.2g}"
             )
 

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 from llm_routing import BUDGETS, COLUMNS, DATA
 
-from budgetbandits.intervals import student_quantile
+from budgetbandits.intervals import half_width
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.thompson import BudgetedThompson
@@ -40,7 +40,7 @@ def main(orders: str = "40") -> None:
         for rate in BUDGETS:
             one, other = (replay(table, policy, rate, int(orders)).reward for policy in (own, common))
             gain = one - other
-            half = student_quantile(0.975, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
+            half = half_width(gain.std(ddof=1) / np.sqrt(len(gain)), len(gain))
             cells = [f"{values:.4f}" for each in (one, other) for values in (each.mean(), each.std(ddof=1))]
             print(f"| `{own.name}` | {rate:g} | {' | '.join(cells)} | {gain.mean():+.4f} ± {half:.4f} |", flush=True)
 

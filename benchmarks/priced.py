@@ -65,7 +65,7 @@ def main(games: str = "8") -> None:
                 reward = np.array([share for share, _ in played])
                 gone = " ".join(f"{share:.2f}" for share in np.mean([each for _, each in played], axis=0))
                 error = reward.std(ddof=1) / np.sqrt(len(reward)) if len(reward) > 1 else np.nan
-                print(f"| {name} | {rate} | {title} | {reward.mean():.3f} ± {error:.3f} | {gone} |", flush=True)
+                print(f"| {name} | {rate} | {title} | {reward.mean():.3f} ({error:.3f}) | {gone} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import budgetbandits
-from budgetbandits import POLICIES, Problem, family
+from budgetbandits import POLICIES, Problem, extras, family
 from budgetbandits.__main__ import main
 
 
@@ -159,6 +161,60 @@ def test_what_a_server_imports_late_is_missed_at_once():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+WITHOUT = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None
+from budgetbandits.cli import main
+for command in {commands!r}:
+    sys.argv = ["budgetbandits", *command]
+    try: main()
+    except SystemExit as end: print(command[0], "ends with", end.code, file=sys.stderr)
+"""
+
+
+def said_without(missing, commands, folder):
+    """What these commands say on stderr where the packages are not installed; a traceback ends them all."""
+    code = WITHOUT.format(missing=list(missing), commands=[[str(word) for word in command] for command in commands])
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
+    only_lab = set(extras.PACKAGES["lab"]) - set(extras.PACKAGES["service"])
+    commands = [
+        ["run", "paper", "--out", "a"], ["paper", "--out", "b"], ["leaderboard", "--out", "c"], ["report", "d"],
+        ["recommend", "--arms", 3, "--budget", 100], ["compare", "d"], ["plot", "d", "--out", "f.png"], ["view", "d"],
+    ]  # fmt: skip
+    said = said_without(only_lab, commands, tmp_path)
+    assert said.count("; pip install 'budgetbandits[lab]'\n") == said.count("ends with 2") == len(commands)
+    # what needs no extra but the command line's goes on
+    others = [["policies"], ["simulate", problem, "--policy", "bts", "--budget", 10, "--runs", 2]]
+    assert "ends with" not in said_without(only_lab, others, tmp_path)
+    only_service = set(extras.PACKAGES["service"]) - set(extras.PACKAGES["lab"])
+    said = said_without(only_service, [["serve", "--port", 18_731], ["demo", "--serve", "--port", 18_731]], tmp_path)
+    assert said.count("not installed; pip install 'budgetbandits[service]'\n") == said.count("ends with 2") == 2
+
+
+def test_the_client_says_which_extra_it_is_in():
+    code = (
+        "import sys; sys.modules['httpx'] = None\n"
+        "from budgetbandits.errors import MissingExtra\n"
+        "try: import budgetbandits.client\n"
+        "except MissingExtra as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "the client needs httpx; pip install 'budgetbandits[client]'\n"
+
+
+def test_the_packages_of_the_extras_are_those_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    for extra, packages in extras.PACKAGES.items():
+        wanted = [re.match(r"[\w-]+", text).group() for text in project["optional-dependencies"][extra]]
+        assert {name.replace("-", "_") for name in wanted} <= set(packages), extra
+
+
 def test_every_public_name_is_there_and_no_other():
     for name in budgetbandits.__all__:
         assert getattr(budgetbandits, name) is not None
@@ -240,3 +296,14 @@ def test_bounds_say_what_is_wrong(problem, options, remedy):
     done = run("bounds", problem, *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert remedy in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_called_output(problem, tmp_path, monkeypatch, capsys):
+    def unreadable(*_):
+        raise FileNotFoundError(2, "No such file or directory", "its-data.json")
+
+    monkeypatch.setattr(Problem, "load", unreadable)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", "bounds", str(problem), "--budget", "100"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err == "error: cannot read or write its-data.json: No such file or directory\n"

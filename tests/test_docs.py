@@ -4,13 +4,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from budgetbandits import POLICIES, __version__, cli, errors, family, theory
+from budgetbandits.experiments.shipped_files import EXPERIMENTS, SUITES, shipped_text
 from budgetbandits.hard_families import ARMS_FAMILIES
 from budgetbandits.laws import JOINT_LAWS, LAWS
 from budgetbandits.problem import FAMILIES
@@ -44,8 +48,8 @@ def test_every_dependency_has_its_reason():
 
 def test_every_shipped_experiment_is_described():
     page = (ROOT / "docs/experiments.md").read_text()
-    for path in (ROOT / "experiments").glob("*.toml"):
-        assert f"`{path.stem}`" in page, path.stem
+    for name in (*EXPERIMENTS, *SUITES):
+        assert f"`{name}`" in page, name
 
 
 def test_every_theory_function_stands_beside_its_formula():
@@ -116,7 +120,7 @@ def test_what_a_mark_names_is_there(page, command, seed, day):
         assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif word == "budgetbandits":
         assert rest[0] in {info.name or info.callback.__name__ for info in cli.app.registered_commands}
-        assert rest[0] != "run" or (ROOT / f"experiments/{rest[1]}.toml").exists()
+        assert rest[0] != "run" or rest[1] in EXPERIMENTS
     elif rest[0] == "-m":
         assert find_spec(rest[1])
     else:
@@ -128,7 +132,7 @@ def test_the_seed_of_a_shipped_experiment_is_the_one_that_is_marked():
     files = {"make paper": "paper"} | {f"budgetbandits run {name}": name for name in ("growth", "worst-case")}
     for page, command, seed, _ in marks():
         if command in files:
-            text = (ROOT / f"experiments/{files[command]}.toml").read_text()
+            text = shipped_text(files[command])
             assert seed == f"seed {re.search(r'^seed = (.*)$', text, re.MULTILINE).group(1)}", (page, command)
 
 
@@ -140,6 +144,19 @@ def test_the_readme_is_as_fast_as_what_was_measured():
     times = [re.match(r"[\d,]+", row.split("|")[column].strip()).group() for row in rows.splitlines()]
     least, most = (pick(times, key=lambda text: int(text.replace(",", ""))) for pick in (min, max))
     assert f"{least} to {most} times" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_the_figure_of_random_problems_says_what_the_page_says():
+    """Its panels' titles are in the file: the words for those who cannot see it, and the sums of the table."""
+    page = (ROOT / "docs/experiments.md").read_text()
+    said = Image.open(ROOT / "docs/figures/ensemble.png").text["Description"]
+    assert f"![Who wins on random problems: {said}](figures/ensemble.png)" in page
+    counts = np.array(re.findall(r"BTS lowest on (\d+), not on (\d+), unsure on (\d+)", said), dtype=int)
+    holds, fails, unsure = counts.sum(axis=0)
+    lowest = next(
+        line for line in page.splitlines() if line.startswith("| BTS has the lowest regret in all four panels")
+    )
+    assert re.search(rf"holds on {holds} .*, fails on {fails}, undecided on {unsure} ", lowest)
 
 
 def test_the_constants_of_the_growth_table():
@@ -187,6 +204,43 @@ def test_the_page_on_own_policies_runs_as_it_is_written(tmp_path):
     assert "omega-ucb rho=1" in said["compare"]
     assert "Everything holds" in said["check"]
     assert "omega-ucb" in said["--plugin"]
+
+
+def commands_of(page):
+    """The lines of its shell blocks, without comments."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    return [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines()]
+
+
+def test_the_readme_installs_from_a_clone_before_it_uses_anything():
+    """No index has the package, so nothing may be installed by its name alone."""
+    commands = commands_of(ROOT / "README.md")
+    installs = [command for command in commands if command.startswith("pip install")]
+    assert installs == ["pip install .", "pip install '.[lab]'", "pip install '.[service]'"]
+    assert not [command for command in commands[: commands.index(installs[-1])] if command.startswith("budgetbandits")]
+    for page in PAGES:
+        assert not re.search(r"pip install '?budgetbandits", page.read_text()), page.name
+
+
+@pytest.mark.examples
+def test_the_readmes_commands_run_as_they_are_written(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    for name, content in re.findall(r"```toml\n# (\S+)\n(.*?)```", text, flags=re.DOTALL):
+        (tmp_path / name).write_text(content)
+    commands = [command for command in commands_of(ROOT / "README.md") if command.startswith("budgetbandits")]
+    assert len(commands) == 5
+    for command in commands:
+        words = command.replace("budgetbandits", f"{sys.executable} -m budgetbandits", 1)
+        done = subprocess.run(words, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    assert (tmp_path / "out/my-study/report.html").exists()
+
+
+def test_the_project_has_one_address():
+    """In the metadata, in what the build makes of the README, and in what programs cite."""
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+    assert f'HOME = "{home}"' in (ROOT / "hatch_build.py").read_text()
+    assert f'repository-code: "{home}"' in (ROOT / "CITATION.cff").read_text()
 
 
 def test_the_citation_is_of_this_version():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import stats
 
 from budgetbandits import Allocation, BudgetedThompson, Problem, parse_policy, simulate, simulate_many
 from budgetbandits.campaign_info import ArmInfo, CampaignInfo
+from budgetbandits.cli import simulating
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
 from budgetbandits.laws import Bernoulli, Independent
@@ -266,3 +268,28 @@ def test_results_of_a_table_show_themselves():
 def test_a_table_that_is_none_of_games(change, message):
     with pytest.raises(BadParameter, match=message):
         Results.of(change(made_up()))
+
+
+def half_of(values):
+    return stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
+
+
+def test_what_follows_a_mean_is_half_of_its_interval_everywhere(capsys, monkeypatch):
+    """In the terminal, in Python and in tables: never the standard error in one place and the interval in another."""
+    monkeypatch.setenv("COLUMNS", "200")
+    problem = Problem.bernoulli([0.9, 0.2], [0.3, 0.6])
+    outcome = simulate(problem, "ucb1", [9.0], 6, engine="reference")
+    values = outcome.pseudo_regret[:, 0]
+    said = f"{values.mean():.1f} ± {half_of(values):.1f}"
+    assert f"{said} (95 %)" in repr(outcome)
+    simulating._show(problem, [outcome], "ucb1")
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert "± is half of the 95 % interval" in shown
+    single = Results.of(simulate_many([problem], ["ucb1"], [9.0], 6, engine="reference"))
+    assert said in single.to_markdown()
+    assert "± half of its 95 % interval" in single.to_markdown()
+    means = simulate_many([many_arms(3), many_arms(4)], ["ucb1"], [5.0], 6, engine="reference")
+    over = means.group_by("problem").agg(pl.col("pseudo_regret").mean())["pseudo_regret"].to_numpy()
+    mean, half = re.search(r"([\d.]+) ± ([\d.]+)", Results.of(means).to_markdown()).groups()
+    assert (float(mean), float(half)) == pytest.approx((over.mean(), half_of(over)), rel=0.06)

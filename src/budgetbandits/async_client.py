@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
 from budgetbandits import calls
 from budgetbandits.calls import Call, Context, Made, T, Told
 from budgetbandits.campaign_info import CampaignInfo
+from budgetbandits.http_library import httpx
 from budgetbandits.retries import DEADLINE, Tries
 
 

@@ -16,8 +16,6 @@ from numbers import Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-import httpx
-
 from budgetbandits import errors
 from budgetbandits.campaign_info import CampaignInfo
 from budgetbandits.errors import (
@@ -29,6 +27,7 @@ from budgetbandits.errors import (
     ServiceError,
     Unreachable,
 )
+from budgetbandits.http_library import httpx
 from budgetbandits.named import listed_texts
 
 T = TypeVar("T")

@@ -20,13 +20,12 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-import httpx
-
 from budgetbandits import calls
 from budgetbandits.async_client import AsyncClient, AsyncDecision
 from budgetbandits.calls import Call, Context, Made, T, Told
 from budgetbandits.campaign_info import ArmInfo, CampaignInfo
 from budgetbandits.errors import Unreachable
+from budgetbandits.http_library import httpx
 from budgetbandits.retries import DEADLINE, Tries
 
 __all__ = ["ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "Told"]

@@ -116,6 +116,10 @@ class TooManyGuesses(BudgetBanditsError, PermissionError):
         self.retry_after = retry_after
 
 
+class Disagreement(BudgetBanditsError, RuntimeError):
+    """An event of a campaign that does not follow from those before it; the audit lists them."""
+
+
 class StoreError(BudgetBanditsError, RuntimeError):
     """The store of the service cannot be opened, read or written; nothing was decided."""
 
@@ -157,3 +161,11 @@ class ExperimentError(BudgetBanditsError, ValueError):
 
 class StudyError(BudgetBanditsError, RuntimeError):
     """The folder of a study cannot be read or written, or does not hold what was asked for."""
+
+
+class MissingExtra(BudgetBanditsError, ImportError):
+    """What was asked for needs a package that comes with an extra, and the extra is not installed."""
+
+
+class BrokenInstallation(BudgetBanditsError, RuntimeError):
+    """A file that ships with the package is not there."""

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
-
 from budgetbandits.calls import Call, error_of, retry_after
 from budgetbandits.errors import HoldRefused, Unreachable
+from budgetbandits.http_library import httpx
 
 DEADLINE = 30.0
 """Seconds after which a call is given up: a server that is restarted may take ten to end its requests."""

@@ -3,6 +3,8 @@
 The checks themselves are `budgetbandits.testing`'s, so that policies from outside are held to the same.
 """
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -192,3 +194,34 @@ def test_a_report_says_what_is_broken():
     with pytest.raises(AssertionError, match="its text names it"):
         report.assert_holds()
     assert "broken: its text names it" in str(report)
+
+
+OUT_OF_ORDER = """
+from typing import ClassVar
+from budgetbandits.policies import IndexPolicy
+
+class OutOfOrder(IndexPolicy):
+    name: ClassVar[str] = "out-of-order"
+    index = staticmethod(lambda reward, cost, pulls, rounds: reward)
+
+    def choose(self, state, rng):
+        return 4 - int(state.pulls.sum()) % 5
+"""
+CHECK = """
+import sys
+import budgetbandits.testing as testing
+from budgetbandits.cli import main
+
+testing.CONTRACT = {name: check for name, check in testing.CONTRACT.items() if name == "first pulls in turn"}
+testing.ENGINES = {}
+sys.argv = ["budgetbandits", "check", "mine.py:OutOfOrder"]
+main()
+"""
+
+
+def test_the_check_finds_what_is_broken_where_python_leaves_assertions_out(tmp_path):
+    (tmp_path / "mine.py").write_text(OUT_OF_ORDER)
+    command = [sys.executable, "-O", "-c", CHECK]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "the first five choices without feedback are [4, 4, 4, 4, 4]" in done.stdout

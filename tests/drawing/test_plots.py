@@ -10,7 +10,7 @@ from scipy import stats
 from budgetbandits import Allocation, Problem, parse_policy, simulate
 from budgetbandits.drawing import posteriors
 from budgetbandits.drawing.arms import SHOWN
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.policies import SamplingPolicy
 from budgetbandits.posteriors import Beta, Ratio
 
@@ -131,7 +131,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("budgetbandits.drawing")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(BadParameter, match=r"figures need Matplotlib; install budgetbandits\[lab\]"):
+    with pytest.raises(MissingExtra, match=r"figures need Matplotlib; pip install 'budgetbandits\[lab\]'"):
         Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).plot()
 
 

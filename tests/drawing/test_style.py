@@ -84,6 +84,17 @@ def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand
         assert len({(look.series, str(look.line)) for look in looks}) == len(looks)
 
 
+@pytest.mark.parametrize("count", range(1, 7))
+def test_up_to_six_policies_of_a_figure_have_a_colour_each(count):
+    """Whichever of the paper's are among them, and wherever they stand."""
+    own = [f"own-{number}" for number in range(count)]
+    for size in range(min(count, len(PAPER)) + 1):
+        for known in itertools.combinations(PAPER, size):
+            for at in range(count - size + 1):
+                policies = [*own[:at], *known, *own[at : count - size]]
+                assert len({each.series for each in style.looks(policies, PAPER)}) == count, policies
+
+
 def test_the_papers_policies_look_the_same_in_every_study():
     alone = style.looks(["kube"], PAPER)[0]
     among = style.looks(["mine", "bts", "yours", "kube"], PAPER)[3]

@@ -10,7 +10,7 @@ import pytest
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments import champion
 from budgetbandits.experiments.champion import margins, scores
-from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
+from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.standings import Values
 
 

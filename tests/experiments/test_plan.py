@@ -9,8 +9,8 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment, plan
-from budgetbandits.experiments.experiment_file import shipped
 from budgetbandits.experiments.plan import CHUNK
+from budgetbandits.experiments.shipped_files import EXPERIMENTS
 from budgetbandits.plugins import sweep
 from budgetbandits.problem import Problem
 from studies import SMALL, small
@@ -158,7 +158,7 @@ def test_more_runs_keep_the_chunks_that_are_there():
 
 @pytest.mark.parametrize("name", ["paper", "uniform-ensemble", "worst-case"])
 def test_what_ships_can_be_read(name):
-    assert name in shipped()
+    assert name in EXPERIMENTS
     experiment = Experiment.load(name)
     assert len(experiment.problems) >= 4
     assert len(experiment.policies) >= 3

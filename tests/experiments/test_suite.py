@@ -7,9 +7,9 @@ import tomllib
 import numpy as np
 import pytest
 
-from budgetbandits.errors import BadParameter, ExperimentError
-from budgetbandits.experiments import Experiment, leaderboard
-from budgetbandits.experiments.experiment_file import SUITE, shipped, shipped_text
+from budgetbandits.errors import BadParameter, BrokenInstallation, ExperimentError
+from budgetbandits.experiments import Experiment, leaderboard, shipped_files
+from budgetbandits.experiments.shipped_files import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
 from budgetbandits.policies.literature import SOURCES, source_of
@@ -93,7 +93,6 @@ def test_mistakes_are_named_with_their_remedy(old, new, message):
 
 
 def test_a_suite_is_no_experiment_and_says_how_to_run_it(tmp_path):
-    assert SUITE not in shipped()
     (tmp_path / "suite.toml").write_text(TINY)
     with pytest.raises(ExperimentError, match="budgetbandits leaderboard --suite"):
         Experiment.load(tmp_path / "suite.toml")
@@ -101,6 +100,37 @@ def test_a_suite_is_no_experiment_and_says_how_to_run_it(tmp_path):
         Suite.load(tmp_path / "suite.toml", ["few"])
     with pytest.raises(ExperimentError, match="cannot read"):
         Suite.load(tmp_path / "other.toml")
+
+
+def test_an_experiment_is_no_suite_and_says_how_to_run_it():
+    with pytest.raises(ExperimentError, match="budgetbandits run FILE"):
+        Suite.load("paper")
+
+
+def test_what_ships_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Suite.load("training", ["bernoulli-3"]).settings[0].name == "bernoulli-3"
+    with pytest.raises(ExperimentError, match="suite: this is a suite of settings"):
+        Experiment.load("suite")
+    with pytest.raises(ExperimentError, match="or one that ships: suite, training"):
+        Suite.load("trainings")
+    (tmp_path / "training").write_text(TINY)  # a file of that name comes first
+    assert Suite.load("training").settings[0].name == "many"
+
+
+def test_every_file_that_ships_is_listed():
+    assert {*EXPERIMENTS, *SUITES} == {path.name.removesuffix(".toml") for path in FOLDER.iterdir()} - {
+        "leaderboard.json",
+        "paced.json",
+    }
+
+
+def test_a_file_that_should_ship_and_does_not_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(shipped_files, "FOLDER", tmp_path)
+    with pytest.raises(BrokenInstallation, match=r"leaderboard.json ships .* install budgetbandits again"):
+        leaderboard.shipped_summary()
+    with pytest.raises(BrokenInstallation, match=r"paper\.toml ships"):
+        Experiment.load("paper")
 
 
 def test_every_policy_has_its_source():

@@ -54,7 +54,7 @@ def made(runs: int = 4, noise: float = 0.0, seed: int = 0, gaps: tuple[float, ..
 def test_the_hardest_gap_of_every_cell():
     table = worst.hardest(made())
     assert table.columns == [
-        "policy", "arms", "budget", "problem", "reward_gap", "cost_gap", "mean", "sem", "crossed", "edge",
+        "policy", "arms", "budget", "problem", "reward_gap", "cost_gap", "mean", "half", "crossed", "edge",
     ]  # fmt: skip
     assert len(table) == len(ARMS) * len(BUDGETS)
     for row in table.rows(named=True):

@@ -1,16 +1,19 @@
 """The tables of a report against what `Results` says."""
 
+import itertools
 import json
 
 import numpy as np
 import pytest
 
 from budgetbandits import Problem
+from budgetbandits.drawing.picture import titles
+from budgetbandits.drawing.style import sheet
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.statistics import student_quantile
 from budgetbandits.experiments.study import Study
 from budgetbandits.oracle import gaps, ratios
-from budgetbandits.report import asked, tables
+from budgetbandits.report import asked, drawings, paper_figures, tables
 from made_up import GROUPS, study
 from studies import small
 
@@ -157,3 +160,20 @@ def test_parameters_are_recorded_with_their_defaults(tmp_path):
     begun = Study(tmp_path)
     begun.begin(experiment, experiment.cells(), "")
     assert begun.asked()["parameters"] == [BTS, {"epsilon": "0.1"}, {"epsilon": "0.2"}, {}]
+
+
+@pytest.mark.parametrize("width", [12.0, "phone"])
+def test_what_stands_above_the_panels_of_who_wins_is_neither_cut_nor_covered(width):
+    groups = [f"({letter}) Multinomial, 100 arms" for letter in "abcd"]
+    policies = ["bts", "kube", "pd-bwk"]
+    ensemble = study(lambda g, n, policy, _b: 10.0 + n + policies.index(policy), 1.0, 2, policies, groups)
+    drawn = drawings._laid_out(paper_figures.who_wins(ensemble, sheet(width)))
+    drawn._canvas_that_measures.draw()
+    assert titles(drawn)[0].startswith("(a) Multinomial, 100 arms BTS lowest on")
+    whole = drawn.bbox.extents
+    boxes = [axes._left_title.get_window_extent() for axes in drawn.axes]
+    for box in boxes:
+        assert (box.x0, box.y0) > (0, 0)
+        assert box.x1 < whole[2]
+        assert box.y1 < whole[3]
+    assert not any(first.overlaps(second) for first, second in itertools.combinations(boxes, 2))

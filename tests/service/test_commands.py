@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 import time
 
 import polars
@@ -10,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app
-from budgetbandits.errors import OutcomeUnknown
+from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.http.auth import KeyRing
+from budgetbandits.service.http.auth import KeyRing, prefix_meant
+from budgetbandits.service.stores.records import Key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import free_port
 
@@ -80,6 +83,18 @@ def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     said = say("campaign", "verify", "ads", code=1)
     assert "1 differences" in said
     assert "500000001" in said
+
+
+def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path):
+    say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        for number in range(4):
+            Engine(store).decide("ads", str(number))
+        store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+    command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)
+    assert done.stdout.count("the policy would have chosen arm") == 4
 
 
 def test_money_is_never_cut_off_in_the_list(say):
@@ -194,6 +209,27 @@ def test_keys(say, tmp_path):
     assert key.split("_", 2)[2] not in listed
     say("key", "drop", key.split("_")[1])
     assert key.split("_")[1] not in say("key", "list")
+
+
+def test_a_key_is_dropped_as_it_is_listed(say):
+    keys = [say("key", "create", "--scope", "read").strip() for _ in range(5)]
+    listed = re.findall(r"bb_\w+_…", say("key", "list"))
+    assert sorted(name.removesuffix("…") for name in listed) == sorted(key[:12] for key in keys)
+    assert f"bb_{keys[0][3:11]}_… is dropped" in say("key", "drop", f"bb_{keys[0][3:11]}_…")
+    say("key", "drop", keys[1])  # the whole key
+    say("key", "drop", keys[2][:11])
+    say("key", "drop", keys[3][3:11])
+    rest = [key[3:11] for key in keys[4:]]
+    assert sorted(re.findall(r"bb_(\w+)_…", say("key", "list"))) == sorted(rest)
+    say("key", "drop", "bb_none_…", fails="no key bb_none; 'budgetbandits key list' shows")
+    say("key", "drop", "bb_", fails="no key bb_;")
+
+
+def test_a_beginning_that_several_keys_have_names_them():
+    keys = [Key(prefix, "", ("read",), 0.0, None) for prefix in ("1a2b3c4d", "1a2b0000", "99999999")]
+    assert prefix_meant(keys, "bb_99") == "99999999"
+    with pytest.raises(BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; say more of it"):
+        prefix_meant(keys, "1a2b")
 
 
 def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, monkeypatch):

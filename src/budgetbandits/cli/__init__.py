@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from budgetbandits import __version__, plugins
+from budgetbandits import __version__, extras, plugins
 from budgetbandits.cli import listing, simulating, studies
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.campaigns import campaign_app
@@ -90,8 +90,14 @@ def main() -> None:
         _stopped()
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.stderr.close()
+    except ImportError as error:
+        needed = extras.remedy(error)
+        if needed is None:
+            raise
+        _fail("MissingExtra", str(needed))
     except OSError as error:
-        _fail("OSError", f"cannot write the output: {error}")
+        what = "write the output" if error.filename is None else f"read or write {error.filename}"
+        _fail("OSError", f"cannot {what}: {error.strerror or error}")
     except Exception as error:  # click's usage errors: unknown option, missing argument, value of the wrong type
         if not hasattr(error, "format_message"):
             raise

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+from budgetbandits.errors import BudgetBanditsError, HoldRefused
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision
@@ -46,14 +46,12 @@ def serve_demo(port: int, open_page: bool) -> None:
     from budgetbandits.listening import listening
 
     with listening("127.0.0.1", port) as listener:
-        try:
-            from budgetbandits.service.engine import Engine
-            from budgetbandits.service.http.auth import make_first_key
-            from budgetbandits.service.http.server import serve
-            from budgetbandits.service.rollups import roll_up
-            from budgetbandits.service.stores import open_store
-        except ImportError as error:
-            raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
+        from budgetbandits.service.engine import Engine
+        from budgetbandits.service.http.auth import make_first_key
+        from budgetbandits.service.http.server import serve
+        from budgetbandits.service.rollups import roll_up
+        from budgetbandits.service.stores import open_store
+
         with tempfile.TemporaryDirectory(prefix="budgetbandits-demo-") as folder:
             address, rng = str(Path(folder) / "demo.db"), random.Random(7)
             with open_store(address) as store:

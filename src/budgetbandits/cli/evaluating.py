@@ -135,8 +135,8 @@ def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
             console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", highlight=False, soft_wrap=True)
         elif abs(each.weight.value - (1.0 - each.unanswered)) > FAR * max(each.weight.error, 1e-12):
             console.print(
-                f"{escape(label(each.target))}: its weights have the mean {each.weight.value:.3f} ± "
-                f"{each.weight.error:.3f}, not 1: the log's propensities are not those of its choices.",
+                f"{escape(label(each.target))}: its weights have the mean {_said(each.weight)} (95 %), not "
+                f"{1.0 - each.unanswered:.3g}: the log's propensities are not those of its choices.",
                 highlight=False, soft_wrap=True,
             )  # fmt: skip
 

@@ -59,13 +59,14 @@ def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> Non
 
 @key_app.command("drop")
 def drop_key_command(
-    prefix: Annotated[str, typer.Argument(help="The eight characters after bb_.")],
+    key: Annotated[str, typer.Argument(help="The key as 'key list' shows it, or the beginning of that.")],
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Delete a key; servers notice within five seconds."""
-    from budgetbandits.service.http.auth import drop_key
+    from budgetbandits.service.http.auth import drop_key, prefix_meant
 
     with opened_store(store) as database:
+        prefix = prefix_meant(database.read(lambda tx: tx.keys()), key)
         drop_key(database, prefix, by=HERE)
     say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)

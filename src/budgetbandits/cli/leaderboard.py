@@ -25,7 +25,9 @@ def leaderboard_command(
     joining: Annotated[
         list[str] | None, typer.Option("--with", help="A policy of yours, mypolicies.py:Mine. May be repeated.")
     ] = None,
-    suite: Annotated[Path | None, typer.Option(help="A suite of yours (TOML) instead of the one that ships.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="A suite of yours (TOML), or the name of another one that ships: training.")
+    ] = None,
     problems: Annotated[
         int | None,
         typer.Option(help="Only the first so many problems of each setting; all of them later go on from it."),

@@ -15,6 +15,7 @@ from budgetbandits.cells import defused
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
 from budgetbandits.cli.simulating import spread
 from budgetbandits.errors import BadParameter
+from budgetbandits.intervals import half_width
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.names import label
 from budgetbandits.recorded import ReplayTable, parse_columns
@@ -124,7 +125,7 @@ def _show(
     lines = plain_table(
         title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}, {orders} orders",
         title_justify="left",
-        caption="reward: mean of a request, ± its standard error over the orders.\n"
+        caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
         f"best mix: what the best mix of arms brings, all means known{', by segment' if table.segments else ''}.\n"
         "used: share of the budget spent, on average and at most.",
         caption_justify="left",
@@ -139,7 +140,7 @@ def _show(
         lines.add_row(
             label(each.policy) + ("*" if table.segments and each.policy not in by_request else ""),
             f"{each.budget_per_request:g}",
-            f"{each.reward.mean():.4f}" + ("" if error is None else f" ± {error:.4f}"),
+            f"{each.reward.mean():.4f}" + ("" if error is None else f" ± {half_width(error, len(each.reward)):.4f}"),
             f"{bounds[each.budget_per_request]:.4f}",
             f"{each.used.mean():.1%}",
             f"{each.used.max():.1%}",

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import typer
 
 from budgetbandits.cli.store_option import DATABASE, Address
-from budgetbandits.errors import BadParameter
 
 
 def serve_command(
@@ -28,10 +27,8 @@ def serve_command(
 
     # before the rest is imported, which takes most of a second, and before a key is shown that scrolls away
     with listening(host, port) as listener:
-        try:
-            from budgetbandits.service.http.server import serve
-        except ImportError as error:
-            raise BadParameter(f"the service needs {error.name}; pip install 'budgetbandits[service]'") from None
+        from budgetbandits.service.http.server import serve
+
         serve(listener, store, _public(store), key_file, per_address)
 
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from budgetbandits import plugins
 from budgetbandits.cli.demo_service import serve_demo
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar
+from budgetbandits.intervals import half_width
 from budgetbandits.oracle import best_arms, best_ratio
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
@@ -167,7 +168,7 @@ def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
     table = plain_table(
         title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
         title_justify="left",
-        caption=f"{against}± is the standard error, std the standard deviation of the regret from run to run.\n"
+        caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
         f"pseudo: the same regret from the pull counts. best arm: {found}",
         caption_justify="left",
     )
@@ -180,9 +181,9 @@ def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
         table.add_row(
             label(record["policy"]),
             f"{record['budget']:,g}",
-            _estimate(record["regret"]),
+            _estimate(record["regret"], record["runs"]),
             "–" if record["regret"]["std"] is None else f"{record['regret']['std']:,.1f}",
-            _estimate(record["pseudo_regret"]),
+            _estimate(record["pseudo_regret"], record["runs"]),
             f"{record['rounds']['mean']:,.0f}",
             f"{record['best_arm_identified']:.1%}",
             end_section=following is not None and following["budget"] != record["budget"],
@@ -190,12 +191,12 @@ def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
     Console().print(table)
 
 
-def _estimate(record: dict[str, float | None]) -> str:
+def _estimate(record: dict[str, float | None], runs: int) -> str:
     mean = record["mean"]
     assert mean is not None
     digits = 1 if abs(mean) < 1000 else 0  # a tenth of thousands tells nothing and costs the table its width
-    error = "" if record["sem"] is None else f" ± {record['sem']:,.{digits}f}"
-    return f"{mean:,.{digits}f}{error}"
+    half = "" if record["sem"] is None else f" ± {half_width(record['sem'], runs):,.{digits}f}"
+    return f"{mean:,.{digits}f}{half}"
 
 
 def demo_command(

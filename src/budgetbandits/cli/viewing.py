@@ -11,8 +11,6 @@ from typing import Annotated
 
 import typer
 
-from budgetbandits.errors import BadParameter
-
 
 def view_command(
     folder: Annotated[Path, typer.Argument(help="A study, or a folder with studies in it.")],
@@ -23,12 +21,10 @@ def view_command(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
 ) -> None:
     """Show studies and their reports in a browser, and watch those that are running."""
-    try:
-        from budgetbandits.viewing.folder import Folder
-        from budgetbandits.viewing.pages import Viewer, address_of
-        from budgetbandits.viewing.server import LOOPBACK, Server
-    except ImportError as error:
-        raise BadParameter(f"view needs {error.name}; pip install 'budgetbandits[lab]'") from None
+    from budgetbandits.viewing.folder import Folder
+    from budgetbandits.viewing.pages import Viewer, address_of
+    from budgetbandits.viewing.server import LOOPBACK, Server
+
     here = Folder(folder)
     with Server(Viewer(here), host, port) as server, contextlib.suppress(KeyboardInterrupt):
         with contextlib.suppress(AttributeError, OSError):

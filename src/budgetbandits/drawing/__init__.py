@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import MissingExtra
 
 if find_spec("matplotlib") is None:
-    raise BadParameter("figures need Matplotlib; install budgetbandits[lab]")
+    raise MissingExtra("figures need Matplotlib; pip install 'budgetbandits[lab]'")

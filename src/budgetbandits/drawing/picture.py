@@ -24,7 +24,7 @@ from budgetbandits.drawing import svg
 from budgetbandits.drawing.style import SAVING, Look, Sheet
 from budgetbandits.errors import BadParameter
 
-FORMATS = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """With the metadata that would make the same figure another file."""
 DOTS = 200
 """Of a PNG, in an inch."""
@@ -79,11 +79,22 @@ def check_axes(ax: Any) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file."""
+    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file.
+
+    A PNG says in its description what stands above its panels, for those who cannot see it and for tests of pages.
+    """
     path = Path(path)
+    metadata = dict(FORMATS[check_format(path)])
+    if path.suffix.lower() == ".png":
+        metadata["Description"] = "; ".join(titles(figure))
     with matplotlib.rc_context(SAVING):
-        figure.savefig(path, dpi=DOTS, metadata=FORMATS[check_format(path)])
+        figure.savefig(path, dpi=DOTS, metadata=metadata)
     return path
+
+
+def titles(figure: Figure) -> list[str]:
+    """What stands above the panels, each on one line."""
+    return [text for axes in figure.axes if (text := " ".join(axes.get_title(loc="left").split()))]
 
 
 def check_format(path: Path) -> str:
@@ -204,7 +215,10 @@ def finish(picture: Picture) -> Picture:
     """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
     engine = picture.get_layout_engine()
     assert engine is not None
-    engine.execute(picture)
+    for _ in range(
+        2
+    ):  # panels of a fixed shape find their size in the first pass, and what stands around them its place
+        engine.execute(picture)
     return picture
 
 

@@ -103,8 +103,9 @@ def look(place: int) -> Look:
 def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Look]:
     """A look for each policy, in their order.
 
-    Those in ``fixed`` have the places of that list in every study. The others take the first place that is free and
-    differs in colour and line style from the policy before and, if that is a fixed one, the policy after.
+    Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
+    differs in colour and line style from the policy before and, if that is a fixed one, the policy after, and has a
+    colour that no other policy of the figure has, as long as there is one.
 
     >>> [each.series for each in looks(["bts", "mine", "kube"], fixed=["bts", "kube"])]
     ['series-1', 'series-3', 'series-2']
@@ -114,16 +115,19 @@ def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Look]:
     for i, place in enumerate(places):
         if place is None:
             beside = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
-            chosen = _first_free(taken, [other for other in beside if other is not None])
+            used = {other % len(SERIES) for other in places if other is not None}
+            chosen = _first_free(taken, [other for other in beside if other is not None], used)
             places[i] = chosen
             taken.add(chosen)
     return [look(place) for place in places if place is not None]
 
 
-def _first_free(taken: set[int], beside: Sequence[int]) -> int:
-    """The first place that is free and unlike its neighbours; with five line styles there always is one."""
+def _first_free(taken: set[int], beside: Sequence[int], used: set[int]) -> int:
+    """The first place that is free, unlike its neighbours and of a colour that is not used; with five line styles there
+    always is one."""
+    avoided = used if len(used) < len(SERIES) else set()
     place = 0
-    while place in taken or any(_alike(place, other) for other in beside):
+    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in beside):
         place += 1
     return place
 

@@ -54,7 +54,8 @@ def tag(
 
     ``part`` tells artists of the same policy, role and panel apart.
     """
-    assert role in ROLES, role
+    if role not in ROLES:
+        raise ValueError(f"role is {role!r}; there is {', '.join(ROLES)}")
     place = "" if panel is None else f"panel-{panel}-"
     artist.set_gid(f"{place}policy-{policy}-{role}" + (f"-{part}" if part else ""))
     artist.__dict__["_points"] = tuple(points)

@@ -1,4 +1,4 @@
-"""An experiment file (TOML): reading it, and those that ship with the package.
+"""An experiment file (TOML), read.
 
 name = "my study"
 seed = 1
@@ -21,8 +21,6 @@ count = 25
 from __future__ import annotations
 
 import tomllib
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +42,6 @@ money for each request, in the problem's own units; or, also for each request, h
 arm with the best ratio to that of the arm with the highest reward."""
 WITH_HORIZON = BUDGET_UNITS[2:]
 """Those that are for each request."""
-SUITE = "suite"
-"""The file that ships and holds the settings of the leaderboard: no experiment, but one for each of them."""
-TRAINING = "training"
-"""The same for the problems that a policy is chosen by."""
 
 
 def read(text: str, folder: Path) -> dict[str, Any]:
@@ -97,20 +91,6 @@ def _together(found: dict[str, Any]) -> dict[str, Any]:
     if found["common"] and any(isinstance(named.problem, Traffic) for named in found["problems"]):
         raise ExperimentError("traffic has no common outcomes, since its laws change; leave out common")
     return found
-
-
-def shipped() -> list[str]:
-    """Names of the experiments that come with the package."""
-    found = [path.name.removesuffix(".toml") for path in _shipped_folder().iterdir() if path.name.endswith(".toml")]
-    return sorted(name for name in found if name not in (SUITE, TRAINING))
-
-
-def shipped_text(name: str) -> str:
-    return (_shipped_folder() / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _shipped_folder() -> Traversable:
-    return resources.files("budgetbandits.experiments") / "shipped"
 
 
 def _engine(document: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.plan import scaled
 from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
-from budgetbandits.intervals import LEVEL, student_quantile
+from budgetbandits.intervals import half_width
 from budgetbandits.oracle import ratios
 from budgetbandits.policies.names import PAPER, label
 from budgetbandits.simulation.simulate import simulate
@@ -79,7 +79,7 @@ def with_intervals(results: Results, metric: str = "pseudo_regret") -> pl.DataFr
     count = pl.when(pl.col("problems") > 1).then(pl.col("problems")).otherwise(pl.col("runs"))
     counts = summary.select(count.alias("count"))["count"].to_numpy()
     error = summary["sem"].fill_null(np.nan).to_numpy()
-    half = student_quantile(0.5 + LEVEL / 2, np.maximum(counts - 1, 1)) * error
+    half = half_width(error, counts)
     mean = summary["mean"].to_numpy()
     return summary.with_columns(pl.Series("low", mean - half), pl.Series("high", mean + half))
 

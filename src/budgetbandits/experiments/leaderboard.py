@@ -10,7 +10,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from budgetbandits.errors import BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Progress, Workers, run
+from budgetbandits.experiments.shipped_files import shipped_file
 from budgetbandits.experiments.standings import Values, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
@@ -180,8 +180,7 @@ def finite(value: Any) -> Any:
 
 def shipped_summary(paced: bool = False) -> dict[str, Any]:
     """The summary of the suite that ships, or of one whose budgets must last for so many requests."""
-    path = resources.files("budgetbandits.experiments") / "shipped" / (PACED_SUMMARY if paced else SUMMARY)
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(shipped_file(PACED_SUMMARY if paced else SUMMARY))
     return found
 
 

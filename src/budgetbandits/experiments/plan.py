@@ -18,8 +18,8 @@ import cloudpickle  # type: ignore[import-untyped]
 import budgetbandits
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import shipped, shipped_text
 from budgetbandits.experiments.problem_entries import NamedProblem
+from budgetbandits.experiments.shipped_files import EXPERIMENTS, find, shipped_text
 from budgetbandits.policies.base import Policy
 from budgetbandits.simulation.simulate import identity_of
 from budgetbandits.traffic import Played, Traffic
@@ -161,26 +161,17 @@ class Experiment:
 
     @classmethod
     def load(cls, path: str | Path) -> Experiment:
-        """Read an experiment file, or one of those that ship with the package, by its name (`shipped()`)."""
-        path = Path(path)
-        if not path.is_file() and str(path) in shipped():
-            return cls.load_shipped(str(path))
+        """Read an experiment file, or one of those that ship with the package, by its name (`EXPERIMENTS`)."""
+        text, folder = find(path, EXPERIMENTS)
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            known = ", ".join(shipped())
-            raise ExperimentError(
-                f"cannot read {str(path)!r}: {error}; name a readable TOML file, or one that ships: {known}"
-            ) from None
-        try:
-            return cls.from_toml(text, path.parent)
+            return cls.from_toml(text, folder)
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from None
 
     @classmethod
     @cache
     def load_shipped(cls, name: str) -> Experiment:
-        """One of `shipped()`, whatever files of that name lie about; its problems are made once a process."""
+        """One of `EXPERIMENTS`, whatever files of that name lie about; its problems are made once a process."""
         return cls.from_toml(shipped_text(name))
 
     def cells(self) -> list[Cell]:

@@ -98,8 +98,8 @@ class Results:
         return self.to_table().to_html()
 
     def to_table(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> Table:
-        """Policies down; across the groups of problems at these budgets, or at the largest. Mean ± standard error, the
-        best in bold where that is sure. `to_markdown`, `to_latex` and `to_html` of it write it."""
+        """Policies down; across the groups of problems at these budgets, or at the largest. Mean ± half of its 95 %
+        interval, the best in bold where that is sure. `to_markdown`, `to_latex` and `to_html` of it write it."""
         return table_of(self, metric, budgets, judged=metric in BETTER)
 
     def to_markdown(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> str:

@@ -22,7 +22,7 @@ import joblib
 import numpy as np
 import polars as pl
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, StudyError
+from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.schedule import Schedule, Task, kind_of
@@ -184,7 +184,7 @@ def _dask_client(workers: Workers) -> Iterator[None]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise BadParameter("a Dask cluster needs the extra: pip install 'budgetbandits[lab,dask]'") from None
+        raise MissingExtra("a Dask cluster needs the extra: pip install 'budgetbandits[lab,dask]'") from None
     with contextlib.ExitStack() as stack:
         address: Any = workers.address
         if address is None:
@@ -206,7 +206,7 @@ def _ray_session(workers: Workers) -> Iterator[None]:
         import ray
         from ray.util.joblib import register_ray
     except ImportError:
-        raise BadParameter("Ray needs the extra: pip install 'budgetbandits[lab,ray]'") from None
+        raise MissingExtra("Ray needs the extra: pip install 'budgetbandits[lab,ray]'") from None
     ours = not ray.is_initialized()
     if ours:
         options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}

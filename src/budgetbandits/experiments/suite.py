@@ -27,8 +27,9 @@ from typing import Any
 from budgetbandits import plugins
 from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import SUITE, parsed, shipped_text
+from budgetbandits.experiments.experiment_file import parsed
 from budgetbandits.experiments.plan import Experiment
+from budgetbandits.experiments.shipped_files import SUITE, SUITES, find, shipped_text
 from budgetbandits.experiments.toml_fields import no_others
 from budgetbandits.policies.base import Policy
 
@@ -78,15 +79,15 @@ class Suite:
 
     @classmethod
     def load(cls, path: str | Path | None = None, only: Sequence[str] = ()) -> Suite:
-        """Read a suite file, without a path the one that ships; of its settings those that are named, or all."""
+        """Read a suite file, or one of those that ship (`SUITES`), by its name; without a path the leaderboard's.
+
+        Of its settings those that are named, or all.
+        """
         if path is None:
             return cls.from_toml(shipped_text(SUITE), only=only)
+        text, folder = find(path, SUITES)
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ExperimentError(f"cannot read {str(path)!r}: {error}; name a readable suite (TOML)") from None
-        try:
-            return cls.from_toml(text, Path(path).parent, only)
+            return cls.from_toml(text, folder, only)
         except ExperimentError as error:
             raise ExperimentError(f"{path}: {error}") from None
 
@@ -94,6 +95,8 @@ class Suite:
     def from_toml(cls, text: str, folder: Path | None = None, only: Sequence[str] = ()) -> Suite:
         """Read a suite; files are looked for in ``folder``. An `ExperimentError` names the setting and the key."""
         document = parsed(text)
+        if "problems" in document:
+            raise ExperimentError("this is an experiment; run it by 'budgetbandits run FILE'")
         no_others(document, KEYS, "a suite")
         entries = document.get("settings")
         if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):

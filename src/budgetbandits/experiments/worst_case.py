@@ -18,6 +18,7 @@ from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.statistics import SEED
+from budgetbandits.intervals import half_width
 
 RESAMPLES = 1_000
 
@@ -68,19 +69,22 @@ def can_grow(results: Results) -> bool:
 def hardest(results: Results) -> pl.DataFrame:
     """For each policy, number of arms and budget: the problem with the largest mean pseudo-regret.
 
-    ``crossed`` is its regret as the fit of `growth` sees it, a little less than ``mean`` (null with a single run).
+    ``half`` is half of the mean's 95 % interval, ``crossed`` its regret as the fit of `growth` sees it, a little less
+    than ``mean`` (both null with a single run).
     ``edge`` says that no smaller or no larger gap of the same direction was played, so that the worst may lie beyond.
     """
     if not is_two_gap(results):
         raise BadParameter('not every problem of the study is of family = "two-gap"; the hardest is sought among those')
     where = ("policy", "arms", "budget")
-    means = results.summary(by=("policy", "arms", "budget", "problem")).select(*where, "problem", "mean", "sem")
+    means = results.summary(by=("policy", "arms", "budget", "problem")).select(*where, "problem", "runs", "mean", "sem")
     largest = means.sort("mean", descending=True).group_by(*where, maintain_order=True).first()
+    half = half_width(largest["sem"].fill_null(np.nan).to_numpy(), largest["runs"].to_numpy())
+    largest = largest.with_columns(pl.Series("half", half).fill_nan(None))
     return (
         largest.join(_gaps(results), on="problem", how="left")
         .join(_crossed_table(results), on=where, how="left")
         .sort(pl.col("policy").cast(pl.Enum(results.policies)), "arms", "budget")
-        .select(*where, "problem", "reward_gap", "cost_gap", "mean", "sem", "crossed", "edge")
+        .select(*where, "problem", "reward_gap", "cost_gap", "mean", "half", "crossed", "edge")
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.arrays import Array
 from budgetbandits.cells import plain
-from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.errors import BadParameter, MissingExtra, ProblemError
 from budgetbandits.recorded import csv_columns, named_columns, numbered, numbers
 
 MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
@@ -98,7 +98,7 @@ def _columns(path: Path) -> Any:
     try:
         import polars
     except ImportError:
-        raise BadParameter("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
+        raise MissingExtra("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
     try:
         return polars.read_parquet(path)
     except (OSError, polars.exceptions.PolarsError) as error:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.learner import Among
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
@@ -84,7 +84,7 @@ class Replay:
             if event.lease is not None and event.kind != "leased":
                 self._turn(event)
             self._handlers.get(event.kind, self._status)(event)
-        except (BudgetBanditsError, ArithmeticError, LookupError, AssertionError) as error:
+        except (BudgetBanditsError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
             return f"event {event.seq} ({event.kind}) cannot have happened: {error}"
         return None
 
@@ -105,7 +105,7 @@ class Replay:
         self.learner.bring_back(_known(event.arm))
 
     def _terms_changed(self, event: Event) -> None:
-        assert len(self._later) > 0, "the row knows of no such change"
+        _expect(len(self._later) > 0, "the row knows of no such change")
         self.row = replace(self.row, settings=self._later.pop(0))
         self.learner.hear_horizon(self.row.settings)
 
@@ -123,7 +123,7 @@ class Replay:
     def _decided(self, event: Event) -> None:
         id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
         if lent is not None:
-            assert lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm"
+            _expect(lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
         self._choose_again(event, lent)
         (self.learner if lent is None else lent.learner).rests.decided(_known(event.arm), event.at)
@@ -149,17 +149,18 @@ class Replay:
             payable = learner.payable(self.account.left, learner.allowed(wanted), holds)
         else:
             learner.hear_money(lent.campaign, settings, lent.lease.account)
-        assert payable is not None, "no arm could be paid"
+        if payable is None:
+            raise Disagreement("no arm could be paid")
         fitting, resting = learner.rests.offered(payable, event.at)
         request = learner.request(wanted, settings)
         arm = _known(learner.choose(id, fitting, request, resting))
-        assert arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}"
-        assert int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}"
+        _expect(arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}")
+        _expect(int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}")
         propensity = learner.propensity(id, arm, fitting, request, settings, resting)
-        assert propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}"
+        _expect(propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}")
         out = left_out(wanted, learner.state.active, offered(fitting, resting, arm))
         told = [] if wanted is None else wanted.out or []
-        assert out == told, f"the arms {out} could not have been chosen, not {told}"
+        _expect(out == told, f"the arms {out} could not have been chosen, not {told}")
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
@@ -175,8 +176,8 @@ class Replay:
 
     def _failed(self, event: Event) -> None:
         known = self._change(event, lambda known: replace(known, failed=True))
-        assert known.cost is not None, "what failed has a cost, if only 0"
-        assert known.reward is None, "what failed has no reward"
+        _expect(known.cost is not None, "what failed has a cost, if only 0")
+        _expect(known.reward is None, "what failed has no reward")
         lent = self._lent(event)
         (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at, known.created_at)
         if lent is not None:
@@ -241,7 +242,7 @@ class Replay:
         if lent is None:
             self.account = account
         else:
-            assert account.overrun == 0, "an overrun under a lease"
+            _expect(account.overrun == 0, "an overrun under a lease")
             lent.lease = replace(lent.lease, account=account)
 
     # --- leases --------------------------------------------------------------------------------------------------
@@ -250,13 +251,13 @@ class Replay:
         lent = self.lent.get(_known(event.lease))
         if lent is None:
             raise KeyError(f"there is no lease {event.lease}")
-        turn = lent.lease.turn
-        assert event.turn == turn + 1, f"turn {event.turn} of the lease after turn {turn}"
-        lent.lease = replace(lent.lease, turn=event.turn, tag=digest(lent.lease.tag, event))
+        turn, before = _known(event.turn), lent.lease.turn
+        _expect(turn == before + 1, f"turn {turn} of the lease after turn {before}")
+        lent.lease = replace(lent.lease, turn=turn, tag=digest(lent.lease.tag, event))
 
     def _leased(self, event: Event) -> None:
         id = _known(event.lease)
-        assert id not in self.lent, "the lease is there already"
+        _expect(id not in self.lent, "the lease is there already")
         self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
         self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
         self._turn(event)
@@ -289,6 +290,12 @@ class Replay:
         return len(self._later)
 
 
+def _expect(agrees: bool, otherwise: str) -> None:
+    if not agrees:
+        raise Disagreement(otherwise)
+
+
 def _known(value: T | None) -> T:
-    assert value is not None, "the event lacks a number"
+    if value is None:
+        raise Disagreement("the event lacks a number")
     return value

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from budgetbandits import oracle, paced_oracle
 from budgetbandits.arrays import AnyArray, Array
-from budgetbandits.intervals import LEVEL, student_quantile
+from budgetbandits.intervals import half_width
 from budgetbandits.policies.names import label
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.summaries import need_polars, summarise
@@ -48,7 +48,7 @@ class Outcome:
     >>> problem = Problem.bernoulli(rewards=[0.9, 0.2], costs=[0.3, 0.6])
     >>> simulate(problem, "bts", budgets=[10, 50], runs=10, engine="reference")
     Outcome(BTS on 2 arms, 10 runs at budgets 10 to 50; engine reference, seed 0
-      at 50: pseudo-regret 7.8 ± 1.0 (standard error), best arm missed in 0 of 10)
+      at 50: pseudo-regret 7.8 ± 2.3 (95 %), best arm missed in 0 of 10)
     """
 
     problem: Played
@@ -160,8 +160,8 @@ class Outcome:
         least, most = self.budgets.min(), self.budgets.max()
         budgets = f"a budget of {most:,g}" if least == most else f"budgets {least:,g} to {most:,g}"
         place = int(self.budgets.argmax())
-        mean = estimate(*_mean_and_error(self.pseudo_regret[:, place]))
-        error = f" ± {mean.error} (standard error)" if mean.error else ""
+        mean = estimate(*_mean_and_half(self.pseudo_regret[:, place]))
+        error = f" ± {mean.error} (95 %)" if mean.error else ""
         return (
             f"Outcome({label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)} at {budgets}; engine "
             f"{self.engine}, seed {self.seed}\n  at {most:,g}: pseudo-regret {mean.value}{error}, best arm missed in "
@@ -169,13 +169,10 @@ class Outcome:
         )
 
     def _repr_html_(self) -> str:
-        half = float(student_quantile(0.5 + LEVEL / 2, max(self.runs - 1, 1)))
         rows: list[tuple[Cell, ...]] = []
         for place in np.argsort(self.budgets, kind="stable"):
-            cells = []
-            for values in (self.reward, self.regret, self.pseudo_regret, self.rounds):
-                mean, error = _mean_and_error(values[:, place])
-                cells.append(estimate(mean, None if error is None else half * error))
+            shown = (self.reward, self.regret, self.pseudo_regret, self.rounds)
+            cells = [estimate(*_mean_and_half(values[:, place])) for values in shown]
             rows.append((f"{self.budgets[place]:,g}", *cells, f"{self._missed[place]:,}"))
         meaning = "Means ± half of a 95 % interval; missed: another arm was pulled as often or more. "
         return Table(
@@ -217,10 +214,11 @@ def _most(pulls: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(pulls == pulls.max(axis=-1, keepdims=True))
 
 
-def _mean_and_error(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, float | None]:
-    """Of some runs; a single one has no error."""
-    error = float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
-    return float(values.mean()), error
+def _mean_and_half(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, float | None]:
+    """Of some runs, and half of its interval; a single one has none."""
+    if len(values) == 1:
+        return float(values[0]), None
+    return float(values.mean()), float(half_width(values.std(ddof=1) / len(values) ** 0.5, len(values)))
 
 
 def _runs(count: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.plugins import find_policy
 from budgetbandits.policies.base import Policy
@@ -158,8 +158,8 @@ def choose_engine(
         from budgetbandits.simulation import engines
     except ImportError:
         if wish == "fast":
-            raise BadParameter("the fast engines need Numba; install budgetbandits[lab]") from None
-        return Engine("reference", "Numba is not installed; install budgetbandits[lab]")
+            raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
+        return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
     from budgetbandits.simulation.compiled.notice import noticing, say_compiling
 
     with noticing(compiling or say_compiling), blaming(policy):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.intervals import wilson
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 def need_polars(what: str) -> None:
     """Say in which extra polars is, where it is not installed."""
     if find_spec("polars") is None:
-        raise BadParameter(f"{what} needs polars; install budgetbandits[lab]")
+        raise MissingExtra(f"{what} needs polars; pip install 'budgetbandits[lab]'")
 
 
 def check_metric(metric: str) -> None:

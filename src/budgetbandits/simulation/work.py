@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.policies.base import Policy
 from budgetbandits.problem import Problem
 from budgetbandits.simulation.common import CommonOutcomes
@@ -102,7 +102,7 @@ def in_parallel(
     try:
         import joblib  # in the lab extra: one worker needs nothing but NumPy
     except ImportError:
-        raise BadParameter("several workers need joblib; install budgetbandits[lab] or use jobs=1") from None
+        raise MissingExtra("several workers need joblib; pip install 'budgetbandits[lab]', or use jobs=1") from None
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if threads else "processes")
     results: Any = parallel(joblib.delayed(function)(*each) for each in arguments)
     try:

@@ -24,7 +24,7 @@ from budgetbandits.experiments.statistics import (
     moments,
     resampled_std,
 )
-from budgetbandits.intervals import wilson
+from budgetbandits.intervals import half_width, wilson
 from budgetbandits.policies.names import NAMES
 
 EPSILON_FIRST = "epsilon-first"
@@ -181,4 +181,5 @@ def _mean(values: AnyArray) -> str:
         return "–"
     if len(values) == 1:
         return f"{values[0]:,.0f}"
-    return f"{values.mean():,.1f} ± {values.std(ddof=1) / math.sqrt(len(values)):,.1f}"
+    half = half_width(values.std(ddof=1) / math.sqrt(len(values)), len(values))
+    return f"{values.mean():,.1f} ± {half:,.1f}"

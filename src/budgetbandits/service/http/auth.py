@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
@@ -84,12 +84,33 @@ def make_first_key(store: Store, now: float) -> str | None:
 
 def actor(key: Key) -> str:
     """Who has done what was done with this key, as events name it."""
-    return f"bb_{key.prefix}"
+    return actor_of(key.prefix)
+
+
+def actor_of(prefix: str) -> str:
+    """The same by the key's public part."""
+    return f"bb_{prefix}"
 
 
 def prefix_of(text: str) -> str:
     """The public part of a key."""
     return _parts(text)[0]
+
+
+def prefix_meant(keys: Iterable[Key], text: str) -> str:
+    """The prefix of the one key that a text means: as lists show it (bb_1a2b3c4d_…), its prefix or the beginning of it,
+    or the whole key."""
+    meant = text.removeprefix("bb_").partition("_")[0].removesuffix("…")
+    there = sorted(key.prefix for key in keys)
+    if meant in there:
+        return meant
+    fitting = [prefix for prefix in there if meant and prefix.startswith(meant)]
+    if not fitting:
+        raise NotFound(f"no key {actor_of(meant):.40}; 'budgetbandits key list' shows those that there are")
+    if len(fitting) > 1:
+        names = ", ".join(map(actor_of, fitting[:5]))
+        raise BadParameter(f"{actor_of(meant)} may be any of {len(fitting)} keys: {names}; say more of it")
+    return fitting[0]
 
 
 def _new() -> tuple[str, str, str]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 @lru_cache(maxsize=16)
 def places(kind: np.dtype[Any]) -> dict[str, tuple[int, bool]]:
     """Of each field: at which word it stands, and whether it is a whole number."""
-    assert kind.names is not None
-    assert kind.itemsize == 8 * len(kind.names)
+    if kind.names is None or kind.itemsize != 8 * len(kind.names):
+        raise TypeError(f"{kind} is no record whose fields have eight bytes each")
     return {name: (place, kind[name].kind == "i") for place, name in enumerate(kind.names)}
 
 
