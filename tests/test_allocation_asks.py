@@ -12,10 +12,16 @@ from budgetbandits.policies.paced_sums import COUNT
 CAPS = {"small": 0.002, "large": 1.0}
 
 
+def fail(spend, name, times=4, **asked):
+    """So often in a row that an arm nothing is known of rests."""
+    for _ in range(times):
+        spend.tell(spend.ask(arms=[name], **asked), failed=True)
+
+
 def test_the_only_arm_that_can_be_paid_is_asked_though_it_rests():
     """Among the arms that are allowed and can be paid, those awake; if none is, all of them."""
     spend = Allocation("bts-paced", ["small", "large"], 0.5, cost_max=CAPS, horizon=100, seed=1)
-    spend.tell(spend.ask(hold=True), failed=True)
+    fail(spend, "small", hold=True)
     assert spend.resting == ("small",)
     assert spend.ask(hold=True).arm == "small"  # the large one is awake and cannot be paid
     with pytest.raises(BudgetExhausted):
@@ -25,7 +31,7 @@ def test_the_only_arm_that_can_be_paid_is_asked_though_it_rests():
 def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
     """The policy knows the costs: of 0.5 that are left it can pay the small arm alone."""
     spend = Allocation("kube-fractional", ["small", "large"], 0.5, costs={"small": 0.1, "large": 0.9}, seed=1)
-    spend.tell(spend.ask(arms=["small"]), failed=True)
+    fail(spend, "small")
     assert not spend.exhausted
     ask = spend.ask()
     assert (ask.arm, spend.resting) == ("small", ("small",))
@@ -33,7 +39,7 @@ def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
 
 def test_an_arm_that_is_awake_goes_before_one_at_rest():
     spend = Allocation("bts", ["small", "large"], 9.0, seed=1)
-    spend.tell(spend.ask(arms=["small"]), failed=True)
+    fail(spend, "small")
     assert [spend.ask(hold=True).arm for _ in range(2)] == ["large"] * 2
 
 

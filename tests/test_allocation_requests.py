@@ -17,6 +17,7 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.propensity import Propensities
 from budgetbandits.rests import IDLE_PULLS, LONGEST, Rests
 
 CAPS = {"small": 0.002, "large": 1.0}
@@ -124,19 +125,26 @@ def test_costs_above_an_arms_own_cap_are_booked_and_learned_as_the_cap():
     assert spend._learner.state.to_dict() == other._learner.state.to_dict()
 
 
-def test_a_failure_is_paid_and_not_learned_and_the_arm_rests():
+def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_rests():
     spend = fresh("bts", cost_max=1.0)
-    ask = spend.ask(arms=["large"])
-    spend.tell(ask, failed=True, cost=0.25)
+    spend.tell(spend.ask(arms=["large"]), failed=True, cost=0.25)
     assert (spend.spent, spend.pulls["large"], spend.failures["large"]) == (0.25, 0, 1)
-    assert spend.resting == ("large",)
-    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest
+    for _ in range(2):
+        spend.tell(spend.ask(arms=["large"]), failed=True)
     assert spend.resting == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four
-    spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
+    assert spend.resting == ("large",)
+    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest, half of four
+    assert spend.resting == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert spend.ask(arms=["large"]).arm == "large"  # nobody else may answer
+    assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four, half of seven
+    probe = spend.ask(arms=["large"])
+    assert [spend.ask().arm for _ in range(5)] == ["small"] * 5  # one ask at a time until it is told
+    spend.tell(probe, 1.0, 0.5)
+    assert spend.resting == ()
+    spend.tell(spend.ask(arms=["large"]), failed=True)
+    assert spend.resting == ()
+    assert spend.ask(arms=["large"]).arm == "large"
     with pytest.raises(BadParameter, match="has failed and brought"):
         spend.tell(spend.ask(), 1.0, failed=True)
 
@@ -154,7 +162,8 @@ def test_a_policy_that_plans_hears_what_failures_cost():
 @pytest.mark.parametrize("policy", ["bts", "kube"])
 def test_a_dead_arm_is_asked_ever_more_rarely(policy):
     """Told as failed, and told as reward 0 and cost 0: without a rule bts gives it a third of the asks, kube all."""
-    for failed, most in ((True, 12), (False, 160)):
+    # each rest is half as long as all before it: 4 + log(3000 / 4) / log(1.5) = 20.3
+    for failed, most in ((True, 21), (False, 160)):
         spend, dead = fresh(policy, cost_max=1.0, budget=1e6), 0
         for _ in range(3000):
             ask = spend.ask()
@@ -166,35 +175,153 @@ def test_a_dead_arm_is_asked_ever_more_rarely(policy):
         assert dead <= most
 
 
-def test_failures_of_asks_that_were_under_way_together_count_once():
+def test_failures_of_asks_that_were_under_way_together_make_no_rest_longer():
     spend = fresh("bts", cost_max=1.0)
     together = [spend.ask(arms=["large"]) for _ in range(10)]
-    for ask in together:
+    for ask in together[:4]:
         spend.tell(ask, failed=True)
-    assert spend.failures["large"] == 10
-    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest, not 1,024
-    assert spend.resting == ()
-    again = [spend.ask(arms=["large"]) for _ in range(3)]
     copy = Allocation.from_json(spend.to_json())
     for each in (spend, copy):
-        for ask in again:
+        for ask in together[4:]:
             each.tell(ask, failed=True)
-        assert [each.ask().arm for _ in range(4)] == ["small"] * 4  # the second of the row
+        assert each.failures["large"] == 10
+        assert [each.ask().arm for _ in range(5)] == ["small"] * 5  # half of the ten asks
         assert each.resting == ()
-    late = [spend.ask(arms=["large"]) for _ in range(2)]
-    spend.tell(late[0], failed=True)
-    spend.tell(late[1], 1.0, 0.5)  # an answer ends the row
-    spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2
-    assert spend.resting == ()
+    assert spend.to_json() == copy.to_json()
 
 
-def test_rests_that_were_saved_before_failures_counted_together_are_read():
+def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
+    """An arm that has failed in every second of 60 asks rests after thirteen failures in a row, not after four."""
     spend = fresh("bts", cost_max=1.0)
+    for _ in range(30):
+        spend.tell(spend.ask(arms=["large"]), failed=True)
+        spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
+        assert spend.resting == ()
+    for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
+        spend.tell(spend.ask(arms=["large"]), failed=True)
+        assert spend.resting == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    document = json.loads(spend.to_json())
-    del document["rests"]["since"]
-    assert Allocation.from_json(json.dumps(document)).resting == ("large",)
+    assert spend.resting == ("large",)
+
+
+@pytest.mark.parametrize(
+    ("scattered", "answers", "enough"),
+    [(0, 0, 4), (0, 50, 3), (10, 990, 3), (50, 950, 4), (100, 900, 5), (200, 800, 8), (900, 100, 17)],
+)
+def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
+    rests = Rests(1)
+    rests.take(0, {"scattered": scattered, "idle": -1})
+    assert rests.enough(0, answers) == enough
+    for number in range(1, enough + 1):
+        rests.failed(0, number, number - 1, answers)
+        assert (rests.resting(number) is not None) == (number == enough)
+
+
+def paced_with_cheap_arms_down(seed, **terms):
+    """An arm of 0.04, two cheaper ones that are known and down, and 0.005 for each of 600 requests."""
+    prices = {"small": 0.0008, "medium": 0.006, "large": 0.04}
+    rewards = {"small": 0.45, "medium": 0.65, "large": 0.8}
+    spend = fresh("bts-paced", list(prices), budget=3.0, cost_max=0.1, horizon=600, seed=seed, **terms)
+    for name in list(prices) * 20:
+        spend.tell(spend.ask(arms=[name]), rewards[name], prices[name])
+    for name in ("small", "medium"):
+        fail_in_a_row(spend, name)
+    return spend, prices, rewards
+
+
+def fail_in_a_row(spend, name):
+    while name not in spend.resting:
+        spend.tell(spend.ask(arms=[name]), failed=True)
+
+
+def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
+    spend, *_ = paced_with_cheap_arms_down(1)
+    assert spend.down == {
+        "small": (4, "large", pytest.approx(50.0)),
+        "medium": (4, "large", pytest.approx(0.04 / 0.006)),
+    }
+    assert "medium (down)" in spend._repr_html_()
+    spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
+    assert spend.down == {"medium": (4, "small", pytest.approx(0.0008 / 0.006))}
+    new = fresh("bts", ["a", "b"], cost_max=1.0)
+    fail_in_a_row(new, "a")
+    assert new.down == {"a": (4, None, None)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
+    """The large arm takes what there is, never far ahead of the plan, and the other requests try an arm at rest. The
+    money lasts to the end, but for the last pull, which may cost more than is left."""
+    spend, prices, rewards = paced_with_cheap_arms_down(seed)
+    left, requests, asked = spend.left, int(spend._learner.state.requests), 0
+    while not spend.exhausted and asked < requests:
+        ask = spend.ask()
+        asked += 1
+        if ask.arm == "large":
+            spend.tell(ask, rewards["large"], prices["large"])
+        else:
+            spend.tell(ask, failed=True)
+        assert left - spend.left < left * (asked / requests + 0.12)
+    assert asked > 0.97 * requests
+    assert 3.0 - spend.spent < 0.1
+
+
+def test_a_cheaper_arm_takes_the_place_of_one_at_rest():
+    spend, prices, rewards = paced_with_cheap_arms_down(1)
+    for _ in range(2):
+        spend.tell(spend.ask(arms=["small"]), rewards["small"], prices["small"])
+    asked = []
+    for _ in range(100):
+        ask = spend.ask()
+        asked.append(ask.arm)
+        if ask.arm == "medium":
+            spend.tell(ask, failed=True)
+        else:
+            spend.tell(ask, rewards[ask.arm], prices[ask.arm])
+    assert asked.count("medium") <= 6  # when a rest is over
+    assert asked.count("large") <= 25
+
+
+def test_while_money_is_not_scarce_a_more_expensive_arm_takes_the_place_of_one_at_rest():
+    spend = fresh("bts-paced", ["good", "costly"], budget=60.0, cost_max=1.0, horizon=100, seed=1)
+    for name, reward, cost in (("good", 0.9, 0.1), ("costly", 0.5, 0.5)) * 10:
+        spend.tell(spend.ask(arms=[name]), reward, cost)
+    fail_in_a_row(spend, "good")
+    asked = [spend.ask().arm for _ in range(5)]
+    assert asked.count("costly") >= 4
+
+
+def test_without_a_pace_an_arm_of_a_like_price_takes_the_place_and_a_far_more_expensive_one_rarely():
+    for price, least, most in ((0.03, 100, 100), (0.9, 2, 20)):
+        spend = fresh("bts", ["cheap", "other"], budget=1e6, cost_max=1.0, seed=1)
+        for name, cost in (("cheap", 0.02), ("other", price)) * 400:
+            spend.tell(spend.ask(arms=[name]), 0.5, cost)
+        for ask in [spend.ask(arms=["cheap"]) for _ in range(500)]:
+            spend.tell(ask, failed=True)  # it rests for 250 asks
+        assert least <= [spend.ask().arm for _ in range(100)].count("other") <= most
+
+
+@pytest.mark.parametrize("policy", ["bts-paced", "bts", "kube"])
+def test_how_likely_a_stand_in_is(policy):
+    """Estimated from 300 choices, and how often it is chosen in 150; false alarm 1e-4."""
+    terms = {"horizon": 600} if policy == "bts-paced" else {}
+    spend = fresh(policy, ["cheap", "other"], budget=3.0 if terms else 1e6, cost_max=0.1, seed=3,
+                  propensity_draws=300, **terms)  # fmt: skip
+    for name, reward, cost in (("cheap", 0.5, 0.006), ("other", 0.6, 0.04)) * 25:
+        spend.tell(spend.ask(arms=[name]), reward, cost)
+    for ask in [spend.ask(arms=["cheap"]) for _ in range(5)]:
+        spend.tell(ask, failed=True)
+    saved, asks = spend.to_json(), []
+    for seed in range(150):
+        again = Allocation.from_json(saved)
+        again._propensities = Propensities(300 if seed < 3 else 0, seed)
+        again._rng = np.random.default_rng(seed)
+        asks.append(again.ask())
+    share = sum(ask.arm == "other" for ask in asks) / len(asks)
+    for ask in asks[:3]:
+        likely = ask.propensity if ask.arm == "other" else 1.0 - ask.propensity
+        assert likely == pytest.approx(share, abs=4.0 * (0.25 / 150 + 0.25 / 300) ** 0.5)
+        assert ask.arms == (("other",) if ask.arm == "other" else ("cheap", "other"))
 
 
 def test_a_request_that_failed_is_one_gone():
@@ -261,7 +388,8 @@ def test_an_ask_that_is_refused_opens_no_segment():
 def test_a_propensity_says_among_which_arms():
     spend = fresh("bts", ["a", "b", "c"], cost_max=1.0, propensity_draws=5)
     assert spend.ask().arms == ("a", "b", "c")
-    spend.tell(spend.ask(arms=["c"]), failed=True)
+    for _ in range(4):
+        spend.tell(spend.ask(arms=["c"]), failed=True)
     ask = spend.ask(exclude=["a"])
     assert (ask.arm, ask.arms, ask.propensity) == ("b", ("b",), 1.0)  # c is at rest
     restored = Allocation.from_json(spend.to_json())
@@ -290,14 +418,14 @@ def test_prices_are_learned_however_wrong_the_estimates_are():
 
 def test_rests_end():
     rests = Rests(1)
-    for _ in range(20):
-        rests.failed(0, now=0, asked=None)
-    assert rests.until[0] == LONGEST
+    for _ in range(4):
+        rests.failed(0, now=10_000, asked=5, answers=0)
+    assert rests.until[0] == 10_000 + LONGEST
     for _ in range(IDLE_PULLS):
         rests.told(0, False, now=5)
     assert rests.until[0] == 5 + IDLE_PULLS
     rests.told(0, True, now=6)
-    assert rests.awake(6) is None or rests.awake(6)[0]
+    assert rests.resting(6) is None
 
 
 def test_own_scales_divide_the_drawn_ratios():

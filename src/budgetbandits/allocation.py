@@ -151,15 +151,13 @@ class Allocation(AllocationState):
                 shares = None if estimates is None else estimates / self._units.cost_max
                 # may open a segment: after all checks
                 request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
-            chances = None
-            now = self._asks.next_number
-            for among in [payable] if now >= self._rests.latest else self._awake_first(payable):
-                if self._propensities.draws:
-                    chances = self._propensities.before(self._learner, now, among, request)
-                arm = self._learner.choose(self._rng, among, request)
-                if arm is not None:
-                    break
-            else:
+            now, resting, chances = self._asks.next_number, None, None
+            if now < self._rests.latest:
+                payable, resting = self._rests.offered(payable, now)
+            if self._propensities.draws:
+                chances = self._propensities.before(self._learner, now, payable, request, resting)
+            arm = self._learner.choose(self._rng, payable, request, resting)
+            if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
@@ -173,9 +171,11 @@ class Allocation(AllocationState):
                 ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them by the time somebody looks
-                ask.propensity, ask.could = chances.of(arm), np.flatnonzero(among).tolist()
-                return self._named(self._asks.add(ask), ask)
-            return Ask(self._asks.add(ask), self._names[arm])
+                could = payable if resting is None or resting[arm] else payable & ~resting
+                ask.propensity, ask.could = chances.of(arm), np.flatnonzero(could).tolist()
+            self._rests.asked(arm, now)
+            number = self._asks.add(ask)
+            return Ask(number, self._names[arm]) if chances is None else self._named(number, ask)
 
     def can_ask(
         self,
@@ -215,7 +215,8 @@ class Allocation(AllocationState):
         booked at once, also when the budget is gone by now, and also what of it is above ``cost_max``: then the policy
         learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
         With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
-        nothing is learned, its request is one gone of the horizon, and the arm rests for a while.
+        nothing is learned, its request is one gone of the horizon, and after a few of them in a row the arm rests for a
+        while.
         """
         with self._lock:
             if failed:
@@ -265,7 +266,7 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        self._rests.failed(known.arm, self._asks.next_number, number)
+        self._rests.failed(known.arm, self._asks.next_number, number, self._observed.pulls[known.arm])
         self._hear_what_is_gone()
 
     def forget(self, ask: Ask | int | str) -> None:
@@ -355,14 +356,6 @@ class Allocation(AllocationState):
         if not allowed.any():
             raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
         return allowed
-
-    def _awake_first(self, payable: Among) -> list[Among]:
-        """Those that do not rest, if there are any; then all of them, because a policy that knows what arms cost may
-        be able to pay those at rest alone."""
-        awake = self._rests.awake(self._asks.next_number)
-        if awake is None or not (payable & awake).any():
-            return [payable]
-        return [payable & awake, payable]
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import threading
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from budgetbandits import stand_in
 from budgetbandits.allocation_table import allocation_table
 from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
 from budgetbandits.learner import Learner
@@ -26,6 +27,15 @@ from budgetbandits.saved_allocation import not_negative, read, written
 from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names
 from budgetbandits.validation import positive
+
+
+class Down(NamedTuple):
+    """An arm that is down: how often it has failed in a row, which of the others has the best ratio, and how many times
+    the price that one costs; None if nothing is known of it."""
+
+    failures: int
+    stand_in: str | None
+    times: float | None
 
 
 class AllocationState:
@@ -114,10 +124,24 @@ class AllocationState:
 
     @property
     def resting(self) -> tuple[str, ...]:
-        """The arms that are not asked for now: after failures, or because they neither bring nor cost anything."""
+        """The arms that are not asked for now if others can be: after several failures in a row, or because they
+        neither bring nor cost anything."""
         with self._lock:
-            awake = self._rests.awake(self._asks.next_number)
-            return () if awake is None else tuple(np.array(self._names, dtype=object)[~awake].tolist())
+            resting = self._rests.resting(self._asks.next_number)
+            return () if resting is None else tuple(np.array(self._names, dtype=object)[resting].tolist())
+
+    @property
+    def down(self) -> dict[str, Down]:
+        """The arms that have failed so often in a row that they rest, and have not answered since; and who answers in
+        their place at what price (`stand_in`)."""
+        with self._lock:
+            state, down = self._learner.state, self._rests.since > 0
+            found = {}
+            for arm in np.flatnonzero(down & state.active).tolist():
+                other, times = stand_in.likely(self.policy, state, arm, state.active & ~down) or (None, None)
+                name = None if other is None else self._names[other]
+                found[self._names[arm]] = Down(int(self._rests.row[arm]), name, times)
+            return found
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -134,7 +158,9 @@ class AllocationState:
 
     def _repr_html_(self) -> str:
         with self._lock:
-            table = allocation_table(self._names, self._observed, self.policy, self._learner.state, self._units)
+            table = allocation_table(
+                self._names, self._observed, self.policy, self._learner.state, self._units, self._rests.since > 0
+            )  # fmt: skip
             spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
             title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
         return replace(table, title=title).to_html()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.observed import Observed
 from budgetbandits.policies.base import Policy, State
@@ -20,7 +21,9 @@ SEEN = "Pulls, means and their ratio are of the feedback so far."
 BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
 
 
-def allocation_table(names: Sequence[str], observed: Observed, policy: Policy, state: State, units: Units) -> Table:
+def allocation_table(
+    names: Sequence[str], observed: Observed, policy: Policy, state: State, units: Units, down: NDArray[np.bool_]
+) -> Table:
     """Of the first arms: pulls that were told and their means, and the posterior's interval of the ratio if there is
     one."""
     arms = range(min(len(names), MOST_ROWS))
@@ -29,12 +32,12 @@ def allocation_table(names: Sequence[str], observed: Observed, policy: Policy, s
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
     rows, believed = [], False
     for arm in arms:
-        name = names[arm] if state.active[arm] else f"{names[arm]} (retired)"
+        note = " (retired)" if not state.active[arm] else " (down)" if down[arm] else ""
         kept, interval = kept_posterior(policy, state, arm), "–"
         if kept is not None:
             low, high = kept.ratio.quantile(ENDS) * (units.reward_max / units.scale(names[arm]))
             interval, believed = f"{low:,.3g} – {high:,.3g}", True
-        rows.append((name, f"{observed.pulls[arm]:,}", *(values[arm] for values in columns), interval))
+        rows.append((f"{names[arm]}{note}", f"{observed.pulls[arm]:,}", *(values[arm] for values in columns), interval))
     more = left_out(len(names))
-    note = [f"{more}."] if more else []
-    return Table(HEADS, rows, note=" ".join([*note, SEEN, *([BELIEVED] if believed else [])]))
+    notes = [f"{more}."] if more else []
+    return Table(HEADS, rows, note=" ".join([*notes, SEEN, *([BELIEVED] if believed else [])]))

@@ -20,6 +20,8 @@ class ArmInfo:
     failures: int = 0
     rests_until: float | None = None
     """Seconds since 1970; None if it does not rest."""
+    down_since: float | None = None
+    """When the first of so many failures in a row was decided that it rests; None if it is not down."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,6 +39,8 @@ class CampaignInfo(Terms):
     left: float
     overrun: float
     created_at: float
+    arms_down: int = 0
+    """Arms that have failed so often in a row that they rest."""
     answered: int = 0
     """Requests that were told in full ..."""
     gone: int = 0
@@ -86,7 +90,7 @@ def _state(arm: ArmInfo) -> str:
     """What is unusual about an arm, if anything."""
     said = [] if arm.active else ["retired"]
     said += [f"{arm.failures:,} failed"] if arm.failures else []
-    said += ["at rest"] if arm.rests_until is not None else []
+    said += ["down"] if arm.down_since is not None else ["at rest"] if arm.rests_until is not None else []
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits import stand_in
 from budgetbandits.arrays import Array
 from budgetbandits.choosing import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
@@ -47,6 +48,8 @@ class Learner:
         """How it chooses."""
         self.chooser: Chooser = chooser_for(kind, policy, state)
         self._may_stop = type(policy).goes_on is not Policy.goes_on
+        self.draws_few = False
+        """Whether a choice among less than half of the arms draws these alone, where a level is kept for all."""
         parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
         self._of_arms = [name for name, array in parts.items() if array]
         self._of_all = [name for name, array in parts.items() if not array]
@@ -80,13 +83,41 @@ class Learner:
         """Whether the policy would name an arm; False when it has stopped."""
         return self.policy.goes_on(self.state)
 
-    def choose(self, rng: np.random.Generator, among: Among | None = None, request: Request = PLAIN) -> int | None:
-        """The arm to pull, among these if not among all that are active; None if the policy stops."""
+    def choose(
+        self,
+        rng: np.random.Generator,
+        among: Among | None = None,
+        request: Request = PLAIN,
+        resting: Among | None = None,
+    ) -> int | None:
+        """The arm to pull, among these if not among all that are active; None if the policy stops.
+
+        ``resting`` are those of them that rest, if any does and any other does not: an arm that rests is named only
+        where another in its place would cost too much (`stand_in`).
+        """
+        arm = self._named(rng, among, request)
+        if resting is None or arm is None or not resting[arm]:
+            return arm
+        awake = (self.state.active if among is None else among) & ~resting
+        if stand_in.keeps_pace(self.policy, self.state):
+            other = stand_in.by_plan(self.policy, self.state, arm, awake, rng, request)
+            return arm if other is None else other
+        other = self._named(rng, awake, request)
+        if other is None:  # a policy that knows what arms cost may be able to pay those at rest alone
+            return arm
+        taken = rng.random() < stand_in.share(self.policy, self.state, arm, other)
+        self.drop(arm if taken else other)
+        return other if taken else arm
+
+    def _named(self, rng: np.random.Generator, among: Among | None, request: Request) -> int | None:
+        """The arm that the policy names among these, if not among all that are active."""
         state = self.state
         if among is None or among is state.active:
             if self._may_stop and not self.goes_on:
                 return None
             return self.chooser.choose(state, rng) if request is PLAIN else self._choose(rng, request)
+        if self.draws_few and 2 * int(among.sum()) < int(state.active.sum()):
+            return self.choose_of_few(rng, np.flatnonzero(among))  # else the level would move to and fro
         with self.only(among, request) as seen:
             if not self.goes_on:
                 return None

@@ -25,6 +25,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits import stand_in
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -45,12 +46,14 @@ class Propensities:
     def __post_init__(self) -> None:
         object.__setattr__(self, "draws", whole("propensity_draws", self.draws))  # 0 for no propensities
 
-    def before(self, learner: Learner, number: int, among: Among, request: Request) -> Chances | None:
+    def before(
+        self, learner: Learner, number: int, among: Among, request: Request, resting: Among | None = None
+    ) -> Chances | None:
         """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
         know."""
         if not self.draws:
             return None
-        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, among, request)
+        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, among, request, resting)
 
 
 @dataclass(frozen=True)
@@ -75,32 +78,73 @@ class DrawsMany(Protocol):
 
 
 def chances(
-    learner: Learner, rng: np.random.Generator, draws: int, among: Among | None = None, request: Request = PLAIN
+    learner: Learner,
+    rng: np.random.Generator,
+    draws: int,
+    among: Among | None = None,
+    request: Request = PLAIN,
+    resting: Among | None = None,
 ) -> Chances:
-    """Of the choice that the learner is about to make, among these arms if not among all that are active.
+    """Of the choice that the learner is about to make, among these arms if not among all that are active, of which some
+    may rest.
 
     No choice is changed by it if ``rng`` is not the generator that they are made with.
     """
     could = learner.state.active if among is None else among
     alone = int(could.sum()) == 1
-    return Chances(None if alone else counts(learner, rng, draws, among, request), draws)
+    return Chances(None if alone else counts(learner, rng, draws, among, request, resting), draws)
 
 
 def propensity(
     learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: Among | None = None,
-    request: Request = PLAIN,
+    request: Request = PLAIN, resting: Among | None = None,
 ) -> float:  # fmt: skip
     """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
-    return chances(learner, rng, draws, among, request).of(arm)
+    return chances(learner, rng, draws, among, request, resting).of(arm)
 
 
 def counts(
-    learner: Learner, rng: np.random.Generator, draws: int, among: Among | None = None, request: Request = PLAIN
+    learner: Learner,
+    rng: np.random.Generator,
+    draws: int,
+    among: Among | None = None,
+    request: Request = PLAIN,
+    resting: Among | None = None,
 ) -> NDArray[np.int64]:
     """How often each arm is named in so many choices, none of which is made."""
     with learner.only(among, request) as seen:
         chosen = _choices(learner.policy, learner.state, rng, draws, seen)
+    if resting is not None and resting[chosen].any():
+        awake = (learner.state.active if among is None else among) & ~resting
+        chosen = _with_stand_ins(learner, rng, chosen, resting, awake, request)
     return np.bincount(chosen, minlength=len(learner.state.pulls))
+
+
+def _with_stand_ins(
+    learner: Learner,
+    rng: np.random.Generator,
+    chosen: NDArray[np.int64],
+    resting: Among,
+    awake: Among,
+    request: Request,
+) -> NDArray[np.int64]:
+    """Of each choice of an arm at rest, the arm that answers in its place, if one does (`stand_in`)."""
+    policy, state = learner.policy, learner.state
+    if stand_in.keeps_pace(policy, state):
+        in_place = [stand_in.by_plan(policy, state, arm, awake, rng, request) if resting[arm] else None
+                    for arm in chosen.tolist()]  # fmt: skip
+        named = [arm if other is None else other for arm, other in zip(chosen.tolist(), in_place, strict=True)]
+        return np.array(named, dtype=np.int64)
+    with learner.only(awake, request) as seen:
+        others = _choices(policy, state, rng, len(chosen), seen)
+    if len(others) < len(chosen):  # the policy stops without the arms at rest
+        return chosen
+    lot, taken = rng.random(len(chosen)), np.zeros(len(chosen), dtype=bool)
+    for arm in np.unique(chosen[resting[chosen]]).tolist():
+        for other in np.unique(others).tolist():
+            pair = (chosen == arm) & (others == other)
+            taken |= pair & (lot < stand_in.share(policy, state, arm, other))
+    return np.where(taken, others, chosen)
 
 
 def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int, request: Request) -> NDArray[np.int64]:

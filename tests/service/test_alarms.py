@@ -14,6 +14,7 @@ from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.wanted import Wanted
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from served import served
@@ -151,6 +152,37 @@ def test_a_page_looks_at_no_open_hold_of_another_campaign(store):
         roll_up(store)
         steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign_named("small"), Wanted())))
     assert steps[1] < 1.1 * steps[0]
+
+
+def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(store, reader):
+    store.clock.now -= 1500.0
+    store.engine.create("ads", "bts-paced", 100.0, {"cheap": 0.1, "other": 1.0}, horizon=1000)
+    for number in range(30):
+        for name, cost in (("cheap", 0.01), ("other", 0.5)):
+            made = store.engine.decide("ads", f"{name} {number}", arms=[name])
+            store.engine.feedback(made.decision, cost=cost, reward=0.5)
+    assert word(store, reader, "ads") == "Running"
+    for number in range(3):
+        assert store.engine.describe("ads")["arms_down"] == 0
+        made = store.engine.decide("ads", f"fails {number}", arms=["cheap"])
+        store.clock.now += 500.0
+        store.engine.feedback(made.decision, failed=True)
+    assert word(store, reader, "ads") == "Arm down"
+    cause = reader("GET", "/campaigns/ads?format=json").json()["standing"]["cause"]
+    assert re.fullmatch(
+        r"cheap has failed 3 times in a row, the first .* ago; other stands in at 50 times the price", cause
+    )
+    page = reader("GET", "/campaigns/ads").text
+    assert "retire it until it is back" in page
+    assert "3 failures</span>, rests until" in page
+    assert reader("GET", "/?group=attention&format=json").json()["found"] == 1
+    described = store.engine.describe("ads")
+    assert described["arms_down"] == 1
+    assert described["arms"][0]["down_since"] == pytest.approx(store.now - 1500.0, abs=0.002)
+    assert 'budgetbandits_campaign_arms_down{campaign="ads"} 1.0' in Metrics(store.engine.campaigns).page().decode()
+    made = store.engine.decide("ads", "answers", arms=["cheap"])
+    store.engine.feedback(made.decision, cost=0.01, reward=1.0)
+    assert word(store, reader, "ads") == "Running"
 
 
 def refuse(store, name, reason, count, at):

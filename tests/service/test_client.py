@@ -455,17 +455,18 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
         with client.decide("models", segment="code", arms=["large"], prices={"large": 0.5}) as d:
             assert (d.arm, d.hold) == ("large", 0.75)
             d.settle(reward=1.0, cost=0.5)
-        made = client.decide_many("models", 2, exclude=["large"], holds={"small": 0.01}, segment="mail")
-        assert [(each.arm, each.hold) for each in made] == [("small", 0.01)] * 2
+        made = client.decide_many("models", 4, exclude=["large"], holds={"small": 0.01}, segment="mail")
+        assert [(each.arm, each.hold) for each in made] == [("small", 0.01)] * 4
         with made[0] as d:
             assert d.fail(cost=0.005) == 0.0
-        assert client.feedback("models", made[1].id, failed=True) == 0.0
+        for each in made[1:]:
+            assert client.feedback("models", each.id, failed=True) == 0.0
         shown = client.campaign("models")
-        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 3, 100.0, ("code", "mail"))
+        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 5, 100.0, ("code", "mail"))
         small = next(arm for arm in shown.arms if arm.name == "small")
-        assert small.failures == 2
-        assert small.rests_until > time.time()
-        assert "small (2 failed, at rest)" in shown._repr_html_()
+        assert (small.failures, shown.arms_down) == (4, 1)
+        assert small.down_since < time.time()
+        assert "small (4 failed, down)" in shown._repr_html_()
         with pytest.raises(UnknownArm, match="no arm 'huge'"):
             client.decide("models", exclude=["huge"])
         with pytest.raises(NoArmLeft):

@@ -255,11 +255,11 @@ def test_requests_and_failures_are_shown(say, tmp_path):
     say("campaign", "create", "models", "--budget", "50", *models, "--propensity-draws", "5")
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         engine = Engine(store)
-        for number in range(3):
+        for number in range(5):
             answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
             engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))
     shown = " ".join(say("campaign", "show", "models").split())
-    assert "1 of 400 requests answered, 3 gone; propensities from 5 draws; segments code" in shown
-    assert re.search(r"large .* 2 failed, rests until \d\d:\d\d:\d\d", shown)
+    assert "1 of 400 requests answered, 5 gone; propensities from 5 draws; segments code" in shown
+    assert re.search(r"large .* 4 failed, down since \d\d:\d\d:\d\d", shown)
     assert "1 of 500 requests answered" in " ".join(say("campaign", "change", "models", "horizon=500").split())
     assert "agrees with its events" in say("campaign", "verify", "models")

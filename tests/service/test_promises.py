@@ -107,8 +107,10 @@ def test_an_arm_at_rest_is_not_waited_for(store, admin, limit):
     with pytest.raises(HoldRefused):
         engine.decide(name, "of both")
     store.clock.now += 900.0
-    failing = engine.decide(name, "fails", arms=["dear"], holds={"dear": 0.5})
-    engine.feedback(failing.decision, failed=True)
+    for number in range(4):
+        failing = engine.decide(name, f"fails {number}", arms=["dear"], holds={"dear": 0.5})
+        store.clock.now += 20.0
+        engine.feedback(failing.decision, failed=True)
     assert after_resuming(store, admin, name) == "are made again at once"
     assert engine.decide(name, "of the one awake").arm == "cheap"
 

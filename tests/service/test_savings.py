@@ -133,7 +133,7 @@ def test_money_and_reward_are_of_the_same_requests(store):
             made = engine.decide("ads", f"fails {arm} {number}", arms=[arm])
             engine.feedback(made.decision, cost=1.0, failed=True)
             engine.decide("ads", f"expires {arm} {number}", arms=[arm])
-            store.clock.now += 3600.0  # the arm rests no more
+            store.clock.now += 3600.0
             engine.expire_due()
     made = numbers(store, "ads")["saved"]
     # six eighths of 4 for answers and of 2 for failures; the rest, and the expired holds, are left out

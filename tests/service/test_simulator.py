@@ -243,8 +243,8 @@ class World:
                 self.happened["told before"] += 1
 
     def fail_the_only_one(self, engine):
-        """Where only one of the arms that may answer can be paid, its failure is not the end of the money: it answers
-        though it rests."""
+        """Where only one of the arms that may answer can be paid, its failures are not the end of the money: it answers
+        though it is down."""
         account = engine.account(self.campaign)
         active = [arm for arm in engine.describe(self.campaign)["arms"] if arm["active"]]
         dear = [arm["name"] for arm in active if round(arm["cost_cap"] * 1e6) > account.left]
@@ -253,7 +253,8 @@ class World:
         if account.status != "active" or not dear or not payable or waits or self.policy == "primal-dual-bwk":
             return
         only, request = payable[0], {"arms": [payable[0], *dear]}
-        for key in (f"only {len(self.keys)}", f"only again {len(self.keys)}"):
+        for number in range(6):
+            key = f"only {number} {len(self.keys)}"
             answer = engine.decide(self.campaign, key, **request)
             assert answer.arm == only
             self.keys[key], self.asked[key] = answer, request

@@ -104,6 +104,8 @@ def _state(arm: dict[str, Any]) -> str:
     said = [] if arm["active"] else ["retired"]
     if arm["failures"]:
         said.append(f"{arm['failures']:,} failed")
+    if arm["down_since"] is not None:
+        said.append(f"down since {datetime.fromtimestamp(arm['down_since']).astimezone():%H:%M:%S}")
     if arm["rests_until"] is not None:
         said.append(f"rests until {datetime.fromtimestamp(arm['rests_until']).astimezone():%H:%M:%S}")
     return ", ".join(said)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits import stand_in
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
@@ -66,7 +67,7 @@ class CampaignLearner:
         self.looks = isinstance(self._learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self._ahead: tuple[str, str, int | None] | None = None
-        self._draws_few = self._learner.kind == "threshold"
+        self._learner.draws_few = self._learner.kind == "threshold"
         self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
         """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
 
@@ -160,7 +161,24 @@ class CampaignLearner:
         learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
         if self.segments:
             learned["segments"] = list(self.segments)
+        if self.rests.down:
+            learned["down"] = self._arms_down()
         return row.with_learned(learned)
+
+    def _arms_down(self) -> list[dict[str, Any]]:
+        """For operators: which arms are down, how often they have failed in a row, since when, and who stands in."""
+        active, found = self.state.active, []
+        awake = active.copy()
+        awake[list(self.rests.down)] = False
+        for arm in sorted(self.rests.down):
+            if active[arm]:
+                failures, since = self.rests.row_of(arm)
+                other, times = stand_in.likely(self._learner.policy, self.state, arm, awake) or (None, None)
+                name = None if other is None else self.names[other]
+                found.append(
+                    {"arm": self.names[arm], "failures": failures, "since": since, "stand_in": name, "times": times}
+                )
+        return found
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
@@ -224,30 +242,39 @@ class CampaignLearner:
             )
         return said.wanted(self.names, self.caps, self.state.active)
 
-    def next_choice(self, fitting: Among, request: Request = PLAIN) -> tuple[str, int | None]:
-        """The id of a new decision, and the arm to pull among these; None if the policy stops."""
+    def next_choice(
+        self, fitting: Among, request: Request = PLAIN, resting: Among | None = None
+    ) -> tuple[str, int | None]:
+        """The id of a new decision, and the arm to pull among these, some of which may rest; None if the policy
+        stops."""
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == self.tag and fitting is self.state.active and request is PLAIN:
+        plain = fitting is self.state.active and request is PLAIN and resting is None
+        if ahead is not None and ahead[0] == self.tag and plain:
             return ahead[1:]
         id = os.urandom(16).hex()
-        return id, self.choose(id, fitting, request)
+        return id, self.choose(id, fitting, request, resting)
 
     def think_ahead(self) -> None:
-        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits and
-        nothing is said of the request, by policies that look at neither requests nor money."""
+        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits, none
+        rests and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.chooses_anew and not self.looks:
             id = os.urandom(16).hex()
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
-    def choose(self, decision: str, fitting: Among, request: Request = PLAIN) -> int | None:
-        """The arm to pull among these; None if the policy stops."""
-        rng = self.draws.generator(decision, "choose")
-        if self._draws_few and 2 * int(fitting.sum()) < int(self.state.active.sum()):
-            return self._learner.choose_of_few(rng, np.flatnonzero(fitting))  # else the level would move to and fro
-        return self._learner.choose(rng, fitting, request)
+    def choose(
+        self, decision: str, fitting: Among, request: Request = PLAIN, resting: Among | None = None
+    ) -> int | None:
+        """The arm to pull among these, some of which may rest; None if the policy stops."""
+        return self._learner.choose(self.draws.generator(decision, "choose"), fitting, request, resting)
 
     def propensity(
-        self, decision: str, arm: int, fitting: Among, request: Request, settings: dict[str, Any]
+        self,
+        decision: str,
+        arm: int,
+        fitting: Among,
+        request: Request,
+        settings: dict[str, Any],
+        resting: Among | None = None,
     ) -> float | None:
         """How likely this choice was, from as many extra draws as the terms say; None if they say nothing. They have a
         generator of their own: no choice depends on them."""
@@ -255,7 +282,7 @@ class CampaignLearner:
         if count is None:
             return None
         rng = self.draws.generator(decision, "propensity")
-        return propensity(self._learner, arm, rng, int(count), fitting, request)
+        return propensity(self._learner, arm, rng, int(count), fitting, request, resting)
 
     def learn(self, told: Decision | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
         """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can
@@ -274,8 +301,8 @@ class CampaignLearner:
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def failed(self, arm: int, at: float, made_at: float) -> None:
-        """There was no answer to a decision that was made then: the arm rests."""
-        self.rests.failed(arm, at, made_at)
+        """There was no answer to a decision that was made then: after several in a row the arm rests."""
+        self.rests.failed(arm, at, made_at, int(self.state.pulls[arm]))
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""

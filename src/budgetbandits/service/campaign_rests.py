@@ -1,35 +1,48 @@
-"""How a campaign's arms rest, in seconds since 1970, and what of it the arms' rows keep (`budgetbandits.rests`)."""
+"""How a campaign's arms rest (`budgetbandits.rests`), in milliseconds since 1970, and what their rows keep of it."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from budgetbandits.learner import Among
-from budgetbandits.rests import LONGEST, Rests
+from budgetbandits.rests import Rests
+
+SECOND = 1000
+"""Rests are counted in milliseconds."""
+
+
+class Rest(NamedTuple):
+    """How an arm stands, by its row: all its failures, those in a row since its last answer, since when it has been
+    down and until when it rests, in seconds; None if it is not or does not."""
+
+    failures: int
+    in_a_row: int
+    down_since: float | None
+    until: float | None
+
+    @classmethod
+    def of(cls, learned: Mapping[str, Any], now: float) -> Rest:
+        rest = learned.get("rest")
+        if rest is None:
+            return cls(0, 0, None, None)
+        until, down = rest["until"] / SECOND, rest["began"] / SECOND if rest["since"] else None
+        return cls(rest["failures"], rest["row"], down, until if until > now else None)
 
 
 class CampaignRests:
     """The rests of so many arms.
 
     usual  arms that have brought or cost something and never failed: there is nothing to say of their rests
+    down   arms that have failed so often in a row that they rest, and have not answered since
     """
 
     def __init__(self, arms: int) -> None:
-        self._rests = Rests(arms)
+        self._rests = Rests(arms, SECOND)
         self.usual: set[int] = set()
-
-    @property
-    def latest(self) -> int:
-        """From this moment on nobody rests."""
-        return self._rests.latest
-
-    @property
-    def failures(self) -> int:
-        """How many there were, of all arms."""
-        return int(self._rests.failures.sum())
+        self.down: set[int] = set()
 
     def copy(self) -> CampaignRests:
         return copy.deepcopy(self)
@@ -40,34 +53,33 @@ class CampaignRests:
 
     def told(self, arm: int, something: bool, at: float) -> None:
         """An outcome was told, which brought or cost something, or neither."""
-        self._rests.told(arm, something, math.ceil(at))
+        self._rests.told(arm, something, math.ceil(at * SECOND))
         self._note(arm)
 
-    def failed(self, arm: int, at: float, made_at: float) -> None:
-        """There was no answer to a decision that was made then: the arm rests.
-
-        Rests are in whole seconds: a decision of the second in which a rest began was made before it.
-        """
-        self._rests.failed(arm, math.ceil(at), math.ceil(made_at) - 1)
+    def failed(self, arm: int, at: float, made_at: float, answers: int) -> None:
+        """There was no answer to a decision that was made then; so many of the arm's were answered so far."""
+        self._rests.failed(arm, math.ceil(at * SECOND), math.ceil(made_at * SECOND), answers)
         self._note(arm)
 
-    def awake(self, among: Among, now: float) -> Among:
-        """Those of these arms that do not rest; all if all do."""
-        awake = None if now >= self._rests.latest else self._rests.awake(int(now))
-        if awake is None:
-            return among
-        both = among & awake
-        return both if both.any() else among
+    def decided(self, arm: int, at: float) -> bool:
+        """A decision for this arm was made. If it is down and its rest was over, it rests until that is told; whether
+        so."""
+        return arm not in self.usual and self._rests.asked(arm, math.ceil(at * SECOND))
+
+    def row_of(self, arm: int) -> tuple[int, float]:
+        """How often an arm that is down has failed in a row, and since when."""
+        return int(self._rests.row[arm]), int(self._rests.began[arm]) / SECOND
+
+    def offered(self, among: Among, now: float) -> tuple[Among, Among | None]:
+        """The arms among these that may be named now, and those of them that are down and rest, if any."""
+        return self._rests.offered(among, int(now * SECOND))
 
     def set_back(self, now: float) -> list[int]:
-        """After a clock that was ahead: no arm rests longer than one that fails again and again. The arms that did."""
-        latest = math.ceil(now) + LONGEST
-        arms = self._rests.beyond(latest)
-        self._rests.wake(latest)
-        return arms
+        """After a clock that was ahead: see `Rests.set_back`. The arms that have changed."""
+        return self._rests.set_back(math.ceil(now * SECOND))
 
     def of_arm(self, arm: int) -> dict[str, Any]:
-        """What an arm's row says of it beside what was learned: nothing, if its pulls tell all."""
+        """What an arm's row says of it next to what was learned: nothing, if its pulls tell all."""
         rests = self._rests
         if arm in self.usual or (not rests.failures[arm] and rests.idle[arm] == 0):
             return {}
@@ -75,10 +87,10 @@ class CampaignRests:
 
     def take(self, arm: int, learned: Mapping[str, Any]) -> None:
         """What an arm's row says."""
-        new = {"row": 0, "until": 0, "idle": -1 if learned["pulls"] else 0, "failures": 0}
-        self._rests.take(arm, learned.get("rest", new))
+        self._rests.take(arm, learned.get("rest", {"idle": -1 if learned["pulls"] else 0}))
         self._note(arm)
 
     def _note(self, arm: int) -> None:
         usual = self._rests.idle[arm] < 0 and not self._rests.failures[arm]
         (self.usual.add if usual else self.usual.discard)(arm)
+        (self.down.add if self._rests.since[arm] else self.down.discard)(arm)

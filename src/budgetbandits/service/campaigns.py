@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from budgetbandits.errors import Conflict, StoreError
 from budgetbandits.service import arm_changes, ledger
+from budgetbandits.service.campaign_rests import Rest
 from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
@@ -264,7 +265,7 @@ def summary(row: Campaign) -> dict[str, Any]:
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
-        **vars(terms_of(row)), "created_at": row.created_at,
+        **vars(terms_of(row)), "created_at": row.created_at, "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
 
 
@@ -279,9 +280,10 @@ def named_segments(row: Campaign) -> list[str]:
 
 
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
-    """What is said of an arm: how often it was learnt from, how often it has failed, and until when it rests."""
-    rest = arm.learned.get("rest", {"failures": 0, "until": 0})
+    """What is said of an arm: how often it was learnt from, how often it has failed, until when it rests and since when
+    it is down."""
+    rest = Rest.of(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest["failures"], "rests_until": float(rest["until"]) if rest["until"] > now else None,
+        "failures": rest.failures, "rests_until": rest.until, "down_since": rest.down_since,
     }  # fmt: skip

@@ -103,8 +103,8 @@ class _Choice(Change):
             super()._write()
             return
         if not self.learner.chooses_anew:
-            self.arms = self.learner.changed_since(self._before)
-            if self.arms or self.learner.of_all() != self.row.learned["single"]:
-                super()._write()
-                return
+            self.arms = sorted({*self.arms, *self.learner.changed_since(self._before)})
+        if self.arms or (not self.learner.chooses_anew and self.learner.of_all() != self.row.learned["single"]):
+            super()._write()
+            return
         self._tx.save_money(self.row)

@@ -217,9 +217,13 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     last = {each.event.decision: each.event.turn for each in events if each.event.kind in TELLING}
     arms: set[int] = set()
     for event, cost, reward, request, made_at in events:
-        if event.kind == "decided" and learner.leaves_traces:
-            allowed = learner.allowed(Wanted.read(event.request))
-            learner.choose(str(event.decision), learner.rests.awake(allowed, event.at))
+        if event.kind == "decided":
+            assert event.arm is not None
+            if learner.leaves_traces:
+                fitting, resting = learner.rests.offered(learner.allowed(Wanted.read(event.request)), event.at)
+                learner.choose(str(event.decision), fitting, resting=resting)
+            if learner.rests.decided(event.arm, event.at):
+                arms.add(event.arm)
         elif event.kind == "failed":
             assert event.arm is not None
             assert made_at is not None

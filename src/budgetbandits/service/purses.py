@@ -18,7 +18,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.requests import Amounts, Said, Wanted, written
+from budgetbandits.service.requests import Amounts, Said, Wanted, offered, written
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.base import Transaction
 from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
@@ -59,25 +59,26 @@ class Purse(ABC):
     @abstractmethod
     def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
         """Write the money and all these events, the last of which says that there was no answer to the decision that
-        was made then: the arm rests."""
+        was made then."""
 
 
 def fitting_now(
     learner: CampaignLearner, account: Account, now: float, wanted: Wanted | None = None
-) -> tuple[Amounts, Among]:
-    """What a decision for each arm holds, and the arms that this money can be spent on now; or the refusal."""
+) -> tuple[Amounts, Among, Among | None]:
+    """What a decision for each arm holds, the arms that this money can be spent on now, and those of them that are down
+    and rest, if any; or the refusal."""
     holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
     payable = learner.payable(account.left, allowed, holds)
     if payable is None:
         ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
     assert payable is not None
-    return holds, learner.rests.awake(payable, now)
+    return holds, *learner.rests.offered(payable, now)
 
 
-def dearest(holds: Amounts, fitting: Among) -> int:
+def dearest(holds: Amounts, fitting: Among, resting: Among | None) -> int:
     """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the moment
-    would choose the cheap."""
-    return int(holds[fitting].max())
+    would choose the cheap. An arm at rest is not waited for."""
+    return int(holds[fitting if resting is None else fitting & ~resting].max())
 
 
 class CampaignPurse(Purse):
@@ -98,21 +99,23 @@ class CampaignPurse(Purse):
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         wanted = None if said is None else learner.wanted(said)
-        holds, fitting = fitting_now(learner, row.account, now, wanted)
+        holds, fitting, resting = fitting_now(learner, row.account, now, wanted)
         if limits is not ledger.NO_LIMITS:
-            ledger.check_time(row.account, dearest(holds, fitting), now, limits)
+            ledger.check_time(row.account, dearest(holds, fitting, resting), now, limits)
         with change:
             learner.hear_money(row.account, row.settings)
             request = learner.request(wanted, row.settings) if learner.looks else PLAIN
-            id, arm = learner.next_choice(fitting, request)
+            id, arm = learner.next_choice(fitting, request, resting)
             if arm is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, int(holds[arm]), now, limits)
             propensity = None
             if "propensity_draws" in row.settings:
-                propensity = learner.propensity(id, arm, fitting, request, row.settings)
-            text = written(wanted, learner.state.active, fitting)
+                propensity = learner.propensity(id, arm, fitting, request, row.settings, resting)
+            text = written(wanted, learner.state.active, offered(fitting, resting, arm))
             change.row = row.with_money(account)
+            if learner.rests.decided(arm, now):
+                change.arms = [arm]
         self.row, self.learner = change.row, learner
         return Chosen(id, arm, hold, now, text, propensity)
 
@@ -179,17 +182,18 @@ class LeasePurse(Purse):
         wanted = None if said is None else learner.wanted(said)
         holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
         # whoever decides under a lease can pay every arm
-        offered = learner.rests.awake(learner.allowed(wanted), now)
+        fitting, resting = learner.rests.offered(learner.allowed(wanted), now)
         try:
             learner.hear_money(held.campaign, settings, self.account)
             request = learner.request(wanted, settings)
-            id, arm = learner.next_choice(offered, request)
-            propensity = None if arm is None else learner.propensity(id, arm, offered, request, settings)
-            text = written(wanted, learner.state.active, offered)
+            id, arm = learner.next_choice(fitting, request, resting)
+            if arm is None:
+                ledger.stop(self.row.policy)
+            propensity = learner.propensity(id, arm, fitting, request, settings, resting)
+            text = written(wanted, learner.state.active, offered(fitting, resting, arm))
+            learner.rests.decided(arm, now)
         finally:
             learner.tag = ""
-        if arm is None:
-            ledger.stop(self.row.policy)
         account, hold = lease_ledger.place(self.account, int(holds[arm]))
         self.lease = with_money(self.lease, account)
         return Chosen(id, arm, hold, now, text, propensity)

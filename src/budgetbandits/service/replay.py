@@ -20,7 +20,7 @@ from budgetbandits.service.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.purses import digest
-from budgetbandits.service.requests import Wanted, left_out
+from budgetbandits.service.requests import Wanted, left_out, offered
 from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.base import T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
@@ -124,9 +124,9 @@ class Replay:
         id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
         if lent is not None:
             _expect(lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm")
-            if lent.learner.leaves_traces:
-                lent.events.append(LeaseEvent(event))
+            lent.events.append(LeaseEvent(event))
         self._choose_again(event, lent)
+        (self.learner if lent is None else lent.learner).rests.decided(_known(event.arm), event.at)
         if lent is None:
             account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
         else:
@@ -151,14 +151,15 @@ class Replay:
             learner.hear_money(lent.campaign, settings, lent.lease.account)
         if payable is None:
             raise Disagreement("no arm could be paid")
-        fitting = learner.rests.awake(payable, event.at)
+        fitting, resting = learner.rests.offered(payable, event.at)
         request = learner.request(wanted, settings)
-        arm = _known(learner.choose(id, fitting, request))
+        arm = _known(learner.choose(id, fitting, request, resting))
         _expect(arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}")
         _expect(int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}")
-        propensity = learner.propensity(id, arm, fitting, request, settings)
+        propensity = learner.propensity(id, arm, fitting, request, settings, resting)
         _expect(propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}")
-        out, told = left_out(wanted, learner.state.active, fitting), [] if wanted is None else wanted.out or []
+        out = left_out(wanted, learner.state.active, offered(fitting, resting, arm))
+        told = [] if wanted is None else wanted.out or []
         _expect(out == told, f"the arms {out} could not have been chosen, not {told}")
 
     def _settled(self, event: Event) -> None:

@@ -172,6 +172,11 @@ class Wanted:
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]
 
 
+def offered(fitting: Among, resting: Among | None, arm: int) -> Among:
+    """The arms that a choice was made from: those that fit and do not rest, or all that fit if it is one at rest."""
+    return fitting if resting is None or resting[arm] else fitting & ~resting
+
+
 def left_out(wanted: Wanted | None, active: Among, fitting: Among) -> list[int]:
     """The arms that might have answered a request and are not among those that fit, by their numbers."""
     if fitting is active:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from budgetbandits.service.campaign_rests import Rest
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
 from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
 from budgetbandits.service.ledger import to_units
@@ -130,5 +131,5 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
 
 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
-    rest = arm.learned.get("rest", {"failures": 0, "until": 0})
-    return int(rest["failures"]), float(rest["until"]) if rest["until"] > now else None
+    rest = Rest.of(arm.learned, now)
+    return rest.failures, rest.until

@@ -69,7 +69,7 @@ def _decisions_then(subject: Subject) -> str:
     learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        holds, fitting = fitting_now(learner, account, now)
+        holds, fitting, resting = fitting_now(learner, account, now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
@@ -79,11 +79,11 @@ def _decisions_then(subject: Subject) -> str:
         said = f"none {until}: {left} is left, the smallest cap is {cap}"
         return said + _but_for("with smaller holds of their own", account, now, limits)
     try:
-        ledger.check_time(account, dearest(holds, fitting), now, limits)
+        ledger.check_time(account, dearest(holds, fitting, resting), now, limits)
     except HoldRefused as refused:
         time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
-            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting))
+            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting, resting))
             time, said = (
                 f"{time}, until the next day by UTC",
                 f"what is left of the daily cap of {cap} is below {needed}",
@@ -91,7 +91,7 @@ def _decisions_then(subject: Subject) -> str:
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
         return f"none for {time}: {said}{others}"
     learner.hear_money(account, row.settings)
-    if learner.next_choice(fitting, learner.request(None, row.settings))[1] is None:
+    if learner.next_choice(fitting, learner.request(None, row.settings), resting)[1] is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
 

@@ -81,12 +81,28 @@ def standing(glance: Glance, now: float) -> Standing:
         ago = duration(now - (glance.overran_at or 0.0))
         cause = f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
         return Standing("Overran", "triangle", Rank.OVERRAN, cause)
+    if glance.down:
+        return Standing("Arm down", "triangle", Rank.DOWN, _down(glance, now))
     if account.left < glance.most:
         cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
         if account.left < glance.least:
             cause = f"{words(account.left)} left beside leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)
     return Standing("Running", "dot", Rank.RUNNING)
+
+
+def _down(glance: Glance, now: float) -> str:
+    """Which arm is down, and who answers in its place at what price; of several, the one that has been for longest."""
+    first = min(glance.down, key=lambda each: float(each["since"]))
+    said = (
+        f"{first['arm']} has failed {first['failures']:,} times in a row, "
+        f"the first {duration(max(now - first['since'], 0.0))} ago"
+    )
+    if len(glance.down) > 1:
+        said += f", and {len(glance.down) - 1:,} more {'is' if len(glance.down) == 2 else 'are'} down"
+    if first["stand_in"] is not None:
+        said += f"; {first['stand_in']} stands in at {first['times']:.3g} times the price"
+    return said
 
 
 NEAR = 0.02

@@ -103,6 +103,14 @@ class _Money(Collector):
                 gauge.add_metric([row["name"]], row[name])
             yield gauge
         gauge = GaugeMetricFamily(
+            "budgetbandits_campaign_arms_down",
+            "Arms that have failed so often in a row that they rest.",
+            labels=["campaign"],
+        )
+        for row in rows:
+            gauge.add_metric([row["name"]], row["arms_down"])
+        yield gauge
+        gauge = GaugeMetricFamily(
             "budgetbandits_campaign_status", "1 for the status a campaign has.", labels=["campaign", "status"]
         )  # fmt: skip
         for row in rows:

@@ -194,6 +194,7 @@ ShownTerms = _with_terms("ShownTerms", CampaignMoney, _shown)
 
 class CampaignView(ShownTerms):  # type: ignore[misc, valid-type]
     created_at: float
+    arms_down: int
 
 
 class ArmView(BaseModel):
@@ -203,6 +204,7 @@ class ArmView(BaseModel):
     pulls: int
     failures: int
     rests_until: float | None
+    down_since: float | None
 
 
 class CampaignDetail(CampaignView):

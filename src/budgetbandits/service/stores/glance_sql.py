@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ class Glance:
     """... and the most that one lease has for a new decision."""
     added_up_to: float | None
     """When the first event happened that is in no rollup yet; None if all are in there."""
+    down: list[dict[str, Any]]
+    """The arms that have failed so often in a row that they rest (`CampaignLearner`)."""
     arms: int = 0
     """Those that can be chosen ..."""
     least: int = 0
@@ -75,7 +78,7 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
     rows = tx.ask(
         "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
         f"c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, {_OVERRAN_AT}, "
-        f"{resumed(tx)}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, {FREE_IN_LEASES}, {added_up_to} "
+        f"{resumed(tx)}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, {FREE_IN_LEASES}, {added_up_to}, c.down "
         "FROM campaign c "
         "LEFT JOIN rollup_mark m ON m.campaign = c.id "
         f"WHERE c.id IN ({marks})",
@@ -94,6 +97,6 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
 
 
 def _glance(row: Sequence[Any]) -> Glance:
-    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest = row
+    id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest, down = row
     account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
-    return Glance(id, name, policy, account, settings_of(settings), *rest)
+    return Glance(id, name, policy, account, settings_of(settings), *[*rest, json.loads(down or "[]")])

@@ -28,12 +28,14 @@ class Rank(IntEnum):
     SILENT = 3
     OVERRAN = 4
     """It was resumed a day ago or less, after an overrun."""
-    NEARLY_EXHAUSTED = 5
-    RUNNING = 6
-    PAUSED = 7
-    SPENT = 8
+    DOWN = 5
+    """An arm has failed so often in a row that it rests."""
+    NEARLY_EXHAUSTED = 6
+    RUNNING = 7
+    PAUSED = 8
+    SPENT = 9
     """Exhausted for longer."""
-    CLOSED = 9
+    CLOSED = 10
 
     @property
     def group(self) -> Group:
@@ -126,6 +128,7 @@ _RANK = (
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
     f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
+    f"WHEN c.down IS NOT NULL THEN {Rank.DOWN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
 """The rank of a campaign c with its facts f and its mark m, with `resumed` to fill in. The values are of `Since`:

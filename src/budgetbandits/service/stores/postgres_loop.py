@@ -30,7 +30,7 @@ from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
 from budgetbandits.service.stores.records import ArmRow, Decision, Event
-from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, json_text, money_of
+from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, down_text, json_text, money_of
 
 CONNECTIONS = 4
 
@@ -243,7 +243,7 @@ def _changes(tx: Foreseen) -> list[Call]:
     changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
     row = tx.campaign_row
     if row is not None and tx.learned:
-        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned))
+        values = (row.id, *money_of(row.account), row.account.status, json_text(row.learned), down_text(row))
         changes.append(("save campaign", values))
     elif row is not None and tx.money:
         changes.append(("save money", (row.id, *money_of(row.account), row.account.status)))

@@ -42,7 +42,7 @@ STATEMENTS = {
     "arms": f"SELECT {ARM} FROM arm WHERE campaign = $1 ORDER BY number",
     "arm": f"SELECT {ARM} FROM arm WHERE {_ARM}",
     "save money": f"UPDATE campaign SET {_MONEY} WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $11 "
+    "save campaign": f"UPDATE campaign SET {_MONEY}, learned = $11, down = $12 "
     f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
     "save lease": "UPDATE lease SET amount = $2, spent = $3, held = $4, gone = $5, expires_at = $6, turn = $7, "
     f"merged = $8, tag = $9 WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",

@@ -30,6 +30,12 @@ def json_text(values: dict[str, Any]) -> str:
     return to_json(values, inf_nan_mode="constants").decode()
 
 
+def down_text(campaign: Campaign) -> str | None:
+    """Which of its arms are down, for the list of campaigns; None if none is."""
+    down = campaign.learned.get("down")
+    return to_json(down).decode() if down else None
+
+
 def money_of(a: Account) -> tuple[Any, ...]:
     return a.budget, a.spent, a.held, a.overrun, a.day, a.today, a.leased, a.gone
 

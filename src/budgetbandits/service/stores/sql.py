@@ -21,6 +21,7 @@ from budgetbandits.service.stores.rows import (
     arm_of,
     campaign_of,
     decision_of,
+    down_text,
     json_text,
     money_of,
 )
@@ -43,7 +44,7 @@ OF_DECISIONS = frozenset(
     {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
 )
 """What is run all the time and is about decisions alone."""
-_SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ? WHERE id = ?"
+_SAVE_CAMPAIGN = f"UPDATE campaign SET {_MONEY}, learned = ?, down = ? WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {_MONEY} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
@@ -112,7 +113,7 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         )  # fmt: skip
 
     def save_campaign(self, campaign: Campaign) -> None:
-        values = (*money_of(campaign.account), json_text(campaign.learned), campaign.id)
+        values = (*money_of(campaign.account), json_text(campaign.learned), down_text(campaign), campaign.id)
         self._change(_SAVE_CAMPAIGN, values)
 
     def save_settings(self, campaign: Campaign) -> None:

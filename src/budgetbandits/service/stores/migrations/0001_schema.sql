@@ -25,7 +25,8 @@ CREATE TABLE arm_name (
 
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
 -- day and today: what the decisions of the latest day hold and were charged, for daily caps. gone: requests whose money is
--- gone, because their cost was reported, or because nothing was reported and they were charged.
+-- gone, because their cost was reported, or because nothing was reported and they were charged. down: which arms have
+-- failed so often in a row that they rest, as JSON; of most campaigns nothing.
 CREATE TABLE campaign (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -42,6 +43,7 @@ CREATE TABLE campaign (
     today BIGINT NOT NULL DEFAULT 0,
     leased BIGINT NOT NULL DEFAULT 0,
     gone BIGINT NOT NULL DEFAULT 0,
+    down TEXT,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
 ) OFTEN_CHANGED;
