@@ -50,7 +50,7 @@ class Booked:
 
     decision: str
     overrun: float
-    """What it cost beyond its hold: 0 if all is well. If anything, the campaign was frozen."""
+    """What it cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
     cost_is_new: bool
     refused: BudgetBanditsError | None = None
     """Why the reward was not taken, though the cost that came with it was."""
@@ -142,7 +142,7 @@ class Feedback:
         if new_cost:
             assert cost is not None
             purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = ledger.settle(purse.account, made.hold, cost)
+            account, hold = _settled(purse, made, cost)
             told = made.told(hold, cost, reward if new_reward else made.reward)
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
@@ -171,7 +171,7 @@ class Feedback:
         if new_cost:
             cost = cost or 0
             purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = ledger.settle(purse.account, hold, cost)
+            account, hold = _settled(purse, made, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != purse.account.status
@@ -277,6 +277,12 @@ class Feedback:
 
 def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+
+
+def _settled(purse: Purse, made: Decision, cost: int) -> tuple[ledger.Account, ledger.Hold]:
+    """The money and the hold when this is what the decision cost."""
+    cap = purse.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
+    return ledger.settle(purse.account, made.hold, cost, cap)
 
 
 def _note_freeze(purse: Purse, told: Decision, now: float) -> None:

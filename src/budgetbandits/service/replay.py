@@ -164,8 +164,8 @@ class Replay:
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
-            cost = _known(event.amount)
-            account, hold = ledger.settle(self._account(event), known.hold, cost)
+            cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
+            account, hold = ledger.settle(self._account(event), known.hold, cost, cap)
             self._book(event, account)
             return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
 

@@ -165,7 +165,7 @@ class DecidedMany(BaseModel):
 class Told(BaseModel):
     decision: str
     overrun: float = 0.0
-    """What it cost beyond its hold; if anything, the campaign is frozen now."""
+    """What it cost beyond its arm's cap, or beyond the money there was; if anything, the campaign is frozen now."""
 
 
 class ToldItem(Told):
