@@ -139,7 +139,7 @@ class _Memory(Transaction):
 
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
-        return sorted(pending, key=lambda d: d.expires_at)[:limit]
+        return [(d.campaign, d.id) for d in sorted(pending, key=lambda d: d.expires_at)[:limit]]
 
     def pending(self, campaign):
         made = self.store.decisions.values()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
@@ -128,7 +128,10 @@ class CampaignLearner:
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
         """From the rows that `of_campaign` and `row` made."""
         caps = [arm.cost_cap for arm in arms]
-        learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        try:
+            learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        except BudgetBanditsError as error:  # nobody can have created it so
+            raise _damaged(row, error) from None
         learner._take(row, arms)
         return learner
 
@@ -143,9 +146,7 @@ class CampaignLearner:
         try:
             self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
-            raise BadState(
-                f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
-            ) from None
+            raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
             self.rests.take(arm.number, arm.learned)
@@ -295,3 +296,9 @@ class CampaignLearner:
     def hear_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""
         self._learner.new_horizon(settings.get("horizon", math.inf))
+
+
+def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:
+    return BadState(
+        f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from budgetbandits.errors import Conflict, HoldRefused
 from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.purses import Purse
@@ -93,7 +94,7 @@ class Decisions:
             except CutShort as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
-        return Task(work, self._leases.about(about) if count is None else about)
+        return Task(isolated(campaign, work), self._leases.about(about) if count is None else about)
 
     def make(
         self,

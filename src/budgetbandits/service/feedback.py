@@ -13,6 +13,7 @@ from functools import partial
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.purses import Purse
@@ -100,7 +101,7 @@ class Feedback:
                 return self._fail(tx, purse, made, cost)
             return self._tell(tx, purse, made, reward, cost)
 
-        return Task(work, self._about(campaign, [outcome.decision]))
+        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision]))
 
     def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
@@ -121,7 +122,7 @@ class Feedback:
                     results.append(error)
             return results
 
-        return Task(work, self._about(campaign, [outcome.decision for outcome in outcomes]))
+        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision for outcome in outcomes]))
 
     def _tell(self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
@@ -205,24 +206,24 @@ class Feedback:
             tx.save_decision(replace(made, hold=hold))
             purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
-        return Task(work, self._about(campaign, [decision]))
+        return Task(isolated(campaign, work), self._about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
 
-        def read(tx: Transaction) -> tuple[list[Decision], set[str]]:
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
             now = moment(tx, self._clock)
             return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
 
         pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
-        for made in pending:
-            due.setdefault(made.campaign, []).append(made.id)
+        for campaign, decision in pending:
+            due.setdefault(campaign, []).append(decision)
         expired: dict[str, int] = {}
         failure = None
         for campaign in sorted(over.union(due)):
             decisions = due.get(campaign, [])
-            work = partial(self._expire, campaign=campaign, decisions=decisions)
+            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
             try:
                 name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
                 if expired_here:

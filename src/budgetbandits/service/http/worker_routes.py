@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
@@ -152,7 +152,7 @@ class Endpoint:
         try:
             response = await self._route.function(self._service, Request(scope, receive))
         except Exception as error:
-            if not isinstance(error, EXPECTED):
+            if not isinstance(error, EXPECTED) or isinstance(error, BadState):
                 log_failure(scope, error)
             response = answer(error)
         await response(scope, receive, send)

@@ -171,7 +171,7 @@ class Foreseen(Transaction):
     def forget_key(self, decision: Decision) -> None:
         self._no()
 
-    def due(self, now: float, limit: int) -> list[Decision]:
+    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
         self._no()
 
     def pending(self, campaign: str) -> dict[str, float]:
