@@ -9,7 +9,7 @@ from scipy import stats
 from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.fluid import best_mix
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import PLAIN, Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
@@ -273,30 +273,7 @@ def test_segments_weigh_what_was_answered_with_this_budget():
     for number in range(40):
         policy.observe(state, 1 if number % 4 else 0, 0.5, 0.5, rng, Request(1 if number % 4 == 3 else 0))
     state.active[1] = False
-    assert policy.weights(state, np.array([0, 2])).tolist() == [31 / 42, 11 / 42]
-
-
-def test_states_of_older_versions_go_on():
-    """They have neither the requests of segments nor estimates; the first follow from what was learned."""
-    policy, rng = PacedThompson(), np.random.default_rng(0)
-    state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
-    state.widen(2)
-    policy.recall(state, 1, 10, 5.0, 5.0)
-    for number in range(7):
-        policy.observe(state, 0, 0.5, 0.5, rng, Request(number % 2, np.array([0.5, np.nan])))
-    saved = json.loads(json.dumps(state.to_dict()))
-    again = policy.start(2, saved["known"]).filled(saved)
-    assert (again.answered, again.estimates) == ([4, 3], [[7.0, 0.0], [3.5, 0.0], [1.75, 0.0]])
-    older = policy.start(2, saved["known"]).filled(
-        {k: v for k, v in saved.items() if k not in ("answered", "estimates")}
-    )
-    assert (older.answered, older.estimates) == ([4, 3], [])
-    for wrong in ([4], [4, -3], [4, 1.5]):
-        with pytest.raises(BadState, match="answered"):
-            policy.start(2, saved["known"]).filled(saved | {"answered": wrong})
-    for wrong in ([[-1.0, 0.0]] * 3, [[np.nan, 0.0]] * 3, [[np.inf, 0.0]] * 3, [[7.0, 0.0], [0.0, 0.0], [0.0, 0.0]]):
-        with pytest.raises(BadState, match="estimates"):
-            policy.start(2, saved["known"]).filled(saved | {"estimates": wrong})
+    assert policy.draw(state, PLAIN, rng).weight.tolist() == [31 / 42, 11 / 42]
 
 
 def priced_game(rate, spread, seed, requests=500):
@@ -342,7 +319,8 @@ def test_costs_far_above_their_estimate_are_learned():
     shape = 102 * mean**2 / ((100 * 16.0 + 2.5) / 102 - mean**2)
     assert stats.kstest(times[:, 0], stats.gamma(shape, scale=mean / shape).cdf).pvalue > 1e-4
     assert stats.kstest(times[:, 1], stats.gamma(8.0, scale=1 / 8).cdf).pvalue > 1e-4  # never pulled
-    assert policy.relative(1.0, 1e-6) == 50.0
+    policy.observe(state, 1, 1.0, 1.0, rng, Request(0, np.array([0.1, 1e-6])))
+    assert state.sums[7, 0, 1] == 50.0
 
 
 def test_segments_share_one_price_on_money():

@@ -9,7 +9,13 @@ from budgetbandits.policies.base import Request
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.paced_plans import Drawn, instead, named, named_at_once
 from budgetbandits.policies.worth import in_vain, too_few
-from budgetbandits.service.earlier_policies import as_it_was
+
+
+class Trusting(PacedThompson):
+    """The policy without these rules: it pulls whatever its draws name."""
+
+    def draw(self, *given):
+        return super().draw(*given)._replace(requests=None)
 
 
 @pytest.mark.parametrize(("successes", "failures"), [(1, 31), (3, 9), (40, 12), (400, 100), (80, 2)])
@@ -59,9 +65,9 @@ def shares(policy, state, coming=None, segment=0):
 
 def test_a_cheaper_arm_is_tried_while_that_may_pay():
     """It brings 0.2 less by eight outcomes, and money is there for all. With a hundred requests to come it is not
-    tried; with a million it is, as often as by the rules before."""
+    tried; with a million it is, as often as without the rule."""
     policy, arms = PacedThompson(), ((0.6, 0.8), (0.1, 0.2), (4, 100))
-    before = as_it_was(policy, 5)
+    before = Trusting()
     for requests, tried in ((100, False), (1_000_000, True)):
         state = known(policy, *arms, requests, requests)
         assert bool(shares(policy, state)[0] > 0.0) is tried
@@ -140,9 +146,9 @@ def test_who_answers_in_the_place_of_whom():
     ("segments", "requests", "forget"), [(1, 100.0, 0.0), (2, np.inf, 0.0), (2, 100.0, 1e-9), (2, -1.0, 0.0)]
 )
 def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, requests, forget):
-    """Draw for draw the rules before. An arm that changes may be worth a trial whatever is known of it."""
+    """Draw for draw as without the rules. An arm that changes may be worth a trial whatever is known of it."""
     policy = PacedThompson(forget=forget)
-    before = as_it_was(policy, 5)
+    before = Trusting(forget=forget)
     state = known(policy, (0.5, 0.8), (0.1, 0.2), (4, 100), 100, requests)
     if segments == 1:
         state.sums, state.answered = state.sums.sum(axis=1, keepdims=True), [208]
@@ -159,7 +165,7 @@ def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, take
     and beyond the second arm money for so many of the third. Once in so many requests it is chosen, or never."""
     policy, arms = PacedThompson(), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))
     state = known(policy, *arms, 200 * 0.01 + upgrades * 0.99, 200)
-    chosen, before = shares(policy, state)[2], shares(as_it_was(policy, 5), state)[2]
+    chosen, before = shares(policy, state)[2], shares(Trusting(), state)[2]
     assert before == pytest.approx(upgrades / 200, rel=0.35)
     assert chosen == pytest.approx(before, rel=0.35) if taken else chosen < 0.25 * before
 

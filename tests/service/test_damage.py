@@ -30,6 +30,18 @@ DAMAGE = {
 }
 
 
+def asked(engine, name, one, two, three, four):
+    """Whatever can be asked of a campaign with these decisions."""
+    return (
+        lambda: engine.decide(name, "new", segment="code"), lambda: engine.decide(name, "0", segment="code"),
+        lambda: engine.decide_many(name, "many", 2), lambda: engine.feedback(one, cost=0.1, reward=1.0),
+        lambda: engine.feedback_many(name, [Outcome(two, 1.0, 0.1)]),
+        lambda: engine.feedback(three, failed=True, campaign=name), lambda: engine.void(four, name),
+        lambda: engine.describe(name), lambda: engine.account(name), lambda: engine.totals(name),
+        lambda: engine.top_up(name, 1.0), lambda: list(answer(engine._store, Job("export", name))),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("what", DAMAGE)
 def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
     """Whatever is asked of the campaign is answered, or refused by an error with a remedy; all others go on."""
@@ -45,25 +57,16 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         database.execute(DAMAGE[what].replace("ID", id))
         database.commit()
     with SQLiteStore(path) as store:
-        clock, named = Clock(1001.0), 0
+        clock, refusals = Clock(1001.0), []
         engine = Engine(store, clock)
         for name in ("damaged", "other"):
-            one, two, three, four = told[name]
-            for ask in (
-                lambda: engine.decide(name, "new", segment="code"), lambda: engine.decide(name, "0", segment="code"),
-                lambda: engine.decide_many(name, "many", 2), lambda: engine.feedback(one, cost=0.1, reward=1.0),
-                lambda: engine.feedback_many(name, [Outcome(two, 1.0, 0.1)]),
-                lambda: engine.feedback(three, failed=True, campaign=name), lambda: engine.void(four, name),
-                lambda: engine.describe(name), lambda: engine.account(name), lambda: engine.totals(name),
-                lambda: engine.top_up(name, 1.0), lambda: list(answer(store, Job("export", name))),
-            ):  # fmt: skip
+            for ask in asked(engine, name, *told[name]):
                 try:
                     ask()
                 except BadState as error:
-                    assert name == "damaged"
-                    assert "restore an undamaged copy" in str(error)
-                    named += 1
-        assert named
+                    refusals.append((name, str(error)))
+        assert refusals
+        assert all(name == "damaged" and "restore an undamaged copy" in text for name, text in refusals)
         assert "other" in [each["name"] for each in engine.overview()]
         clock.now += 4000.0
         with suppress(BadState):

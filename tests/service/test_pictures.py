@@ -243,7 +243,6 @@ def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store
     assert lines["code"].cost == pytest.approx((5 * 0.5 + 5 * 0.025) / 10)
     assert lines["mail"].cost == pytest.approx(0.025)
     assert (lines["mail"].arm_share, lines["code"].arm_share) == (1.0, 0.5)
-    assert not any(line.remembered for line in lines.values())
     assert verify(store, "ads") == []
 
 

@@ -149,13 +149,6 @@ def test_a_method_of_its_own(kind, name):
     assert f"{name} of its own" in engine_for(TEN, own(), [5.0], 50.0).reason
 
 
-@pytest.mark.parametrize(("name", "value"), [("surest", 20.0), ("follows", False)])
-def test_a_rule_of_its_own_for_segments(name, value):
-    """The loop has the numbers of the policy compiled into it."""
-    own = type("Own", (PacedThompson,), {"name": "own", name: value})
-    assert f"{name} of its own" in engine_for(TEN, own(), [5.0], 50.0).reason
-
-
 def test_a_game_that_goes_on_too_long():
     with pytest.raises(RoundLimit, match="has played 50 rounds"):
         simulate(TEN, "bts-paced", [500.0], 1, max_rounds=50, horizon=400)

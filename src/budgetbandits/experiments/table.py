@@ -67,8 +67,7 @@ def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
     )
     cells = pl.DataFrame(
         {
-            # one in studies of older versions
-            "problem": [cell.get("problems") or [cell["problem"]] for cell in record["cells"]],
+            "problem": [cell["problems"] for cell in record["cells"]],
             "policy": [cell["policy"] for cell in record["cells"]],
             "part": [str(study.part(cell["key"])) for cell in record["cells"]],
         }

@@ -28,8 +28,8 @@ money. A segment starts from what all others know, as if it had seen w outcomes 
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
 mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
 starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
-With segments, a cheaper arm that is not worth a trial any more is left out, and so are a plan's last upgrades where
-being short after them would cost more than they bring (`worth.py`).
+With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
+them would cost more than they bring (`worth.py`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -73,14 +73,13 @@ from budgetbandits.policies.paced_sums import (
     SMALLEST_COST,
     SQUARES,
     Paced,
-    PacedTraffic,
     beta_parameters,
     first_costs,
     gamma_parameters,
     mean_met,
     note,
 )
-from budgetbandits.policies.pooling import MULTIPLES, SUREST, pooled
+from budgetbandits.policies.pooling import MULTIPLES, pooled
 
 MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
 
@@ -103,12 +102,6 @@ class PacedThompson(RequestPolicy):
 
     name: ClassVar[str] = "bts-paced"
     own_scales: ClassVar[bool] = True
-    surest: ClassVar[float] = SUREST
-    """How sure a segment starts at most (`pooling.py`) ..."""
-    follows: ClassVar[bool] = True
-    """... and whether its rewards are taken to differ as those of its other arms do."""
-    careful: ClassVar[bool] = True
-    """Whether, with segments, it asks what a choice is worth (`worth.py`)."""
     pooling: float = 8.0
     trials: float = 0.0
     forget: float = 0.0
@@ -125,7 +118,7 @@ class PacedThompson(RequestPolicy):
         return frozenset({"budget", "horizon"})
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
-        return PacedTraffic(
+        return Paced(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
             known=self.take(known),
@@ -154,8 +147,9 @@ class PacedThompson(RequestPolicy):
         drawn = self.draw(state, request, rng)
         if request.prices is None:
             return named(drawn, state.rate, rng)
-        here, price = self.priced(state, request, drawn, rng)
-        return int(drawn.arms[at_price(drawn.worth.tolist(), here.tolist(), price)])
+        one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
+        here, price = self.priced(state, request, one, rng)
+        return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
 
     def choices(
         self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
@@ -165,7 +159,7 @@ class PacedThompson(RequestPolicy):
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
             return named_at_once(drawn, state.rate, lot)
-        here, price = self.all_priced(state, request, drawn, rng)
+        here, price = self.priced(state, request, drawn, rng)
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
     def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
@@ -175,8 +169,10 @@ class PacedThompson(RequestPolicy):
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
         reward, cost = np.moveaxis(_means(rng.beta(*shapes, size=size)), -3, 0)
-        weight, segment = self.weights(state, arms), request.segment
-        careful = self.careful and self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        # a segment comes as often as it did, and once more
+        weight, segment = np.array(state.answered) + 1.0, request.segment
+        weight /= weight.sum()
+        careful = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
         requests = state.requests if careful else None
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
         return Drawn(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
@@ -186,21 +182,8 @@ class PacedThompson(RequestPolicy):
         a, b = self.of_all(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
-    def weights(self, state: Paced, arms: NDArray[np.int64]) -> Array:
-        """How often each segment comes: as often as it did, and once more."""
-        assert isinstance(state, PacedTraffic)
-        answered = np.array(state.answered) + 1.0
-        return np.asarray(answered / answered.sum())
-
-    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, float]:
-        """What each arm will cost by its estimate, and the price on money, for one draw."""
-        one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
-        here, price = self.all_priced(state, request, one, rng)
-        return here[0], float(price[0])
-
-    def all_priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The same for many draws."""
-        assert isinstance(state, PacedTraffic)
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+        """What each arm will cost by its estimate, and the price on money, for each draw."""
         assert request.prices is not None
         arms, draws = drawn.arms, len(drawn.reward)
         times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
@@ -213,17 +196,14 @@ class PacedThompson(RequestPolicy):
     def of_all(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
         sizes = np.ones((2, 1, sums.shape[2]))
-        sizes[1] = self.first_costs(sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0))
+        total, squares = sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0)
+        sizes[1] = first_costs(total, squares, mean_met(total.sum(), squares.sum()))
         first = np.ones((2, 1, 1)) if self.trials else SQUARES
-        if sums.shape[1] == 1 or not self.follows:
+        if sums.shape[1] == 1:
             return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
         rewards = self.shapes(sums[COUNT], sums[REWARD], sums[REWARD_SQUARED], first[0], shifted=True)
         costs = self.shapes(sums[COUNT], sums[COST], sums[COST_SQUARED], first[1], sizes[1])
         return np.stack([rewards[0], costs[0]]), np.stack([rewards[1], costs[1]])
-
-    def first_costs(self, total: Array, squares: Array) -> Array:
-        """The size of the first two costs of each arm."""
-        return np.asarray(first_costs(total, squares, mean_met(total.sum(), squares.sum())))
 
     def shapes(
         self,
@@ -236,19 +216,15 @@ class PacedThompson(RequestPolicy):
     ) -> tuple[Array, Array]:
         """The same from the number, the sum and the squares of outcomes as (segment, arm), the squares of the first two
         and what these are to be multiplied by; sums of several kinds of outcome have a further axis in front."""
-        prior = pooled(count, total, squares, first, self.pooling, surest=self.surest, sizes=sizes, shifted=shifted)
+        prior = pooled(count, total, squares, first, self.pooling, sizes=sizes, shifted=shifted)
         return beta_parameters(count, total, squares, *prior)
 
-    def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int | None = None) -> Array:
+    def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
         count, total, squares = sums
-        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES, self.surest)
+        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
         shape, scale = gamma_parameters(count, total, squares, prior)
-        return _means(rng.gamma(shape, scale, size=None if draws is None else (draws, *shape.shape)))
-
-    def relative(self, cost: float, price: float) -> float:
-        """A cost as a share of twice its estimate."""
-        return min(cost / (2.0 * price), MOST_RELATIVE)
+        return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
 
     def observe(
         self,
@@ -264,7 +240,7 @@ class PacedThompson(RequestPolicy):
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
-            relative = self.relative(cost * scale, float(request.prices[arm]))
+            relative = min(cost * scale / (2.0 * float(request.prices[arm])), MOST_RELATIVE)
             state.hear_prices(request.prices)
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
         note(sums, reward, cost, rng, self.trials, self.forget)

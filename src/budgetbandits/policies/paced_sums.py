@@ -86,10 +86,20 @@ def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials
 
 @dataclass
 class Paced(State):
-    """Sums of outcomes as (row, segment, arm), and how many of the pulls were not made with this budget."""
+    """What is known of the arms, and of the requests answered with this budget.
+
+    sums        sums of outcomes as (row, segment, arm)
+    past_pulls  how many of the pulls were not made with this budget
+    answered    how many requests of each segment were answered with this budget
+    estimates   of each arm's price, for these requests: their number, their sum and the sum of their squares
+
+    Lists are replaced at every change: others may hold those before.
+    """
 
     sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
     past_pulls: int = 0
+    answered: list[int] = field(default_factory=lambda: [0])
+    estimates: list[list[float]] = field(default_factory=list)
 
     @property
     def segments(self) -> int:
@@ -123,37 +133,10 @@ class Paced(State):
 
     def count(self, segment: int) -> None:
         """One more request of this segment is answered."""
-
-    def hear_prices(self, prices: Array) -> None:
-        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
-
-    def widen(self, segments: int) -> None:
-        """Make room for this many segments."""
-        if segments > self.segments:
-            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
-            self.sums = np.concatenate([self.sums, more], axis=1)
-
-    def filled(self, values: Mapping[str, Any]) -> Self:
-        try:
-            self.widen(np.shape(values["sums"])[1])
-        except (KeyError, IndexError, ValueError):
-            raise BadState("'sums' has no segments; the saved state is damaged") from None
-        return super().filled(values)
-
-
-@dataclass
-class PacedTraffic(Paced):
-    """Beside that, of the requests answered with this budget: how many there were in each segment, and the number, the
-    sum and the squares of the estimates of each arm's price. New lists at every change: others may hold those before.
-    """
-
-    answered: list[int] = field(default_factory=lambda: [0])
-    estimates: list[list[float]] = field(default_factory=list)
-
-    def count(self, segment: int) -> None:
         self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
 
     def hear_prices(self, prices: Array) -> None:
+        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
         sums, told = self.of_estimates, np.isfinite(prices)
         sums[:, told] += np.array([np.ones_like(prices), prices, prices * prices])[:, told]
         self.estimates = sums.tolist()
@@ -179,15 +162,18 @@ class PacedTraffic(Paced):
         return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST), JITTER)
 
     def widen(self, segments: int) -> None:
-        super().widen(segments)
-        self.answered = self.answered + [0] * (self.segments - len(self.answered))
+        """Make room for this many segments."""
+        if segments > self.segments:
+            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
+            self.sums = np.concatenate([self.sums, more], axis=1)
+            self.answered = self.answered + [0] * (self.segments - len(self.answered))
 
     def filled(self, values: Mapping[str, Any]) -> Self:
-        super().filled({"answered": None, "estimates": []} | dict(values))  # older states have neither
-        if self.answered is None:
-            counts = self.sums[COUNT].sum(axis=1)
-            counts[0] = max(counts[0] - self.past_pulls, 0.0)
-            self.answered = [round(number) for number in counts.tolist()]
+        try:
+            self.widen(np.shape(values["sums"])[1])
+        except (KeyError, IndexError, ValueError):
+            raise BadState("'sums' has no segments; the saved state is damaged") from None
+        super().filled(values)
         if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
             raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
         sums = self.of_estimates

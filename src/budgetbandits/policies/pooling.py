@@ -84,7 +84,6 @@ def pooled(
     first: float | Array,
     pooling: float,
     kind: Kind = SHARES,
-    surest: float = SUREST,
     sizes: float | Array = 1.0,
     shifted: bool = False,
 ) -> Prior:
@@ -109,7 +108,7 @@ def pooled(
     alike = _likeness(
         count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
     )
-    sure = surest / of_first * variance / kind.largest(mean)
+    sure = SUREST / of_first * variance / kind.largest(mean)
     return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 

@@ -15,13 +15,8 @@ ARMS = 12
 
 
 def problems(results: Results) -> list[dict[str, Any]]:
-    """For each group where its problems are from, and the arms of each or the range of all.
-
-    Empty for a study whose record has no means: it was made by an older version.
-    """
+    """For each group where its problems are from, and the arms of each or the range of all."""
     records = results.record["problems"]
-    if not all("reward_means" in record for record in records):
-        return []
     found = []
     for group in results.groups:
         members = [record for record in records if record["group"] == group]

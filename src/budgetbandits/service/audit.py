@@ -12,14 +12,13 @@ the replay: the next audit compares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.cut import Cut
 from budgetbandits.service.damage import UNREADABLE
-from budgetbandits.service.ledger import Account
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.replay import Replay
 from budgetbandits.service.rollups import Recount
@@ -117,15 +116,13 @@ class _Differences:
 def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> None:
     """The campaign's row, its arms and its leases."""
     row, learner = books.row, replay.learner
-    if _counted(replay.account, learner) != _counted(row.account, learner):
+    if replay.account != row.account:
         differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
     if replay.changes_untold:
         differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
     there, made = books.cut.leases, {id: lent.lease for id, lent in replay.lent.items()}
     for id in sorted(there.keys() | made.keys()):
-        pair = [None if each is None else replace(each, account=_counted(each.account, learner))
-                for each in (there.get(id), made.get(id))]  # fmt: skip
-        if pair[0] != pair[1]:
+        if there.get(id) != made.get(id):
             differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
     for arm in books.arms:
         learned = learner.of_arm(arm.number)
@@ -135,12 +132,6 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
     known = learner.of_all() | {"segments": list(learner.segments)}
     if kept != known:
         differences.add(f"the campaign's row says {kept}, its events {known}")
-
-
-def _counted(account: Account, learner: CampaignLearner) -> Account:
-    """An account without the number of requests that are gone, where no choice looks at it: campaigns of earlier rules
-    are older than that count, and a server of their version may have gone on without it."""
-    return account if learner.rules >= 4 else replace(account, gone=0)
 
 
 def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences: _Differences) -> None:

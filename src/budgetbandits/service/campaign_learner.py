@@ -26,7 +26,6 @@ from budgetbandits.segments import Segments
 from budgetbandits.service import plans
 from budgetbandits.service.campaign_rests import CampaignRests
 from budgetbandits.service.draws import Draws
-from budgetbandits.service.earlier_policies import as_it_was
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.requests import Amounts, Said, Wanted
 from budgetbandits.service.segment_sums import SegmentSums
@@ -59,8 +58,6 @@ class CampaignLearner:
     rests: CampaignRests
     tag: str = ""
     segments: Segments = field(default_factory=Segments)
-    rules: int = 0
-    """As in the campaign's settings."""
     sums: SegmentSums | None = None
     """What segments brought and cost, where the policy's own sums do not say so."""
 
@@ -69,7 +66,7 @@ class CampaignLearner:
         self.looks = isinstance(self._learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self._ahead: tuple[str, str, int | None] | None = None
-        self._draws_few = self._learner.kind == "threshold" and self.rules > 0
+        self._draws_few = self._learner.kind == "threshold"
         self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
         """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
 
@@ -102,7 +99,7 @@ class CampaignLearner:
         """One that knows the same and goes its own way, under this tag."""
         return CampaignLearner(
             copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), self.rests.copy(), tag,
-            copy.deepcopy(self.segments), self.rules, copy.deepcopy(self.sums),
+            copy.deepcopy(self.segments), copy.deepcopy(self.sums),
         )  # fmt: skip
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
@@ -115,14 +112,12 @@ class CampaignLearner:
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
     ) -> CampaignLearner:
-        rules = settings.get("rules", 0)
-        policy = as_it_was(policy, rules)
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
         learner.new_horizon(settings.get("horizon", math.inf))
-        whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names), rules)
-        sums = SegmentSums.kept_for(policy, len(names), rules)
-        return cls(learner, list(names), whole, Draws(), rests, rules=rules, sums=sums)
+        whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names))
+        sums = SegmentSums.kept_for(policy, len(names))
+        return cls(learner, list(names), whole, Draws(), rests, sums=sums)
 
     @classmethod
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
@@ -152,7 +147,6 @@ class CampaignLearner:
             self.rests.take(arm.number, arm.learned)
             if self.sums is not None:
                 self.sums.take(arm.number, arm.learned)
-        plans.hear_failures(self._learner, self.rules, self.rests.failures)
         self.hear_budget(row.account.budget, row.settings)
         self.hear_horizon(row.settings)
         self.tag = newest_tag(row)
@@ -283,7 +277,6 @@ class CampaignLearner:
     def failed(self, arm: int, at: float, made_at: float) -> None:
         """There was no answer to a decision that was made then: the arm rests."""
         self.rests.failed(arm, at, made_at)
-        plans.hear_failures(self._learner, self.rules, self.rests.failures)
 
     def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""
@@ -291,7 +284,7 @@ class CampaignLearner:
 
     def hear_money(self, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
         """What is left of the money and the requests: see `plans.hear_money`."""
-        plans.hear_money(self._learner, self.rules, account, settings, lent)
+        plans.hear_money(self._learner, account, settings, lent)
 
     def hear_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""

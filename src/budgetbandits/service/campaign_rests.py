@@ -12,14 +12,13 @@ from budgetbandits.rests import LONGEST, Rests
 
 
 class CampaignRests:
-    """The rests of so many arms, by the campaign's rules (`settings.RULES`).
+    """The rests of so many arms.
 
     usual  arms that have brought or cost something and never failed: there is nothing to say of their rests
     """
 
-    def __init__(self, arms: int, rules: int) -> None:
+    def __init__(self, arms: int) -> None:
         self._rests = Rests(arms)
-        self._rules = rules
         self.usual: set[int] = set()
 
     @property
@@ -41,7 +40,7 @@ class CampaignRests:
 
     def told(self, arm: int, something: bool, at: float) -> None:
         """An outcome was told, which brought or cost something, or neither."""
-        self._rests.told(arm, something or not self._rules, math.ceil(at))
+        self._rests.told(arm, something, math.ceil(at))
         self._note(arm)
 
     def failed(self, arm: int, at: float, made_at: float) -> None:
@@ -49,7 +48,7 @@ class CampaignRests:
 
         Rests are in whole seconds: a decision of the second in which a rest began was made before it.
         """
-        self._rests.failed(arm, math.ceil(at), math.ceil(made_at) - 1 if self._rules >= 3 else None)
+        self._rests.failed(arm, math.ceil(at), math.ceil(made_at) - 1)
         self._note(arm)
 
     def awake(self, among: Among, now: float) -> Among:

@@ -24,9 +24,9 @@ from typing import IO, Any, Literal, get_args
 from budgetbandits.cells import defused
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.arm_changes import COMING_AND_GOING
+from budgetbandits.service.damage import named_damage
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted
-from budgetbandits.service.damage import named_damage
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.slices import decision_slices, event_slices

@@ -14,7 +14,7 @@ from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.service.settings import RULES, settings_of
+from budgetbandits.service.settings import POLICY_VERSION, settings_of
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import Terms
 
@@ -52,7 +52,7 @@ def planned_campaign(
     scaled = _scaled(known, list(arms), amount, max(caps))
     chooser = best_kind(rule, len(arms), repeatable=True)
     follows = {
-        "cost_max": max(caps), "known": scaled, "chooser": chooser, "rules": RULES,
+        "cost_max": max(caps), "known": scaled, "chooser": chooser, "policy_version": POLICY_VERSION,
         # other choosers compare the arms' scores as they are drawn
         "own_scales": rule.own_scales and chooser == "plain" and min(caps) < max(caps),
     }  # fmt: skip

@@ -11,9 +11,7 @@ from budgetbandits.policies.primal_dual import Priced
 from budgetbandits.service.ledger import Account
 
 
-def hear_money(
-    learner: Learner, rules: int, account: Account, settings: dict[str, Any], lent: Account | None = None
-) -> None:
+def hear_money(learner: Learner, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
     """What is left of the budget and of the requests: also what was charged and taught nothing, as where a reward is
     late, a hold has expired or a call has failed, is gone.
 
@@ -23,17 +21,9 @@ def hear_money(
     spent, gone = account.spent, account.gone
     if lent is not None:
         spent, gone = spent + lent.spent, gone + lent.gone
-    if isinstance(state, Priced) and rules >= 4:
+    if isinstance(state, Priced):
         state.chosen = gone  # a decision that was voided is not
-    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]) or (lent is not None and rules < 4):
+    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]):
         return
     learner.new_budget((account.budget - spent) / settings["cost_max"] + state.paid)
-    if rules >= 4:
-        learner.new_unlearned(gone - int(state.pulls.sum()))
-
-
-def hear_failures(learner: Learner, rules: int, failures: int) -> None:
-    """By the rules 3 so many requests are gone beside those that were told in full; later ones count them with the
-    money."""
-    if rules == 3:
-        learner.new_unlearned(failures)
+    learner.new_unlearned(gone - int(state.pulls.sum()))

@@ -159,9 +159,7 @@ class Replay:
         propensity = learner.propensity(id, arm, fitting, request, settings)
         assert propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}"
         out, told = left_out(wanted, learner.state.active, fitting), [] if wanted is None else wanted.out or []
-        # by earlier rules it was not written down
-        agree = out == told or (not told and learner.rules < 3)
-        assert agree, f"the arms {out} could not have been chosen, not {told}"
+        assert out == told, f"the arms {out} could not have been chosen, not {told}"
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:

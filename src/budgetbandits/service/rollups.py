@@ -41,7 +41,7 @@ CHECKED = tuple(name for name in NUMBERS if name not in SUMS and not name.starts
 def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     """Add up what has happened since the last time; how many campaigns had anything new.
 
-    ``stopping`` is asked after each slice: there may be very many, of a store from before there were rollups.
+    ``stopping`` is asked after each slice: there may be very many, of a store that was not open for long.
     """
     campaigns = store.read(lambda tx: tx.rollups().behind())
     for campaign in campaigns:

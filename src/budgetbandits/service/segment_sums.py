@@ -22,10 +22,10 @@ class SegmentSums:
         self._sums: list[list[tuple[int, float, int]]] = [[] for _ in range(arms)]
 
     @classmethod
-    def kept_for(cls, policy: Policy, arms: int, rules: int) -> SegmentSums | None:
-        """None where the policy's own sums will do, or the campaign is older than these."""
+    def kept_for(cls, policy: Policy, arms: int) -> SegmentSums | None:
+        """None where the policy's own sums will do."""
         needed = isinstance(policy, PacedThompson) and (policy.forget > 0.0 or policy.trials > 0.0)
-        return cls(arms) if needed and rules >= 4 else None
+        return cls(arms) if needed else None
 
     def add(self) -> None:
         """One more arm."""

@@ -18,32 +18,19 @@ from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 from budgetbandits.words import written
 
-FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "rules")
-"""What follows from a campaign's arms and policy, and from the rules that there were when it was created:
+FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "policy_version")
+"""What follows from a campaign's arms and policy:
 
-cost_max    the largest cap, in micros
-known       what the policy knows beforehand
-chooser     how it chooses
-own_scales  whether an arm's costs are learned as shares of its own cap
-rules       `RULES`; campaigns from before there were these rules have no such entry
+cost_max        the largest cap, in micros
+known           what the policy knows beforehand
+chooser         how it chooses
+own_scales      whether an arm's costs are learned as shares of its own cap
+policy_version  `POLICY_VERSION`
 """
 
-RULES = 6
-"""Which rules a new campaign follows; older ones go on by their own, so that every audit repeats what was decided.
-
-2  arms rest that neither bring nor cost anything, and where a level is for many arms, a choice among less than half of
-   them draws these alone
-3  failures of decisions that were under way together count once for a rest; requests that failed are gone of the
-   horizon; what could not be chosen is written down with each decision; `bts-paced` learns prices that are far above
-   their estimates, and no segment is surer of what others know than 20 outcomes make it
-4  a request is gone of the horizon when its money is: once its cost is told, or it is charged because nobody told;
-   what happens under a lease is heard at its next decision, not when it is merged; `bts-paced` plans for coming
-   requests with all arms that these may have, and its first guess at an arm's cost follows the costs that were seen;
-   the prices of `primal-dual-bwk` rise when an outcome is told
-5  `bts-paced` weighs segments by the requests that were answered, takes a segment for different where its other arms
-   are, and finds the price on money for prices that vary from request to request
-6  with segments, `bts-paced` leaves out trials of cheaper arms and last upgrades that are not worth their price
-"""
+POLICY_VERSION = 1
+"""Which version of the policies a new campaign plays. An audit repeats every choice, so a release that changes how a
+policy chooses must keep the version before it for the campaigns that were created with it."""
 
 
 def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +86,7 @@ def changed_settings(row: Campaign, changes: Mapping[str, Any]) -> dict[str, Any
             f"{fixed[0]!r:.40} cannot be changed, only {', '.join(CHANGEABLE)}; create a new campaign with it"
         )
     before = terms_of(row)
-    # what stays is kept, also if it is from before there were bounds
+    # what stays is kept, also if the bounds have changed since
     terms = replace(before, **changes).checked(changes)
     if terms == before:
         raise BadParameter("these are the terms already; name one to change, with another value")

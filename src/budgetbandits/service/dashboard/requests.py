@@ -8,7 +8,7 @@ from typing import Any
 
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.paced_sums import COST, COUNT, PAID, REWARD
+from budgetbandits.policies.paced_sums import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums
@@ -21,11 +21,7 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class SegmentLine:
-    """One segment: requests answered in full, means of what they brought and cost, and who answered most of them.
-
-    ``remembered`` says that these are what a policy that forgets remembers: its campaign is from before the requests
-    themselves were added up.
-    """
+    """One segment: requests answered in full, means of what they brought and cost, and who answered most of them."""
 
     name: str
     answered: int
@@ -33,7 +29,6 @@ class SegmentLine:
     cost: float
     arm: int
     arm_share: float
-    remembered: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Requests:
             "cost_each": self.each, "left_each": self.to_come,
             "segments": [
                 {"name": line.name, "answered": line.answered, "mean_reward": line.reward, "mean_cost": line.cost,
-                 "most_by": names[line.arm], "most_share": line.arm_share, "remembered": line.remembered}
+                 "most_by": names[line.arm], "most_share": line.arm_share}
                 for line in self.segments
             ],
         }  # fmt: skip
@@ -94,18 +89,17 @@ def stops_at_horizon(policy: str) -> bool:
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
     """None if nothing was told of it yet."""
     policy = parse_policy(row.policy)
-    if SegmentSums.kept_for(policy, 0, row.settings.get("rules", 0)) is not None:
-        sums, remembered = [_told(arm, number) for arm in arms], False
+    if SegmentSums.kept_for(policy, 0) is not None:
+        sums = [_told(arm, number) for arm in arms]
     else:
-        remembered = isinstance(policy, PacedThompson) and policy.forget > 0.0
-        sums = [_learned(row, arm, number, COST if remembered else PAID) for arm in arms]
+        sums = [_learned(row, arm, number) for arm in arms]
     answered, reward, cost = (sum(column) for column in zip(*sums, strict=True))
     if not answered:
         return None
     most = max(range(len(arms)), key=lambda place: sums[place][0])
     return SegmentLine(
         "without a segment" if name is None else name, round(answered), reward / answered,
-        to_units(1) * cost / answered, arms[most].number, sums[most][0] / answered, remembered,
+        to_units(1) * cost / answered, arms[most].number, sums[most][0] / answered,
     )  # fmt: skip
 
 
@@ -115,10 +109,10 @@ def _told(arm: ArmRow, segment: int) -> tuple[float, float, float]:
     return tuple(sums[segment]) if len(sums) > segment else (0, 0.0, 0)
 
 
-def _learned(row: Campaign, arm: ArmRow, segment: int, costs: int) -> tuple[float, float, float]:
-    """The same from the sums of the policy, of which this one is that of the costs."""
+def _learned(row: Campaign, arm: ArmRow, segment: int) -> tuple[float, float, float]:
+    """The same from the sums of the policy."""
     scale = arm.cost_cap if row.settings.get("own_scales") else row.settings["cost_max"]
-    count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, costs))
+    count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, PAID))
     return count, reward * row.settings["reward_max"], cost * scale
 
 

@@ -69,8 +69,6 @@ class Sums:
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
 _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
-_FOLDED = "COALESCE(f.folded, {})"
-"""A server of an earlier version may have written a name without it; who opens the database next folds it."""
 RESUMED = (
     "(SELECT e.at FROM event e WHERE e.campaign = {campaign} AND e.decision IS NULL AND e.lease IS NULL "
     "AND e.kind = 'active' AND e.seq > {overran} ORDER BY e.seq LIMIT 1)"
@@ -98,14 +96,10 @@ def _cap(which: str) -> str:
 
 def _below(which: str) -> str:
     """Whether the money left is below this of the arms' caps, which are looked up only where it may be."""
-    return f"{_LEFT} < COALESCE(f.cost_max, {_LEFT} + 1) AND {_LEFT} < {_cap(which)}"
+    return f"{_LEFT} < f.cost_max AND {_LEFT} < {_cap(which)}"
 
 
-# a server of an earlier version may have moved told_at alone
-_SILENT = (
-    "m.waits_since < ? AND m.waits_since >= COALESCE(m.told_at, 0.0) "
-    f"AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
-)
+_SILENT = f"m.waits_since < ? AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
 """Whether decisions wait for feedback; both values are ``silent`` of `Since`."""
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
@@ -161,17 +155,16 @@ class CampaignLists:
     def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
         values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
-        which, folded = [], _FOLDED.format(self._tx.bytewise("LOWER(f.name)"))
+        which = []
         if text:
-            which.append(self._tx.contains(folded))
+            which.append(self._tx.contains("f.folded"))
             values.append(text.casefold())
         if self._only is not None:
             which.append("c.id = ?")
             values.append(self._only)
         table = (
             f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, "
-            f"{folded} AS folded, "
-            f"{_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"f.folded, {_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
             f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values

@@ -49,7 +49,7 @@ from budgetbandits.service.stores.postgres_session import (
     reason,
 )
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import COMPLETE_PENDING, INCOMPLETE, check_version, migrations, missing_facts
+from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 
 READERS = 10
@@ -218,9 +218,6 @@ class _Transaction(SqlTransaction):
     def contains(self, text: str) -> str:
         return f"strpos({text}, ?) > 0"
 
-    def bytewise(self, text: str) -> str:
-        return f'{text} COLLATE "C"'
-
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement.replace("?", "%s"), values)
 
@@ -260,6 +257,3 @@ def _migrate(connection: psycopg.Connection[Any]) -> None:
             for statement in statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migration VALUES (%s)", (number,))
-    connection.execute(COMPLETE_PENDING)
-    for statement, values in missing_facts("postgresql", connection.execute(INCOMPLETE).fetchall()):
-        connection.execute(statement.replace("?", "%s"), values)

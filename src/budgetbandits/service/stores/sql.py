@@ -68,10 +68,6 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         """An expression for whether another text, which is its value, is part of a text."""
         return f"instr({text}, ?) > 0"
 
-    def bytewise(self, text: str) -> str:
-        """An expression for a text that is ordered by its bytes."""
-        return text
-
     def rollups(self) -> Rollups:
         return Rollups(self)
 

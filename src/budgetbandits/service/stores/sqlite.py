@@ -21,7 +21,7 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
-from budgetbandits.service.stores.schema import INCOMPLETE, check_version, migrations, missing_facts
+from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 from budgetbandits.service.stores.sqlite_session import PATIENCE, Readers, connect
 
@@ -224,23 +224,20 @@ def _migrate(connection: sqlite3.Connection) -> None:
     (done,) = connection.execute("PRAGMA user_version").fetchone()
     if done >= steps[-1][0]:
         check_version(done, steps[-1][0])
-        if connection.execute(INCOMPLETE).fetchone() is None:
-            return  # nothing to do, for which nobody who is writing need be waited for
+        return  # nothing to do, for which nobody who is writing need be waited for
     connection.execute("BEGIN IMMEDIATE")  # two processes may start at once
     try:
         (done,) = connection.execute("PRAGMA user_version").fetchone()
+        check_version(done, steps[-1][0])
         for number, statements in steps:
             if number > done:
                 for statement in statements:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {number}")
-        for statement, values in missing_facts("sqlite", connection.execute(INCOMPLETE).fetchall()):
-            connection.execute(statement, values)
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-    check_version(done, steps[-1][0])
 
 
 class _Transaction(SqlTransaction):

@@ -36,8 +36,8 @@ LARGEST_BUFFER = 1 << 22
 METHODS = {
     PacedThompson: methods(
         PacedThompson,
-        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "first_costs", "shapes"),
-        *("observe", "goes_on", "laws", "weights", "draw", "surest", "follows", "careful"),
+        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "shapes"),
+        *("observe", "goes_on", "laws", "draw"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,

@@ -1,2 +1,0 @@
--- The tags of a campaign's changes say all that its version did.
-ALTER TABLE campaign DROP COLUMN version;
