@@ -13,7 +13,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits.errors import NotAllowed, NotFound, TooManyGuesses
+from budgetbandits.errors import NotAllowed, NotFound, StoreError, TooManyGuesses
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.engine import Engine
@@ -685,6 +685,33 @@ def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
         other.close()
         assert asyncio.run(ready()) == 200
     assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_not_ready_when_a_decision_finds_no_room(tmp_path):
+    """A disk that gets full: what readiness writes finds no room before decisions find none."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", budget=1e6, arms=CAMPAIGN["arms"])
+        transport = httpx.ASGITransport(create_app(engine, store))
+
+        async def ready():
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return (await client.get("/readyz")).status_code
+
+        assert (asyncio.run(ready()), asyncio.run(ready())) == (200, 200)
+        (pages,) = store._writer._connection.execute("PRAGMA page_count").fetchone()
+        store._writer._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+        assert asyncio.run(ready()) == 200  # in the room that the one before has left
+        full = False
+        for number in range(100):
+            try:
+                engine.decide_many("ads", f"{number}", 10)
+            except StoreError:
+                full = True
+            assert asyncio.run(ready()) == 503 or not full
+            if full:
+                break
+        assert full
 
 
 def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):

@@ -10,6 +10,7 @@ import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from budgetbandits.service.damage import named_damage
 from budgetbandits.service.export import Format, Table
 from budgetbandits.service.http.dependencies import Actor, CampaignPath, IdempotencyKey, ThisService, guarded
 from budgetbandits.service.http.long_reads import Passing, Reading
@@ -56,7 +57,8 @@ def campaigns(service: ThisService) -> list[CampaignView]:
 
 @read.get("/v1/campaigns/{campaign}")
 def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    return CampaignDetail(**service.campaigns.describe(campaign))
+    with named_damage(campaign):
+        return CampaignDetail(**service.campaigns.describe(campaign))
 
 
 @change("/v1/campaigns/{campaign}/pause")
