@@ -687,6 +687,34 @@ def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
     assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "BREW"])
+@pytest.mark.parametrize("path", ["", "*", "//", "/v1/.", "/v1/%2e", "/a\nb", "no slash", "http://x/y", "/x" * 3000])
+def test_whatever_is_asked_for_the_error_has_one_body(service, method, path):
+    """Servers hand on such paths as they come: decoded, and without a slash at the beginning."""
+    sent = []
+
+    async def ask():
+        scope = {
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
+            "headers": [(b"host", b"service")], "root_path": "", "scheme": "http", "http_version": "1.1",
+        }  # fmt: skip
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await service.transport.app(scope, receive, send)
+
+    asyncio.run(ask())
+    begun, ended = sent
+    problem = json.loads(ended["body"])
+    assert dict(begun["headers"])[b"content-type"] == b"application/problem+json"
+    assert (begun["status"], problem["status"], problem["title"]) == (404, 404, "http")
+    assert "/openapi.json" in problem["detail"]
+
+
 def test_not_ready_when_a_decision_finds_no_room(tmp_path):
     """A disk that gets full: what readiness writes finds no room before decisions find none."""
     with SQLiteStore(tmp_path / "money.db") as store:

@@ -20,7 +20,7 @@ from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import operator_routes, worker_routes
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
-from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer
+from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer, not_found
 
 
 def operators(service: Service) -> Router:
@@ -35,7 +35,7 @@ def operators(service: Service) -> Router:
     worker_routes.document(api)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
     pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
-    return Router([*pages, Mount("/", api)], redirect_slashes=False)
+    return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 
 async def _handle(request: Request, error: Exception) -> Response:
