@@ -136,9 +136,13 @@ class Campaigns:
         requests = {"answered": answered_of(arms), "gone": row.account.gone, "segments": named_segments(row)}
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
-    def overview(self) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign, without the arms."""
-        return self._store.read(lambda tx: list(_summaries(tx.campaigns())))
+    def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
+        """What `describe` says of every campaign, without the arms, the oldest first; or of so many after this one."""
+
+        def work(tx: Transaction) -> list[dict[str, Any]]:
+            return list(_summaries(tx.campaigns(limit, "" if after is None else found(tx, after).id)))
+
+        return self._store.read(work)
 
     def damaged(self) -> list[str]:
         """The names of campaigns that `overview` leaves out because they cannot be read."""

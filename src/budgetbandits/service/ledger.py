@@ -40,11 +40,12 @@ from typing import Literal, NoReturn
 
 from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.terms import LARGEST_AMOUNT
 from budgetbandits.words import written
 
 MICROS = 1_000_000
-LARGEST = 2**62
-"""In micros: sums of two such amounts still fit into a database's 64-bit integers."""
+LARGEST = int(LARGEST_AMOUNT) * MICROS
+"""The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
 DAY = 86_400.0
 """Seconds."""
@@ -265,7 +266,7 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 def top_up(account: Account, amount: int) -> Account:
     if amount <= 0 or account.budget + amount > LARGEST:
         [asked] = in_words(account, amount)
-        raise BadParameter(f"a top-up of {asked}; use a positive amount below {LARGEST // MICROS:,} in all")
+        raise BadParameter(f"a top-up of {asked}; use a positive amount, and no more than {LARGEST // MICROS:,} in all")
     return replace(account, budget=account.budget + amount)
 
 

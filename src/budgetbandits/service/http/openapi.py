@@ -7,14 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from budgetbandits.service.http.schemas import PRINTABLE
-
 
 def description(path: str, body: type[BaseModel] | None, keyed: bool) -> dict[str, Any]:
     """The parameters and the body of such a route."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     names = re.findall(r"{(\w+)}", path)
-    parameters = [{"name": n, "in": "path", "required": True, "schema": text | {"pattern": PRINTABLE}} for n in names]
+    parameters = [{"name": n, "in": "path", "required": True, "schema": text} for n in names]
     if keyed:
         parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": text})
     extra: dict[str, Any] = {"parameters": parameters}

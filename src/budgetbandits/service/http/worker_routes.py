@@ -19,7 +19,7 @@ from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, Hol
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, read_body
+from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, check_query, read_body
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
 from budgetbandits.service.http.parts import Service
@@ -184,6 +184,7 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     for name, value in request.path_params.items():
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
+    check_query(request.scope["query_string"])
     campaign: str = request.path_params["campaign"]
     client = request.scope.get("client")
     await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)

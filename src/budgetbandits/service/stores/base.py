@@ -85,8 +85,8 @@ class Transaction(ABC):
         """Kept from others like one that is read by its id."""
 
     @abstractmethod
-    def campaigns(self) -> list[Campaign]:
-        """All of them that can be read, the oldest first."""
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        """All of them that can be read, the oldest first; or so many that come after the one with this id."""
 
     def damaged(self) -> list[str]:
         """The names of campaigns whose rows cannot be read."""

@@ -159,7 +159,7 @@ class Foreseen(Transaction):
     def _no(self) -> NoReturn:
         raise Unforeseen
 
-    def campaigns(self) -> list[Campaign]:
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
         self._no()
 
     def add_campaign(self, campaign: Campaign) -> None:

@@ -95,15 +95,18 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
         return None if row is None else campaign_of(row)
 
-    def campaigns(self) -> list[Campaign]:
-        return [row for row in self._campaigns_there() if isinstance(row, Campaign)]
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        return [row for row in self._campaigns_there(limit, after) if isinstance(row, Campaign)]
 
     def damaged(self) -> list[str]:
         return [row for row in self._campaigns_there() if isinstance(row, str)]
 
-    def _campaigns_there(self) -> Iterator[Campaign | str]:
-        """All of them; of one that cannot be read, the name."""
-        for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id"):
+    def _campaigns_there(self, limit: int | None = None, after: str = "") -> Iterator[Campaign | str]:
+        """All of them, or some; of one that cannot be read, the name."""
+        later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
+        some = "" if limit is None else f" LIMIT {limit:d}"
+        statement = f"SELECT {CAMPAIGN} FROM campaign{later} ORDER BY created_at, id{some}"
+        for row in self._do(statement, (after,) if after else ()):
             try:
                 yield campaign_of(row)
             except (LookupError, ArithmeticError, TypeError, ValueError):
