@@ -63,7 +63,7 @@ class Batches:
             task = next(steps)
             while True:
                 try:
-                    result = await self._store.perform(*task)
+                    result = await self._decisions.perform(campaign, task, request)
                 except Exception as error:
                     task = steps.throw(error)
                 else:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError
+from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
@@ -35,6 +35,9 @@ from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
+
+MOST_CELLS = 10_000
+"""Arms of a campaign times its segments: to open one writes every arm's row, with what is known in all of them."""
 
 
 class Pull(NamedTuple):
@@ -220,8 +223,14 @@ class CampaignLearner:
             _ = self._learner.by_request
         new = said.segment is not None and said.segment not in self.segments
         if new and len(self.segments) >= MOST_SEGMENTS:
-            raise BadParameter(
+            raise TooManySegments(
                 f"segment {said.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
+            )
+        number = len(self.segments) + 1
+        if new and number * len(self.names) > MOST_CELLS:
+            raise TooManySegments(
+                f"segment {said.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
+                f"arms times segments are {MOST_CELLS:,} at most: name fewer kinds, or have fewer arms"
             )
         return said.wanted(self.names, self.caps, self.state.active)
 

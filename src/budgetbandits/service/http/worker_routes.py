@@ -55,9 +55,9 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(
-        service, campaign, service.store.perform(*service.decisions.deciding(campaign, key, body.context, body.said()))
-    )
+    said = body.said()
+    task = service.decisions.deciding(campaign, key, body.context, said)
+    made = await _decided(service, campaign, service.decisions.perform(campaign, task, said))
     return _Json(made[0], 201)
 
 
@@ -75,7 +75,7 @@ async def feedback(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
     task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
-    booked = await service.store.perform(*task)
+    booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
     if booked.refused is not None:
         raise booked.refused
@@ -90,7 +90,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
-        found += await service.store.perform(*service.outcomes.telling_many(some, campaign))
+        found += await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
