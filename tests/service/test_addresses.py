@@ -100,7 +100,7 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
     engine, twin = store.engine, f"{action} {scripts}"
     name = twin.replace(" ", "%20")
     for each in (twin, name):
-        engine.create(each, "bts", 20.0, {"a%20b": 1.0, "retired": 0.5, "c": 0.5})
+        engine.create(each, "bts", 20.0, {"a%20b/c:d": 1.0, "retired": 0.5, "c": 0.5})
         engine.retire_arm(each, "retired")
         if action == "resume":
             engine.set_status(each, "paused")

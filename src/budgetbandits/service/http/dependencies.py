@@ -55,7 +55,9 @@ def _as_json(request: Request, content: bytes) -> Request:
     async def receive() -> Message:
         return {"type": "http.request", "body": content, "more_body": False}
 
-    return Request(request.scope | {"headers": [*headers, (b"content-type", b"application/json")]}, receive)
+    scope = dict(request.scope)
+    scope["headers"] = [*headers, (b"content-type", b"application/json")]
+    return Request(scope, receive)
 
 
 def guarded(scope: str) -> type[APIRoute]:

@@ -90,7 +90,8 @@ async def feedback_many(service: Service, request: Request) -> Response:
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
-        found += await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        told_here = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        found += told_here
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
