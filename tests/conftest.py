@@ -1,8 +1,12 @@
 """Fixtures that several tests need."""
 
 import pytest
+from hypothesis import settings
 
 from stores import STORES
+
+settings.register_profile("tests", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("tests")
 
 
 @pytest.fixture(params=STORES)

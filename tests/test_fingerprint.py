@@ -157,6 +157,23 @@ def test_methods_with_underscores_belong_to_a_class():
     assert fingerprint(scaled(1.0)) == fingerprint(scaled(1.0))
 
 
+def test_defaults_belong_to_a_function():
+    def positional(width):
+        def index(mean_reward, mean_cost, pulls, rounds, width=width):
+            return mean_reward * width
+
+        return fingerprint(made(0.1, index))
+
+    def keyword(width):
+        def index(mean_reward, mean_cost, pulls, rounds, *, width=width):
+            return mean_reward * width
+
+        return fingerprint(made(0.1, index))
+
+    for function in (positional, keyword):
+        assert function(1.0) == function(1.0) != function(2.0)
+
+
 def test_exact_numbers_belong_to_a_policy():
     assert fingerprint(made(Fraction(1, 3))) != fingerprint(made(Fraction(2, 3)))
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from budgetbandits import Allocation, off_policy, parse_policy
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, MissingKnowledge, ProblemError, UnknownArm
-from budgetbandits.off_policy import estimates
+from budgetbandits.off_policy import estimates, targets
 
 LONG = 400
 """Decisions, of which every target of a test has enough."""
@@ -275,6 +275,33 @@ def test_a_policy_is_held_still_with_what_it_has_learned():
     assert off_policy.held_still(here, parse_policy("bts"), before, draws=50).name == "bts"
     again = off_policy.held_still(here, parse_policy("bts-paced"), before, 0.15, draws=2000)
     assert (again.probability == target.probability).all()
+
+
+def test_probabilities_counted_from_draws_widen_the_errors(monkeypatch):
+    """By the variance of a mean of so many draws in each situation, times the square of the situation's share: with
+    guesses of 1 and 0.2, chosen 1 to 1 in one and 1 to 3 in the other, that is 0.16 and 0.12 a draw."""
+    monkeypatch.setattr(estimates, "_guesses", lambda log, outcome: np.tile([1.0, 0.2], (len(log), 1)))
+    log = random_log(np.random.default_rng(6))
+    chances = np.array([[0.5, 0.5], [0.25, 0.75]])
+    exact, counted = (off_policy.evaluate(log, off_policy.Target("t", chances, draws)).reward for draws in (None, 20))
+    first = float((log.situation == 0).mean())
+    noise = (first**2 * 0.16 + (1.0 - first) ** 2 * 0.12) / 20
+    for way in ("inverse_propensity", "self_normalised", "doubly_robust", "more"):
+        sure, unsure = getattr(exact, way), getattr(counted, way)
+        assert unsure.error**2 - sure.error**2 == pytest.approx(noise)
+        assert unsure.value == sure.value
+        assert unsure.low < sure.low
+        assert sure.high < unsure.high
+
+
+def test_what_a_policy_held_still_hardly_ever_chooses_is_left_out(monkeypatch):
+    """Less often than once in a thousand times; the others make up for it."""
+    log = random_log(np.random.default_rng(7), 60, segments=("x",))
+    for named, shares in (((9_991, 9), (1.0, 0.0)), ((9_990, 10), (0.999, 0.001))):
+        monkeypatch.setattr(targets, "counts", lambda *_, named=named: np.array(named))
+        target = off_policy.held_still(log, parse_policy("bts"), log)
+        assert target.probability.tolist() == [list(shares)]
+        assert target.draws == 10_000
 
 
 @pytest.mark.parametrize(

@@ -124,10 +124,34 @@ def test_steps():
     assert optimum(problem_of(half, half), 0.4).reward == 0
 
 
+def test_budgets_below_one_and_next_to_a_multiple_of_the_step():
+    half = problem_of(Independent(Fixed(1), Fixed(0.5)), Independent(Fixed(0), Fixed(0.5)))
+    assert reward_bounds(half, 0.5) == (0.0, 3.0)  # nobody earns less than nothing
+    assert optimum(half, 0.5).reward == optimum(half, 0.5 - 1e-10).reward == 1.0  # rounding takes nothing away
+    assert optimum(half, 0.5 - 1e-8).reward == 0.0
+
+
+def test_of_equally_good_arms_the_one_that_leaves_least_over_is_the_best_alone():
+    dear, cheap = Independent(Fixed(0.75), Fixed(0.75)), Independent(Fixed(0.25), Fixed(0.25))
+    assert [optimum(problem_of(*laws), 1.0).best_arm_reward for laws in ((dear, cheap), (cheap, dear))] == [1.0, 1.0]
+
+
+def test_costs_that_never_come_make_no_step():
+    law = Independent(Fixed(1), Lattice([0, 1 / 3, 0.5], [1, 0, 1]))
+    assert cost_step(problem_of(law, law)) == Fraction(1, 2)
+
+
 def test_gaps_are_zero_for_all_that_is_best():
     problem = Problem.bernoulli([0.3, 0.6, 0.6], [0.1, 0.2, 0.6])
     assert best_arms(problem).tolist() == [0, 1]
     assert gaps(problem).tolist() == [0.0, 0.0, pytest.approx(2.0)]
+
+
+def test_ratios_that_rounding_sets_apart_are_a_tie():
+    problem = Problem.bernoulli([0.3, 0.75], [0.1, 0.25])
+    assert 0.3 / 0.1 < 0.75 / 0.25
+    assert best_arms(problem).tolist() == [0, 1]
+    assert gaps(problem).tolist() == [0.0, 0.0]
 
 
 def test_what_is_not_a_lattice_is_refused():

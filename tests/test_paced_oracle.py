@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, NotALattice
 from budgetbandits.fluid import best_mix
-from budgetbandits.fluid_draws import price_for_varied
+from budgetbandits.fluid_draws import arms_at_rate, price_for_varied
 from budgetbandits.paced_oracle import fluid_mix, fluid_reward, paced_optimum
 
 
@@ -96,6 +96,25 @@ def test_the_price_is_what_more_money_brings():
     for rate in (0.4, 0.5, 0.7, 0.9):
         mix, more = (best_mix(reward, cost, weight, rate + extra) for extra in (0.0, 1e-6))
         assert (more.spend(reward, weight) - mix.spend(reward, weight)) / 1e-6 == pytest.approx(mix.price)
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_the_price_if_short_is_that_of_a_little_less_money(segments):
+    """Than the mix without its upgrade costs; found for each draw alone and for many at once."""
+    rng = np.random.default_rng(segments)
+    weight, seen = rng.dirichlet(np.ones(segments)), set()
+    for _ in range(40):
+        reward, cost = rng.random((segments, 4)), rng.random((segments, 4)) ** 2 + 0.01
+        rate = float(rng.uniform(0.1, 1.0) * cost.max(axis=1) @ weight)
+        mix = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), rate)
+        plain = mix._replace(share=0.0).spend(cost.tolist(), weight.tolist())
+        short = best_mix(reward.tolist(), cost.tolist(), weight.tolist(), plain * (1.0 - 1e-9))
+        assert mix.price_if_short == pytest.approx(short.price)
+        at_once = arms_at_rate(reward[None], cost[None], weight, rate, 0)
+        assert (at_once.price[0], at_once.price_if_short[0]) == pytest.approx((mix.price, short.price))
+        seen.add((mix.price > 0.0, short.price > mix.price, short.share > 0.0))
+    # money scarce or not, short of the first arms or of a later step
+    assert {(True, True, True), (False, True, True), (True, True, False)} <= seen
 
 
 def test_money_that_is_not_scarce_has_no_price():

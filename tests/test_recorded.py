@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from budgetbandits import Problem, parse_policy
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.learner import Learner
 from budgetbandits.recorded import ReplayTable, parse_columns, read_csv, read_table
 from budgetbandits.simulation.replay import fluid_reward_of, logged, replay
 
@@ -122,6 +123,20 @@ def test_learning_before_helps():
     table, before, policy = made_up(80, 1), made_up(300, 2), parse_policy("bts-paced")
     cold, warm = (replay(table, policy, 0.05, orders=4, learn_on=each).reward.mean() for each in (None, before))
     assert warm > cold
+
+
+def test_a_horizon_after_learning_counts_only_requests_that_were_answered(monkeypatch):
+    """As the policy does: unanswered ones would make its horizon longer than what is to come."""
+    known = []
+    monkeypatch.setattr(Learner, "new_budget", lambda self, budget: known.append(budget))
+    monkeypatch.setattr(Learner, "new_horizon", lambda self, horizon: known.append(horizon))
+    table, before = made_up(20, 1), made_up(50, 2)
+    before.costs[:], table.costs[:], before.costs[:10] = 0.1, 0.1, np.nan
+    played = replay(table, parse_policy("bts-paced"), 0.2, orders=1, learn_on=before)
+    # in units of the largest cost
+    assert known == pytest.approx([40 + 20 * 2, 40 + 20])
+    assert played.unanswered.tolist() == [0]
+    assert played.used.tolist() == pytest.approx([0.5])
 
 
 def test_a_log_is_of_the_policy_that_has_learned_before():

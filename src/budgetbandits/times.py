@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 FIRST, LAST = -62_135_510_400.0, 253_402_214_400.0
@@ -59,6 +60,12 @@ def exact_duration(seconds: float) -> str:
     return " ".join(parts)
 
 
+@cache
+def known_zones() -> frozenset[str]:
+    """The names of all zones that there are."""
+    return frozenset(available_timezones())
+
+
 @dataclass(frozen=True)
 class Times:
     """Moments as text in one zone, seen from now."""
@@ -69,10 +76,16 @@ class Times:
     @classmethod
     def of(cls, zone: str, now: float) -> Times:
         """The zone that a browser names; UTC if there is none like that."""
-        try:
-            return cls(ZoneInfo(zone) if zone else UTC, now)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            return cls(UTC, now)
+        return cls(ZoneInfo(zone) if zone in known_zones() else UTC, now)
+
+    @property
+    def zone_key(self) -> str:
+        """The name of the zone; whatever else a browser has named is UTC.
+
+        >>> Times.of("Europe/Berlin", 0.0).zone_key, Times.of("Europe/Nowhere", 0.0).zone_key
+        ('Europe/Berlin', 'UTC')
+        """
+        return str(self.zone)
 
     def local(self, at: float) -> datetime:
         """The date and time; of what is earlier or later than any date, the first or the last.

@@ -110,33 +110,6 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
     assert states == set(Rank)  # or this test has shown less than it says
 
 
-@pytest.mark.parametrize("name", sorted(STORES))
-def test_a_name_that_an_earlier_version_wrote_is_found_and_completed_by_who_opens_the_database(name, tmp_path):
-    """Servers of two versions on one database: the older one makes campaigns without what the newer one looks for."""
-    with STORES[name](tmp_path) as make:
-        with make() as store:
-            engine = Engine(store, Clock(1e9))
-            for each in ("Zebra", "ärger", "Alpha"):
-                engine.create(each, "bts", 10.0, {"a": 1.0, "b": 0.2}, currency="EUR")
-
-            def lack(tx):
-                tx.change(
-                    "UPDATE campaign_name SET folded = NULL, cost_max = NULL, currency = NULL WHERE name = 'Zebra'"
-                )
-                tx.change("UPDATE campaign SET spent = 9700000 WHERE name = 'Zebra'")
-
-            store.write(lack)
-            found = store.read(lambda tx: overview(tx, Asked("zEB"), None))
-            assert [(line.glance.name, line.standing.word) for line in found.lines] == [("Zebra", "Nearly exhausted")]
-            assert found.counts["attention"] == 1
-            ordered = store.read(lambda tx: overview(tx, Asked(order="name"), None)).lines
-            assert [line.glance.name for line in ordered] == ["Zebra", "Alpha", "ärger"]
-        with make() as store:
-            asked = "SELECT folded, cost_max, currency FROM campaign_name ORDER BY folded"
-            facts = store.read(lambda tx: tx.ask(asked).fetchall())
-            assert [tuple(each) for each in facts] == [(each, 1_000_000, "EUR") for each in ("alpha", "zebra", "ärger")]
-
-
 def test_sums_are_over_all_campaigns_of_one_currency(store):
     engine = Engine(store, Clock(1e9))
     nothing = store.read(lambda tx: overview(tx, Asked(), None))
@@ -151,3 +124,23 @@ def test_sums_are_over_all_campaigns_of_one_currency(store):
     assert store.read(lambda tx: overview(tx, Asked(), None)).sums is None
     alone = store.read(lambda tx: overview(tx, Asked(), first))
     assert (alone.campaigns, alone.currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
+
+
+def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
+    engine = Engine(store)
+    for number in range(3):
+        engine.create(f"ads {number}", "bts", 1e12 * 4, {"a": 1.0, "b": 1.0})
+
+    def lend(tx):
+        for id in [row.id for row in tx.campaigns()]:
+            tx.change("UPDATE campaign SET spent = 3, overrun = ?, leased = ? WHERE id = ?", (2**62, 2**61 - 7, id))
+            tx.add_lease(Lease(f"{id} lease", id, Account(2**62, 2**62 - 1, 0), 1e10, 1, 0, ""))
+
+    store.write(lend)
+    sums = store.read(lambda tx: tx.pages().lists().sums())
+    budget = 3 * 4 * 10**18
+    assert sums.money == {
+        "budget": budget, "spent": 9, "held": 0, "leased": 3 * (2**61 - 7), "overrun": 3 * 2**62,
+        "left": budget - 9 - 3 * (2**61 - 7), "spent_with_leases": 9 + 3 * (2**62 - 1),
+    }  # fmt: skip
+    assert store.read(lambda tx: overview(tx, Asked(), None)).as_json()["sums"]

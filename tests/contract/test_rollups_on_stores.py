@@ -16,7 +16,7 @@ from budgetbandits.service.engine import Engine
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS
 from clock import Clock
-from stores import all_decisions, all_events
+from stores import STORES, all_decisions, all_events
 
 BEGIN = 1_800_000_000.0
 
@@ -253,3 +253,49 @@ def test_refusals_are_counted_by_hour_and_reason(store):
     hour = int(BEGIN // HOUR) * HOUR
     assert store.read(lambda tx: tx.rollups().refusals(id, hour)) == {"paused": 3, "exhausted": 1}
     assert store.read(lambda tx: tx.rollups().refusals(id, hour + HOUR)) == {"paused": 1, "exhausted": 1}
+
+
+def test_refusals_are_written_in_one_order_and_lock_no_campaign(store, monkeypatch):
+    """Servers that have refused in other orders never wait for each other in a circle."""
+    campaigns = [Engine(store).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(5)]
+    transaction = store.write(type)
+    done, do, do_many = [], transaction._do, transaction._do_many
+    monkeypatch.setattr(transaction, "_do", lambda self, *asked: done.append(asked) or do(self, *asked))
+    monkeypatch.setattr(transaction, "_do_many", lambda self, *asked: done.append(asked) or do_many(self, *asked))
+    for order in (campaigns, campaigns[::-1]):
+        refusals = Refusals()
+        for number, campaign in enumerate(order):
+            refusals.count(campaign, "paused", BEGIN)
+            refusals.count(f"ads {number}", "exhausted", BEGIN)
+        refusals.flush(store)
+        [(statement, rows)] = done
+        assert statement.startswith("INSERT INTO refusal")
+        assert [row[0] for row in rows] == sorted(campaigns * 2)
+        assert rows == sorted(rows)
+        done.clear()
+    kept = [store.read(lambda tx, id=id: tx.rollups().refusals(id, 0)) for id in campaigns]
+    assert kept == [{"paused": 2, "exhausted": 2}] * 5
+
+
+def test_postgres_refusals_are_written_while_other_servers_have_their_campaigns(tmp_path):
+    with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as other:
+        campaigns = [Engine(one).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(3)]
+        refusals = Refusals()
+        for campaign in campaigns:
+            refusals.count(campaign, "paused", BEGIN)
+
+        def meanwhile(tx):
+            for campaign in reversed(campaigns):
+                tx.campaign(campaign)
+            refusals.flush(one)
+
+        other.write(meanwhile)
+        assert [one.read(lambda tx, id=id: tx.rollups().refusals(id, 0)) for id in campaigns] == [{"paused": 1}] * 3
+
+
+def test_a_name_is_counted_once_however_it_is_written():
+    """What a client may write in very many ways fills no memory."""
+    refusals = Refusals()
+    for name in ("\xe9t\xe9", "e\u0301t\xe9", "\xe9te\u0301", "e\u0301te\u0301"):
+        refusals.count(name, "paused", BEGIN)
+    assert len(refusals) == 1

@@ -472,6 +472,31 @@ def test_postgres_waits_for_the_disk_whatever_it_is_set_to(tmp_path):
                 assert store.write(lambda tx: tx._do("SHOW synchronous_commit").fetchone()) == (wanted,)
 
 
+@pytest.mark.parametrize("level", ["serializable", "repeatable read", "read uncommitted"])
+def test_postgres_transactions_are_as_the_service_relies_on_whatever_it_is_set_to(tmp_path, level):
+    """Whoever waits for a campaign goes on with what it is by then, which stricter levels refuse."""
+    with STORES["postgres"](tmp_path) as opener:
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
+        set_to = f"-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}%20-cextra_float_digits%3D-9"
+        url = f"{opener.keywords['url']}%20{set_to}"
+        shows = "SHOW transaction_isolation", "SELECT 0.1::float8 + 0.2::float8"
+
+        async def in_loop():
+            connection = await Pipeline.open(url, {"begin": "BEGIN", **{text: text for text in shows}})
+            try:
+                _, *rows = await connection.run([("begin", ()), *((text, ()) for text in shows)])
+                return [row for [row] in rows]
+            finally:
+                connection.close()
+
+        with opener.func(url) as store:
+            seen = [store.write(lambda tx: [tx._do(text).fetchone() for text in shows]), asyncio.run(in_loop())]
+            seen.append(store.read(lambda tx: [tx._do(text).fetchone() for text in shows]))
+            exact = (0.1 + 0.2,)  # every digit comes through
+            assert seen == [[("read committed",), exact]] * 2 + [[("repeatable read",), exact]]
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_a_postgres_that_cannot_keep_every_name_is_refused(tmp_path, encoding):
     with STORES["postgres"](tmp_path) as opener:
@@ -762,6 +787,27 @@ def test_an_event_loop_decides_as_threads_do(opener):
         asyncio.run(run())
         assert verify(one, campaign) == []
         assert engines[0].account(campaign).spent > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 31, "n" * 32, "n" * 33, "n" * 36, "a" * 31, "A" * 32, "a" * 33, "a" * 36, "é" * 32], ids=ascii
+)
+def test_a_campaign_is_found_by_a_name_of_any_length(opener, name):
+    """Ids have 32 characters, which are no reason to take a name for one; nor are digits in another number."""
+    with opener() as store:
+        engine = Engine(store)
+        engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0})
+
+        async def run():
+            with pytest.raises(NotFound):  # nor is what is not there taken for it
+                await store.perform(*engine.deciding(f"{name[:-1]}0", "key"))
+            [made] = await store.perform(*engine.deciding(name, "key"))
+            booked = await store.perform(*engine.telling(Outcome(made.decision, 1.0, 0.5), name))
+            assert booked.cost_is_new
+            assert len(await engine.batches.decide_many_in_loop(name, "batch", 3)) == 3
+
+        asyncio.run(run())
+        assert engine.account(name).held == 3_000_000
 
 
 def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_path, monkeypatch):

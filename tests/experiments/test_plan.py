@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -127,6 +128,26 @@ def test_cells_are_named_by_what_they_compute():
         {"common": True},
     ):
         assert keys.isdisjoint(cell.key for cell in small(**change).cells())
+
+
+def test_budgets_in_every_unit():
+    """Mean costs of 0.25 and 0.75, of at most 1, which is 4 of the file's units. The arm with the best ratio costs the
+    first, the one with the best reward the second."""
+    problem = replace(Problem.bernoulli([0.5, 0.6], [0.25, 0.75]), cost_max=4.0)
+    for unit, budgets in {
+        "1": (0.5, 100.0),
+        "smallest mean cost": (0.125, 25.0),
+        "request": (1.25, 250.0),
+        "cheap to dear": (5.0, 502.0),
+    }.items():
+        assert plan.scaled((0.5, 100.0), problem, unit, 10) == budgets
+    text = SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1)
+    experiment = Experiment.from_toml(text)
+    assert experiment.budget_unit == "smallest mean cost"
+    for other, cell in zip(small().cells(), experiment.cells(), strict=True):
+        least = float(cell.problems[0].problem.cost_means.min())
+        assert cell.budgets_of(cell.problems[0].problem) == tuple(least * budget for budget in cell.budgets)
+        assert cell.key != other.key
 
 
 def test_more_runs_keep_the_chunks_that_are_there():

@@ -78,6 +78,15 @@ def test_the_nearest_setting(case, name):
     assert nearest(SUMMARY, case)[0][0]["name"] == name
 
 
+def test_a_single_problem_says_less_of_others_than_many_do():
+    """As much less as e^½ times the money would be away: of the two, the one problem is nearest only within that."""
+    one, many = setting("one", 10, 100.0, "bernoulli", ROWS, problems=1), setting("many", 10, 160.0, "bernoulli", ROWS)
+    for budget, name in ((100.0, "many"), (98.0, "many"), (60.0, "many")):
+        assert nearest(SUMMARY | {"settings": [one, many]}, Case(10, budget, "bernoulli"))[0][0]["name"] == name
+    farther = setting("many", 10, 170.0, "bernoulli", ROWS)
+    assert nearest(SUMMARY | {"settings": [one, farther]}, Case(10, 100.0, "bernoulli"))[0][0]["name"] == "one"
+
+
 def test_what_is_far_from_every_setting_is_said():
     said = " ".join(recommend(SUMMARY, Case(1_000, 1e7, "lattice"))["warnings"])
     assert "simulate a problem like yours" in said

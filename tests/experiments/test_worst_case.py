@@ -88,8 +88,9 @@ def test_an_exact_power_law_is_found_exactly():
         assert (exponent.value, exponent.low, exponent.high) == (pytest.approx(truth),) * 3
     assert growth.constant == pytest.approx(np.log(2))
     assert [(step.first, step.second) for step in growth.budget_steps] == [(1_000, 4_000), (4_000, 16_000)]
-    assert [step.exponent.value for step in growth.budget_steps] == [pytest.approx(0.6)] * 2
-    assert [step.exponent.value for step in growth.arms_steps] == [pytest.approx(0.4)] * 2
+    for steps, truth in ((growth.budget_steps, 0.6), (growth.arms_steps, 0.4)):
+        found = [(step.exponent.value, step.exponent.low, step.exponent.high) for step in steps]
+        assert found == [(pytest.approx(truth),) * 3] * 2
     assert (growth.cells, growth.at_edge) == (9, 0)
 
 
@@ -101,6 +102,18 @@ def test_intervals_hold_the_truth(monkeypatch):
         growth = worst.growth(made(runs=40, noise=0.8, seed=seed), "bts")
         held += [growth.in_budget.low <= 0.6 <= growth.in_budget.high, growth.in_arms.low <= 0.4 <= growth.in_arms.high]
     assert held.min() >= 33, held
+
+
+def test_an_interval_is_the_middle_95_percent_of_what_was_drawn_again():
+    found = worst._exponent(0.5, np.linspace(0.0, 1.0, 1001))
+    assert (found.value, found.low, found.high) == (0.5, pytest.approx(0.025), pytest.approx(0.975))
+
+
+def test_each_half_is_drawn_again_from_its_own_runs():
+    games = np.resize([1.0, 3.0], (2, 6))[:, :, None]
+    for half, value in zip(worst._resampled(games, np.random.default_rng(0)), (1.0, 3.0), strict=True):
+        assert half.shape == (worst.RESAMPLES, 2, 1)
+        assert half == pytest.approx(np.full_like(half, value))
 
 
 def test_more_runs_narrow_the_interval():

@@ -13,6 +13,7 @@ from budgetbandits.policies.base import PLAIN, Request
 from budgetbandits.policies.beliefs import posterior
 from budgetbandits.policies.paced import PacedThompson
 from budgetbandits.policies.paced_sums import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
+from budgetbandits.policies.pooling import pooled
 from budgetbandits.policies.thompson import BudgetedThompson
 
 
@@ -233,6 +234,17 @@ def moved_by_hand(outcomes, segments, arms):
     return {at: float(np.mean(there[at])) + slope * told[at] for at in here}, slope
 
 
+def test_how_alike_segments_are_by_hand():
+    """Two segments with 100 outcomes each, 40 and 60 of them 1, a third without, and a 0 and a 1 that all begin with.
+    Σ n (m − ½)² = 2, of which (2 − 1) · within is by chance; 20 outcomes as alike as pooling = 2 says count besides."""
+    count, total = np.array([[100.0], [100.0], [0.0]]), np.array([[40.0], [60.0], [0.0]])
+    prior = pooled(count, total, total, 1.0, 2.0)
+    within = 0.25 - 2.0 / 202
+    alike = (20 + 202 - 2 * 100**2 / 202) / (20 / 2.0 + 2.0 / within - 1)
+    assert prior.weight[:, 0] == pytest.approx([alike] * 3)
+    assert prior.mean[:, 0] == pytest.approx([61 / 102, 41 / 102, 101 / 202])
+
+
 @pytest.mark.parametrize("specialists", [False, True])
 def test_a_segment_is_different_where_its_other_arms_are(specialists):
     """A segment without outcomes of an arm starts from the others' mean, moved by what its other arms say; by nothing
@@ -321,6 +333,34 @@ def test_costs_far_above_their_estimate_are_learned():
     assert stats.kstest(times[:, 1], stats.gamma(8.0, scale=1 / 8).cdf).pvalue > 1e-4  # never pulled
     policy.observe(state, 1, 1.0, 1.0, rng, Request(0, np.array([0.1, 1e-6])))
     assert state.sums[7, 0, 1] == 50.0
+
+
+def test_how_much_estimates_vary_by_hand():
+    """Two estimates with the mean 0.2 and the variance 0.01, a quarter of its square, and one that varies by nothing;
+    an arm without any has none. Estimates are varied by a tenth besides, and taken to be at most a factor e apart."""
+    state = PacedThompson().start(3, {"budget": 99.0, "horizon": 200.0})
+    usual, spread = state.typical_prices()
+    assert (np.isnan(usual).all(), spread) == (True, 0.1)
+    for prices in ((0.1, 0.7, np.nan), (0.3, np.nan, np.nan)):
+        state.hear_prices(np.array(prices))
+    usual, spread = state.typical_prices()
+    assert usual == pytest.approx([0.2, 0.7, np.nan], nan_ok=True)
+    assert spread**2 == pytest.approx(np.log1p((2 * 0.25 + 1 * 0.0) / 3) + 0.1**2)
+    for _ in range(9):
+        state.hear_prices(np.array([1e-6, 1e-6, np.nan]))
+    assert state.typical_prices()[1] ** 2 == pytest.approx(1.0 + 0.1**2)
+
+
+def test_what_is_known_from_before_varies_as_much_as_it_may():
+    """Of sums alone: as outcomes 0 and 1 do, so that the posterior is that of BTS. They are no requests of this budget,
+    and those that failed are."""
+    policy = PacedThompson()
+    state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
+    state.known["failed"] = 7
+    policy.recall(state, 0, 10, 4.0, 5.0)
+    a, b = policy.of_all(state.sums)
+    assert (a[0, 0, 0], b[0, 0, 0]) == pytest.approx((5.0, 7.0))
+    assert (state.requests, state.left) == (193.0, 99.0)
 
 
 def test_segments_share_one_price_on_money():

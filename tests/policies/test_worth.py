@@ -32,6 +32,16 @@ def test_what_a_trial_could_bring_at_most(successes, failures, deviations):
         assert bool(vain) is verdict
 
 
+def test_what_is_unsure_besides_the_reward_makes_a_trial_worth_more():
+    """The docstring's formula by hand: σ² is the variance of the difference, and z² smaller by the reward's part."""
+    mean, certainty, loss, variance, spread = 0.4, 50.0, 0.1, 0.004, 0.01
+    apart = mean * np.log(mean / 0.5) + (1.0 - mean) * np.log((1.0 - mean) / 0.5)
+    z = np.sqrt(2.0 * certainty * apart * 0.4)
+    needed = loss / (np.sqrt(spread) * stats.norm.pdf(z) / (1.0 + z * z))
+    for requests, verdict in ((0.999 * needed, True), (1.001 * needed, False)):
+        assert bool(in_vain(loss, mean, certainty, variance, spread, requests)) is verdict
+
+
 def test_what_a_plan_must_have_left():
     """Two upgrades where being short costs far more, one where it costs twice as much, none where it costs the same."""
     for price, if_short, least in ((1e-9, 1.0, 2.0), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2), (1.0, 1.0, 0.0)):

@@ -13,12 +13,13 @@ from urllib.parse import quote
 import httpx
 import polars
 import pytest
+from fastapi import FastAPI
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyGuesses
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.engine import Engine
-from budgetbandits.service.http import guesses
+from budgetbandits.service.http import guesses, openapi
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, check_header, drop_key, make_key
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -573,6 +574,17 @@ def test_the_document_tells_of_every_route(service):
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
     assert len(document["paths"]) == 21
+
+
+def test_the_document_is_put_together_once(service, monkeypatch):
+    """Anybody may ask for it, so it costs nothing to send."""
+    first = service("GET", "/openapi.json")
+    monkeypatch.setattr(FastAPI, "openapi", lambda _: pytest.fail("once is enough"))
+    monkeypatch.setattr(openapi, "to_json", lambda _: pytest.fail("once is enough"), raising=False)
+    again = service("GET", "/openapi.json")
+    assert (again.content, again.headers["content-type"]) == (first.content, "application/json")
+    known = service("GET", "/openapi.json", If_None_Match=first.headers["etag"])
+    assert (known.status_code, known.content) == (304, b"")
 
 
 def test_ids_that_are_none(service):

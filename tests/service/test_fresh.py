@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard.beliefs import Told, Values, belief
-from budgetbandits.service.dashboard.fresh import LONGEST, Fresh, Load
+from budgetbandits.service.dashboard.fresh import LONGEST, MOST, MOST_COSTS, Fresh, Load
 from budgetbandits.service.dashboard.svg import small_density
 
 
@@ -111,3 +111,51 @@ def test_what_could_not_be_drawn_is_drawn_again():
         assert await fresh.drawn("a", "view", lambda: 2, "zone", str) == (1, "1")
 
     asyncio.run(run())
+
+
+def test_what_is_kept_takes_a_number_of_bytes_at_most():
+    """Of one view drawn for very many, and of very many views; whoever asks is answered all the same."""
+
+    async def run():
+        fresh = Fresh(1.0, Clock(), most_bytes=1_000_000)
+        for zone in range(50):
+            assert (await fresh.drawn("a", "view", lambda: 1, zone, lambda _: "x" * 90_000))[1] == "x" * 90_000
+            assert fresh.bytes <= 1_000_000
+        for view in range(50):
+            await fresh.get("b", view, lambda: {"lines": ["y" * 9_000 for _ in range(10)]})  # all that it is made of
+            assert fresh.bytes <= 1_000_000
+        assert fresh.bytes > 500_000
+        assert await fresh.get("c", None, lambda: "z" * 2_000_000) == "z" * 2_000_000
+        assert fresh.bytes <= 1_000_000
+
+    asyncio.run(run())
+
+
+def test_what_was_asked_for_longest_ago_leaves_first():
+    made = []
+
+    async def run():
+        fresh = Fresh(1.0, Clock(), most_bytes=1_000_000)
+        for view in range(30):
+            for each in ("often", view):
+                await fresh.get("a", each, lambda each=each: made.append(each) or "x" * 90_000)
+        many = Fresh(1.0, Clock())
+        for view in range(MOST + 30):
+            for each in ("often too", view):
+                await many.get("a", each, lambda each=each: made.append(each))
+        await many.get("a", MOST + 29, lambda: made.append("again"))
+
+    asyncio.run(run())
+    assert made.count("often") == made.count("often too") == 1
+    assert "again" not in made
+
+
+def test_costs_are_known_of_a_number_of_views_at_most():
+    load = Load()
+    for number in range(2 * MOST_COSTS):
+        load.begin(("a", number), 100.0)
+        load.asked(("a", 0), 100.0)
+        load.add(("a", number), 0.5)
+    load.begin(("a", 0), 100.0)
+    assert len(load._costs) == MOST_COSTS
+    assert load.seconds(("a", 0), 100.0) == 0.5  # what is asked for again and again is known still

@@ -170,6 +170,27 @@ def test_a_list_or_a_cookie_of_other_figures_is_no_mistake_of_ours(store, reader
     assert answer.status_code == 303
 
 
+def test_pages_are_drawn_for_zones_that_there_are(store, reader, monkeypatch):
+    """Whoever makes up zones sees the page in UTC that is there already, and fills no memory."""
+    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
+    drawn, render = [], routes.render
+    monkeypatch.setattr(routes, "FRESH", dict.fromkeys(routes.FRESH, 600.0))
+
+    def noted(template, **values):
+        drawn.append((template, str(values["times"].zone)))
+        return render(template, **values)
+
+    monkeypatch.setattr(routes, "render", noted)
+    app, made_up = create_app(store.engine, store), ("Mars/1", "Mars/2", "europe/berlin", "right/UTC", "../UTC")
+    for zone in ("", *made_up, "Europe/Berlin", "Mars/3", "Asia/Tokyo"):
+        for path in ("/", "/campaigns/ads"):
+            looking = Browser(app)
+            looking.cookies = httpx.Cookies({sessions.COOKIE: reader.cookies[sessions.COOKIE], "zone": zone})
+            assert looking("GET", path).status_code == 200
+    for part in ("_overview.html", "_campaign.html"):
+        assert [zone for name, zone in drawn if name == part] == ["UTC", "Europe/Berlin", "Asia/Tokyo"]
+
+
 def test_an_arm_or_a_segment_may_be_called_all(store, reader):
     store.engine.create("ads", "bts-paced", 9.0, {"all": 1.0, "b": 1.0}, horizon=9)
     for number, segment in enumerate(("all", "chat")):

@@ -16,7 +16,7 @@ from scipy import stats
 
 from budgetbandits import BudgetedThompson, Problem, simulate
 from budgetbandits.errors import BadParameter
-from budgetbandits.simulation.compiled import draws
+from budgetbandits.simulation.compiled import binomials, draws
 from budgetbandits.simulation.compiled.binomials import binomial
 from budgetbandits.simulation.thompson import envelope
 from budgetbandits.simulation.thompson.blocks import open_window
@@ -139,6 +139,35 @@ def test_geometric_extremes():
 )
 def test_binomial(trials, chance):
     assert discrete_fit(sample(6, trials, chance, DEEP * 250_000), stats.binom(trials, chance), trials) > ALARM
+
+
+@pytest.mark.parametrize(
+    ("trials", "chance"),
+    [(21, 0.5), (65, 0.16), (400, 0.03), (400, 0.5), (1023, 0.26), (1024, 0.01), (10_000, 0.11), (10_000_000, 0.3)],
+)
+def test_a_binomial_proposal_is_accepted_just_below_its_density(trials, chance, monkeypatch):
+    """A hair below the ratio of densities and not a hair above it, also where the squeeze, which spares evaluating
+    them, accepts at once; too small a part of proposals hangs on that for any sample to show it."""
+    deviation = np.sqrt(trials * chance * (1.0 - chance))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * chance
+    alpha = (2.83 + 5.1 / b) * deviation
+    u = np.linspace(-0.4999, 0.4999, 301)
+    us = 0.5 - np.abs(u)
+    k = np.floor((2.0 * a / us + b) * u + trials * chance + 0.5)
+    law, mode = stats.binom(trials, chance), np.floor((trials + 1) * chance)
+    accepted = np.exp(law.logpmf(k) - law.logpmf(mode)) * (a / us**2 + b) / alpha
+    fed = iter(())
+    monkeypatch.setattr(binomials, "uniform", lambda _: next(fed))
+    for at, proposal, limit in zip(u, k, accepted, strict=True):
+        for v, kept in ((limit * (1.0 - 1e-6), True), (limit * (1.0 + 1e-6), False)):
+            if 0.0 < v < 1.0:
+                sentinel = (1e-300, 0.5)
+                fed = iter((v, at + 0.5, *sentinel))
+                found = binomials.binomial_by_rejection.py_func(None, trials, chance)
+                assert found == (proposal if kept else mode)
+                assert len(list(fed)) == (2 if kept else 0)
+    assert (accepted < 1.0).all()
 
 
 @pytest.mark.parametrize("trials", [1 << 31, 1 << 44, 1 << 46, 1 << 54, 1 << 61])

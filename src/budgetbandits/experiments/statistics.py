@@ -63,7 +63,7 @@ def welch(first: Moments, second: Moments, level: float = LEVEL) -> Difference:
     ours, theirs = first.std**2 / first.runs, second.std**2 / second.runs
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = (ours + theirs) ** 2 / (ours**2 / (first.runs - 1) + theirs**2 / (second.runs - 1))
-        freedom = np.where(np.isfinite(freedom), freedom, first.runs + second.runs - 2)
+        freedom = np.where(np.isnan(freedom), 1.0, freedom)  # the error is 0 or unknown then, and any will do
         return _against_zero(first.mean - second.mean, np.sqrt(ours + theirs), freedom, level)
 
 

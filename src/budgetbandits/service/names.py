@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
@@ -17,6 +18,17 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 ALLOWED = "1 to 200 printable characters with no space at either end"
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be a campaign's id; no campaign has such a name.
+
+    >>> is_id("0123456789abcdef" * 2), is_id("0123456789ABCDEF" * 2), is_id("a" * 31)
+    (True, False, False)
+    """
+    return _ID.fullmatch(text) is not None
 
 
 def normal(name: str) -> str:

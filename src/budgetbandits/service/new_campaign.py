@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +12,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
-from budgetbandits.service.names import checked_campaign_name, checked_name, normal
+from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.settings import POLICY_VERSION, settings_of
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import Terms
-
-ID = re.compile(r"[0-9a-f]{32}")
 
 
 def check(
@@ -38,7 +35,7 @@ def planned_campaign(
 ) -> tuple[CampaignLearner, Campaign]:
     """A campaign that nobody has written down yet, if there can be one like this."""
     name = checked_campaign_name("name", name)
-    if ID.fullmatch(name):
+    if is_id(name):
         raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
     if len(arms) < 2:
         raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")

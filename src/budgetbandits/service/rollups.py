@@ -20,6 +20,7 @@ from functools import partial
 
 from budgetbandits.service.cut import Cut
 from budgetbandits.service.ledger import Hold
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_marks import Mark
@@ -131,7 +132,7 @@ def by_arm(counts: Iterable[Counts]) -> dict[int, Counts]:
 
 
 class Refusals:
-    """Refusals as a server counts them, by campaign (as it was named), hour and reason, until they are written.
+    """Refusals as a server counts them, by campaign (its name or its id), hour and reason, until they are written.
 
     Counted by the event loop, taken by the thread that writes them: each dictionary belongs to one of them at a time.
     """
@@ -139,8 +140,11 @@ class Refusals:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int, str]] = Counter()
 
+    def __len__(self) -> int:
+        return len(self._counts)
+
     def count(self, campaign: str, reason: str, now: float) -> None:
-        self._counts[campaign, int(now) - int(now) % HOUR, reason] += 1
+        self._counts[normal(campaign), int(now) - int(now) % HOUR, reason] += 1
 
     def flush(self, store: Store) -> None:
         """Write what has been counted; if that fails it is counted on."""
@@ -148,14 +152,17 @@ class Refusals:
         if not counts:
             return
 
-        def work(tx: Transaction) -> None:
-            rows: Counter[tuple[str, int, str]] = Counter()
-            for (campaign, begins, reason), count in counts.items():
-                rows[found(tx, campaign).id, begins, reason] += count
-            tx.rollups().add_refusals([(*key, count) for key, count in sorted(rows.items())])
+        def ids(tx: Transaction) -> dict[str, str]:
+            return {campaign: found(tx, campaign).id for campaign in {campaign for campaign, _, _ in counts}}
 
         try:
-            store.write(work)
+            # read apart: a transaction that writes would lock the campaigns, in whatever order they have refused
+            id_of, rows = store.read(ids), Counter[tuple[str, int, str]]()
+            for (campaign, begins, reason), count in counts.items():
+                rows[id_of[campaign], begins, reason] += count
+            # in order: of servers that write at once, none waits for one that waits for it
+            values = [(*key, count) for key, count in sorted(rows.items())]
+            store.write(lambda tx: tx.rollups().add_refusals(values))
         except BaseException:
             self._counts.update(counts)
             raise

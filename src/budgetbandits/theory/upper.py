@@ -221,9 +221,10 @@ class _Counts:
         log_constant = float(np.logaddexp(log_rounds - half_square, -math.log(-math.expm1(-half_square)))) + math.log(
             2.0
         )
-        least = max((log_constant + math.log(half_square)) / half_square, 1.0)
+        # above 1, since c δ²/2 is above 2 and δ below 1
+        least = (log_constant + math.log(half_square)) / half_square
         first = min(
-            (float(max(_whole(least) - 1.0, 1.0)), _whole(least)),
+            (_whole(least) - 1.0, _whole(least)),
             key=lambda pulls: pulls + math.exp(log_constant - half_square * pulls),
         )
         return first, math.exp(log_constant - half_square * first)

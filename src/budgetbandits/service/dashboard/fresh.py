@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,6 +18,11 @@ S = TypeVar("S")
 Key = tuple[Hashable, Hashable]
 
 MOST = 200
+"""Subjects and views of them that are kept ..."""
+MOST_BYTES = 32_000_000
+"""... and what they may take together, with all that is drawn of them. What was asked for longest ago leaves first."""
+MOST_COSTS = 1000
+"""Views of which it is known what they cost."""
 
 SHARE = 100.0
 """A view is good for so many times as long as it takes to make all views that are looked at, so that they take a
@@ -48,13 +57,17 @@ class Load:
     def begin(self, key: Key, now: float) -> None:
         """This view is made anew."""
         with self._lock:
-            last = self._costs.get(key)
+            last = self._costs.pop(key, None)
             self._costs[key] = _Cost(now, None if last is None else last.so_far)
+            if len(self._costs) > MOST_COSTS:
+                del self._costs[next(iter(self._costs))]  # nobody has asked for it for longest
 
     def asked(self, key: Key, now: float) -> None:
         with self._lock:
-            if key in self._costs:
-                self._costs[key].asked = now
+            cost = self._costs.pop(key, None)
+            if cost is not None:
+                cost.asked = now
+                self._costs[key] = cost
 
     def add(self, key: Key, seconds: float) -> None:
         with self._lock:
@@ -75,11 +88,19 @@ class Load:
         return sum(cost.again for cost in self._costs.values())
 
 
+@dataclass(frozen=True)
+class _Weighed:
+    value: Any
+    bytes: int
+
+
 @dataclass
 class _Made:
     at: float
-    answer: asyncio.Future[Any]
-    parts: dict[Hashable, asyncio.Future[Any]] = field(default_factory=dict)
+    answer: asyncio.Future[_Weighed] = field(init=False)
+    parts: dict[Hashable, asyncio.Future[_Weighed]] = field(default_factory=dict)
+    bytes: int = 0
+    """What there is of it takes."""
 
 
 class Fresh:
@@ -89,13 +110,20 @@ class Fresh:
     """
 
     def __init__(
-        self, seconds: float, clock: Callable[[], float] = time.monotonic, load: Load | None = None
+        self, seconds: float, clock: Callable[[], float] = time.monotonic, load: Load | None = None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:  # fmt: skip
-        self._seconds, self._clock, self._load = seconds, clock, load or Load()
+        self._seconds, self._clock, self._load, self._most_bytes = seconds, clock, load or Load(), most_bytes
         self._made: dict[Key, _Made] = {}
+        """What was asked for last comes last."""
+
+    @property
+    def bytes(self) -> int:
+        """What is kept takes."""
+        return sum(made.bytes for made in self._made.values())
 
     async def get(self, subject: Hashable, view: Hashable, make: Callable[[], T]) -> T:
-        made: T = await asyncio.shield(self._current((subject, view), make).answer)
+        made: T = (await asyncio.shield(self._current((subject, view), make).answer)).value
         return made
 
     async def drawn(
@@ -104,12 +132,11 @@ class Fresh:
         """The answer, made once for all, and what is drawn of it, once for all who see it as the same."""
         key = subject, view
         made = self._current(key, make)
-        answer: T = await asyncio.shield(made.answer)
+        answer: T = (await asyncio.shield(made.answer)).value
         part = made.parts.get(seen_as)
         if part is None or _failed(part):
-            part = asyncio.ensure_future(asyncio.to_thread(self._timed, key, lambda: draw(answer)))
-            made.parts[seen_as] = part
-        drawn: S = await asyncio.shield(part)
+            part = made.parts[seen_as] = self._begun(key, made, lambda: draw(answer))
+        drawn: S = (await asyncio.shield(part)).value
         return answer, drawn
 
     def lasts(self, key: Key | None = None) -> float:
@@ -127,24 +154,60 @@ class Fresh:
         self._made.clear()
 
     def _current(self, key: Key, make: Callable[[], Any]) -> _Made:
-        made, now = self._made.get(key), self._clock()
+        made, now = self._made.pop(key, None), self._clock()
         self._load.asked(key, now)
         if made is None or now >= made.at + self.lasts(key) or _failed(made.answer):
-            if len(self._made) >= MOST:
-                self._made.clear()
             self._load.begin(key, now)
-            # shielded wherever it is awaited: whoever leaves must not end it for the others
-            made = _Made(now, asyncio.ensure_future(asyncio.to_thread(self._timed, key, make)))
-            self._made[key] = made
+            made = _Made(now)
+            made.answer = self._begun(key, made, make)
+        self._made[key] = made
+        self._make_room()
         return made
 
-    def _timed(self, key: Key, make: Callable[[], T]) -> T:
+    def _begun(self, key: Key, made: _Made, make: Callable[[], Any]) -> asyncio.Future[_Weighed]:
+        """Something that is being made of a view. Shielded wherever it is awaited: whoever leaves must not end it for
+        the others."""
+        begun = asyncio.ensure_future(asyncio.to_thread(self._timed, key, make))
+        begun.add_done_callback(partial(self._weigh, made))
+        return begun
+
+    def _weigh(self, made: _Made, done: asyncio.Future[_Weighed]) -> None:
+        if not _failed(done):
+            made.bytes += done.result().bytes
+            self._make_room()
+
+    def _make_room(self) -> None:
+        taken = self.bytes
+        while self._made and (taken > self._most_bytes or len(self._made) > MOST):
+            taken -= self._made.pop(next(iter(self._made))).bytes
+
+    def _timed(self, key: Key, make: Callable[[], Any]) -> _Weighed:
         begun = time.thread_time()
         try:
-            return make()
+            value = make()
+            return _Weighed(value, weight(value))
         finally:
             self._load.add(key, time.thread_time() - begun)
 
 
 def _failed(answer: asyncio.Future[Any]) -> bool:
     return answer.done() and (answer.cancelled() or answer.exception() is not None)
+
+
+_OF_THE_PROGRAM = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+
+
+def weight(value: object) -> int:
+    """Bytes that a value takes with all that it is made of.
+
+    >>> weight("a" * 1000) > 1000, weight([b"a" * 1000, {"b": b"b" * 1000}]) > 2000
+    (True, True)
+    """
+    seen, waiting, taken = set[int](), [value], 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in seen and not isinstance(each, _OF_THE_PROGRAM):
+            seen.add(id(each))
+            taken += sys.getsizeof(each)
+            waiting += gc.get_referents(each)
+    return taken

@@ -30,7 +30,7 @@ from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.stores.base import T, Transaction, found
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.times import Times
+from budgetbandits.times import Times, known_zones
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
@@ -53,6 +53,7 @@ class Dashboard:
         self._campaigns, self._overviews = Fresh(FRESH["campaign"], load=load), Fresh(FRESH["overview"], load=load)
         self._known: dict[str, tuple[str, str]] = {}
         self._live = Live(service)
+        known_zones()  # which takes a moment, in which nobody waits yet
 
     def forget(self) -> None:
         """Draw everything anew: somebody has changed something here."""
@@ -151,7 +152,8 @@ class Dashboard:
         only = session.key.campaign
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: overview(tx, asked, only).as_json()))
-        shared, seen_as = self.shared(request, session), (request.cookies.get("zone"), session.creates)
+        shared = self.shared(request, session)
+        seen_as = shared["times"].zone_key, session.creates
         read = partial(self.service.store.read, lambda tx: (_last_event(tx, only), overview(tx, asked, only)))
 
         def draw(found: tuple[int, Overview]) -> str:
@@ -177,7 +179,7 @@ class Dashboard:
     async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
         """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
         shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
-        seen_as = request.cookies.get("zone"), session.admin, session.creates
+        seen_as = shared["times"].zone_key, session.admin, session.creates
         read = partial(
             self.service.store.read, lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted))
         )  # fmt: skip

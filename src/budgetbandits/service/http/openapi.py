@@ -1,11 +1,40 @@
-"""What the OpenAPI document says of a route that reads its request itself."""
+"""The OpenAPI document, put into bytes once, and what it says of a route that reads its request itself."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+
+class Document:
+    """The document as a route, for anybody: it is made when it is first asked for, and sent as it is from then on."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def content(self) -> bytes:
+        return to_json(self._make())
+
+    @cached_property
+    def tag(self) -> str:
+        return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
+
+    async def __call__(self, request: Request) -> Response:
+        tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, media_type="application/json", headers=headers)
 
 
 def description(path: str, body: type[BaseModel] | None, keyed: bool) -> dict[str, Any]:

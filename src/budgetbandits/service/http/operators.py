@@ -19,6 +19,7 @@ from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import operator_routes, worker_routes
 from budgetbandits.service.http.middleware import log_failure
+from budgetbandits.service.http.openapi import Document
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer, not_found
 
@@ -26,13 +27,14 @@ from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid,
 def operators(service: Service) -> Router:
     """The application of operators."""
     api = FastAPI(
-        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, responses=PROBLEMS,
-        exception_handlers=HANDLERS, redirect_slashes=False,
+        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, openapi_url=None,
+        responses=PROBLEMS, exception_handlers=HANDLERS, redirect_slashes=False,
     )  # fmt: skip
     api.state.service = service
     for routes in (operator_routes.read, operator_routes.admin):
         api.include_router(routes)
     worker_routes.document(api)
+    api.add_route("/openapi.json", Document(api.openapi).__call__, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
     pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from budgetbandits.errors import NotFound
-from budgetbandits.service.names import normal
+from budgetbandits.service.names import is_id, normal
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Store(ABC):
 def found(transaction: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
     row, can_be = None, campaign.isprintable()  # no name or id is otherwise, and a database might not take it
-    if can_be and len(campaign) == 32:  # as ids are, and few names
+    if is_id(campaign):
         row = transaction.campaign(campaign)
     if row is None and can_be:
         row = transaction.campaign_named(normal(campaign))

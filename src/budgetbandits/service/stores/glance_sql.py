@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.list_sql import FREE_IN_LEASES, HELD_IN_LEASES, RESUMED
+from budgetbandits.service.stores.list_sql import FREE_IN_LEASES, HELD_IN_LEASES, resumed
 from budgetbandits.service.stores.rows import settings_of
 
 if TYPE_CHECKING:
     from budgetbandits.service.stores.sql import SqlTransaction
 
 _SPENT_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.spent), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
-_ADDED_UP_TO = (
-    "(SELECT e.at FROM event e WHERE e.campaign = c.id AND e.seq > COALESCE(m.seq, 0) ORDER BY e.seq LIMIT 1)"
-)
+_OVERRAN_AT = "(SELECT e.at FROM event e WHERE e.seq = m.overran)"
 
 
 @dataclass(slots=True)
@@ -73,14 +71,13 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
     """These campaigns, in this order."""
     if not campaigns:
         return []  # PostgreSQL knows no empty list
-    marks = ", ".join("?" * len(campaigns))
+    marks, added_up_to = ", ".join("?" * len(campaigns)), tx.EVENTS.first_after("at", "c.id", "COALESCE(m.seq, 0)")
     rows = tx.ask(
         "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-        "c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, e.at, "
-        f"{RESUMED.format(campaign='c.id', overran='m.overran')}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, "
-        f"{FREE_IN_LEASES}, {_ADDED_UP_TO} "
+        f"c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, {_OVERRAN_AT}, "
+        f"{resumed(tx)}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, {FREE_IN_LEASES}, {added_up_to} "
         "FROM campaign c "
-        "LEFT JOIN rollup_mark m ON m.campaign = c.id LEFT JOIN event e ON e.seq = m.overran "
+        "LEFT JOIN rollup_mark m ON m.campaign = c.id "
         f"WHERE c.id IN ({marks})",
         campaigns,
     )

@@ -6,6 +6,7 @@ Only the campaigns of one page are read. What they are ordered by first, how urg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,14 +67,10 @@ class Sums:
     """Two at most: which they are counts only if there is one."""
 
 
+_HALF = 2**32
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
 _HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
-RESUMED = (
-    "(SELECT e.at FROM event e WHERE e.campaign = {campaign} AND e.decision IS NULL AND e.lease IS NULL "
-    "AND e.kind = 'active' AND e.seq > {overran} ORDER BY e.seq LIMIT 1)"
-)
-"""When a campaign was first resumed after the event of this number, its latest overrun."""
 HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 """What decisions under leases of a campaign c hold, which is in ``leased`` with what they may still hold."""
 FREE_IN_LEASES = (
@@ -89,9 +86,26 @@ _ORDERS: dict[Order, str] = {
 }
 
 
+def resumed(tx: SqlTransaction) -> str:
+    """An expression for when a campaign c with its mark m was first resumed after its latest overrun."""
+    which = "e.decision IS NULL AND e.lease IS NULL AND e.kind = 'active'"
+    return tx.EVENTS.first_after("at", "c.id", "m.overran", which)
+
+
 def _cap(which: str) -> str:
     """The smallest or the largest cap of a campaign c."""
     return f"COALESCE((SELECT {which}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active), 0)"
+
+
+def _sum(name: str) -> str:
+    """Expressions for a sum over campaigns, which may be more than a database's largest number: its upper half and its
+    lower one, for `_whole`."""
+    halves = f"{name} / {_HALF}", f"{name} & {_HALF - 1}"
+    return ", ".join(f"CAST(COALESCE(SUM({each}), 0) AS BIGINT)" for each in halves)
+
+
+def _whole(halves: Sequence[int]) -> list[int]:
+    return [upper * _HALF + lower for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
 
 
 def _below(which: str) -> str:
@@ -99,7 +113,10 @@ def _below(which: str) -> str:
     return f"{_LEFT} < f.cost_max AND {_LEFT} < {_cap(which)}"
 
 
-_SILENT = f"m.waits_since < ? AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
+_SILENT = (
+    "m.waits_since < ? AND m.waits_since >= COALESCE(m.told_at, 0.0) "
+    f"AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
+)
 """Whether decisions wait for feedback; both values are ``silent`` of `Since`."""
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
@@ -108,11 +125,11 @@ _RANK = (
     f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
-    f"WHEN c.overrun > 0 AND {RESUMED.format(campaign='c.id', overran='m.overran')} > ? THEN {Rank.OVERRAN:d} "
+    f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its facts f and its mark m. The values are of `Since`: ``recent``, ``silent`` twice
-and ``recent`` again."""
+"""The rank of a campaign c with its facts f and its mark m, with `resumed` to fill in. The values are of `Since`:
+``recent``, ``silent`` twice and ``recent`` again."""
 
 
 class CampaignLists:
@@ -142,15 +159,15 @@ class CampaignLists:
         """Over all campaigns that there are to be seen."""
         which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
         names = ("budget", "spent", "held", "leased", "overrun")
-        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT)" for name in names)
-        row = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
-        money = dict(zip(names, row[1:], strict=True))
+        sums = ", ".join(map(_sum, names))
+        count, *halves = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
+        money = dict(zip(names, _whole(halves), strict=True))
         money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
         of_one = "" if self._only is None else " WHERE campaign = ?"
-        leases = self._tx.ask(f"SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM lease{of_one}", values)
-        money["spent_with_leases"] = money["spent"] + leases.fetchone()[0]
+        [in_leases] = _whole(self._tx.ask(f"SELECT {_sum('spent')} FROM lease{of_one}", values).fetchone())
+        money["spent_with_leases"] = money["spent"] + in_leases
         found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
-        return Sums(row[0], money, [currency for (currency,) in found])
+        return Sums(count, money, [currency for (currency,) in found])
 
     def _table(self, since: Since, text: str) -> tuple[str, list[Any]]:
         """A query for what the list is ordered by, and its values."""
@@ -164,7 +181,8 @@ class CampaignLists:
             values.append(self._only)
         table = (
             f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.decided_at, "
-            f"f.folded, {_RANK} AS rank FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"f.folded, {_RANK.format(resumed=resumed(self._tx))} AS rank "
+            "FROM campaign c JOIN campaign_name f ON f.id = c.id "
             f"LEFT JOIN rollup_mark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from budgetbandits.service.stores.event_sql import LARGEST_NUMBER, LATEST_FIRST, between
 from budgetbandits.service.stores.glance_sql import Glance, glances
 from budgetbandits.service.stores.lease_sql import EVENT
-from budgetbandits.service.stores.list_sql import RESUMED, CampaignLists
+from budgetbandits.service.stores.list_sql import CampaignLists, resumed
 from budgetbandits.service.stores.records import Decision, Event
 from budgetbandits.service.stores.rows import OF_DECISION, decision_of, segment_of
 
@@ -21,9 +22,7 @@ LOOKED_AT = 2000
 MOST_HOLDS = 10_000
 """Open holds that are counted."""
 
-LARGEST_NUMBER = 2**62
-"""Above that of any event."""
-_OPERATORS = "campaign = ? AND decision IS NULL AND lease IS NULL"
+_OPERATORS = "decision IS NULL AND lease IS NULL"
 
 Kind = Literal["all", "held", "settled", "failed", "expired", "voided", "overrun"]
 KINDS: dict[Kind, str] = {
@@ -77,7 +76,7 @@ class Pages:
     """What pages ask a transaction."""
 
     def __init__(self, tx: SqlTransaction) -> None:
-        self._tx = tx
+        self._tx, self._between = tx, tx.EVENTS.between
 
     def lists(self, only: str | None = None) -> CampaignLists:
         """The list of campaigns, or of one."""
@@ -113,13 +112,13 @@ class Pages:
         """The latest decisions that were made before this event; those of a kind, an arm or a segment among the latest
         thousands."""
         looked = limit + 1 if which == ANY else LOOKED_AT
-        made = "SELECT decision, seq FROM event WHERE campaign = ? AND kind = 'decided' AND seq < ? ORDER BY seq DESC"
-        window, values = f"({made} LIMIT {looked}) AS e", [campaign, LARGEST_NUMBER if before is None else before]
+        made = f"SELECT decision, seq FROM event WHERE {self._between} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
+        window, values = f"({made} LIMIT {looked}) AS e", _before(campaign, before)
         of_arm = "" if which.arm is None else " AND decision.arm = ?"
         rows = self._tx.ask(
             f"SELECT e.seq, {OF_DECISION} FROM {window} JOIN decision ON decision.id = e.decision "
             f"WHERE {KINDS[which.kind]}{of_arm} ORDER BY e.seq DESC",
-            values if which.arm is None else [*values, which.arm],
+            values if which.arm is None else (*values, which.arm),
         )
         found: list[tuple[int, Decision]] = []
         for seq, *row in rows:
@@ -139,15 +138,16 @@ class Pages:
         what is of these kinds."""
         of_kinds = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
         rows = self._tx.ask(
-            f"SELECT {EVENT}, seq FROM event WHERE {_OPERATORS} AND seq < ?{of_kinds} ORDER BY seq DESC LIMIT ?",
-            (campaign, LARGEST_NUMBER if before is None else before, *kinds, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE {self._between} AND {_OPERATORS}{of_kinds} "
+            f"ORDER BY {LATEST_FIRST} LIMIT ?",
+            (*_before(campaign, before), *kinds, limit),
         )
         return [Event(*row) for row in rows]
 
     def numbers(self, campaign: str, kind: str) -> list[int]:
         """Of all those events of one kind, the latest first."""
-        query = f"SELECT seq FROM event WHERE {_OPERATORS} AND kind = ? ORDER BY seq DESC"
-        return [seq for (seq,) in self._tx.ask(query, (campaign, kind))]
+        query = f"SELECT seq FROM event WHERE {self._between} AND {_OPERATORS} AND kind = ? ORDER BY {LATEST_FIRST}"
+        return [seq for (seq,) in self._tx.ask(query, (*between(campaign), kind))]
 
     def last_event(self) -> int:
         """The number of the latest event of any campaign."""
@@ -160,7 +160,8 @@ class Pages:
 
     def resumed_at(self, campaign: str, overran: int) -> float | None:
         """When a campaign was first resumed after the event of this number."""
-        row = self._tx.ask(f"SELECT {RESUMED.format(campaign='?', overran='?')}", (campaign, overran)).fetchone()
+        given = "(SELECT CAST(? AS TEXT) AS id) AS c, (SELECT CAST(? AS BIGINT) AS overran) AS m"
+        row = self._tx.ask(f"SELECT {resumed(self._tx)} FROM {given}", (campaign, overran)).fetchone()
         return None if row is None else row[0]
 
     def holds(self, campaign: str, now: float, ages: Sequence[float]) -> Holds:
@@ -178,3 +179,8 @@ class Pages:
         ).fetchone()
         expires_at, amount = (None, 0) if soonest is None else soonest
         return Holds([int(each) for each in row], expires_at, amount)
+
+
+def _before(campaign: str, seq: int | None) -> tuple[str, int, str, int]:
+    """The values of `EventWords.between` for a campaign's events before this one, or for all."""
+    return between(campaign, upto=LARGEST_NUMBER if seq is None else seq - 1)

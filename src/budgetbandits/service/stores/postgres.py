@@ -34,6 +34,7 @@ from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction, Unforeseen
+from budgetbandits.service.stores.event_sql import BY_ROWS
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.postgres_loop import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
@@ -203,6 +204,7 @@ class _Writer(GroupWriter):
 
 
 class _Transaction(SqlTransaction):
+    EVENTS = BY_ROWS
     LISTS_PENDING = True
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:

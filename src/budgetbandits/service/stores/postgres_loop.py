@@ -19,6 +19,7 @@ import psycopg
 from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, UniqueViolation
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.names import is_id
 from budgetbandits.service.stores.base import About, T, Transaction, Unforeseen
 from budgetbandits.service.stores.foreseen import ArmsNeeded, Foreseen
 from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
@@ -128,7 +129,7 @@ class LoopWriter:
 
     async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
         connection, campaign = await self._connection(), abouts[0].campaign
-        id = self._ids.get(campaign) or (campaign if len(campaign) == 32 else None)  # as ids are, and few names
+        id = self._ids.get(campaign) or (campaign if is_id(campaign) else None)
         lock = locked_leases if all(map(needs_no_campaign, abouts)) else _locked
         try:
             tx = await lock(connection, id, abouts)

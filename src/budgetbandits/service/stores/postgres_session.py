@@ -44,12 +44,23 @@ _DURABLE = (
 )
 """A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
 
+_AS_COMMITTED = "SET default_transaction_isolation = 'read committed'"
+"""Whoever waits for a row goes on with what it is by then. A database or a role may be set to a level that refuses."""
+
+_EXACT = "SET extra_float_digits = 1"
+"""Numbers are read as text, with every digit."""
+
 _BY_INDEX = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
+_ROW_BY_ROW = ("SET enable_hashjoin = off", "SET enable_mergejoin = off")
+"""What is joined is looked up by its index, a row at a time. The other ways to join read a whole table, which is
+quicker only if the database has guessed right how many rows there are of a campaign."""
+
+_ALONE = "SET max_parallel_workers_per_gather = 0"
 _INTERPRETED = "SET jit = off"
-"""A query that must read a whole table has a prohibitive cost by that setting, for which PostgreSQL compiles it. That
-takes most of a second, and the longest of these queries takes some milliseconds."""
+"""A query that must read a whole table has a prohibitive cost by these settings, for which PostgreSQL compiles it, or
+starts processes. That takes up to a second, and the longest of these queries takes some milliseconds."""
 
 
 log = logging.getLogger("budgetbandits")
@@ -73,7 +84,11 @@ def settings(limits: dict[str, float]) -> list[str]:
     """The statements that `prepare` runs."""
     return [
         _DURABLE,
+        _AS_COMMITTED,
+        _EXACT,
         _BY_INDEX,
+        *_ROW_BY_ROW,
+        _ALONE,
         _INTERPRETED,
         *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items()),
     ]

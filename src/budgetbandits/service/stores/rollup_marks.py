@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from budgetbandits.service.stores.event_sql import IN_ORDER, LATEST_FIRST, between
+
 if TYPE_CHECKING:
     from budgetbandits.service.stores.sql import SqlTransaction
 
@@ -50,8 +52,8 @@ class Marks:
     def slice_end(self, campaign: str, after: int, upto: int, most: int) -> int:
         """The number of the last of so many events after this one; ``upto`` if there are fewer."""
         row = self._tx.ask(
-            "SELECT seq FROM event WHERE campaign = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT 1 OFFSET ?",
-            (campaign, after, upto, most - 1),
+            f"SELECT seq FROM event WHERE {self._tx.EVENTS.between} ORDER BY {IN_ORDER} LIMIT 1 OFFSET ?",
+            (*between(campaign, after, upto), most - 1),
         ).fetchone()
         return upto if row is None else int(row[0])
 
@@ -65,8 +67,8 @@ class Marks:
         upto = self.slice_end(campaign, after, last, most)
         decided_at, told_at = self._tx.ask(
             "SELECT MAX(CASE WHEN kind = 'decided' THEN at END), MAX(CASE WHEN kind = 'settled' THEN at END) "
-            "FROM event WHERE campaign = ? AND seq > ? AND seq <= ?",
-            (campaign, after, upto),
+            f"FROM event WHERE {self._tx.EVENTS.between}",
+            between(campaign, after, upto),
         ).fetchone()
         moved = mark.moved(mark.seq, decided_at, told_at, None)
         self.keep(campaign, self.heard(campaign, moved, after, upto))
@@ -76,14 +78,18 @@ class Marks:
         """The mark, with since when decisions wait: as its events in between say."""
         if after >= upto:
             return mark
-        among = "campaign = ? AND seq > ? AND seq <= ? AND kind"
-        answered = self._tx.ask(
-            f"SELECT MAX(seq) FROM event WHERE {among} IN ('settled', 'voided')", (campaign, after, upto)
-        ).fetchone()[0]
+        among = self._tx.EVENTS.between
+        # not MAX(seq), for which the index of all numbers would serve
+        row = self._tx.ask(
+            f"SELECT seq FROM event WHERE {among} AND kind IN ('settled', 'voided') ORDER BY {LATEST_FIRST} LIMIT 1",
+            between(campaign, after, upto),
+        ).fetchone()
+        answered = None if row is None else int(row[0])
         since = mark.waits_since if answered is None else None
         if since is None:
             since = self._tx.ask(
-                f"SELECT MIN(at) FROM event WHERE {among} = 'decided'", (campaign, answered or after, upto)
+                f"SELECT MIN(at) FROM event WHERE {among} AND kind = 'decided'",
+                between(campaign, answered or after, upto),
             ).fetchone()[0]
         return replace(mark, seen=upto, waits_since=since)
 

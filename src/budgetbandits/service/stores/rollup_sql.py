@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import Any
 
+from budgetbandits.service.stores.event_sql import between
 from budgetbandits.service.stores.rollup_marks import Mark, Marks
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
@@ -105,8 +106,7 @@ _COUNTED = (
     f"SELECT {{minute}}, e.arm, {_SUMS}, MAX(e.seq), MAX(CASE WHEN e.kind = 'decided' THEN e.at END), "
     "MAX(CASE WHEN e.kind = 'settled' THEN e.at END), "
     "MAX(CASE WHEN e.kind = 'settled' AND d.overrun > 0 THEN e.seq END) "
-    "FROM event e JOIN decision d ON d.id = e.decision "
-    "WHERE e.campaign = ? AND e.seq > ? AND e.seq <= ? GROUP BY 1, 2"
+    "FROM (SELECT * FROM event WHERE {between}) AS e JOIN decision d ON d.id = e.decision GROUP BY 1, 2"
 )
 _ADD = (
     f"INSERT INTO rollup (campaign, span, begins, arm, {_KEPT}) VALUES ({', '.join('?' * (4 + len(NUMBERS)))}) "
@@ -130,17 +130,19 @@ class Rollups(Marks):
 
     def behind(self) -> list[str]:
         """Campaigns with events that are not in their rollups."""
+        first = self._tx.EVENTS.first_after("seq", "n.id", "COALESCE(m.seq, 0)")
         rows = self._tx.ask(
-            "SELECT n.id FROM campaign_name n LEFT JOIN rollup_mark m ON m.campaign = n.id WHERE COALESCE("
-            "(SELECT seq FROM event WHERE campaign = n.id ORDER BY seq DESC LIMIT 1), 0) > COALESCE(m.seq, 0)"
+            f"SELECT n.id FROM campaign_name n LEFT JOIN rollup_mark m ON m.campaign = n.id WHERE {first} IS NOT NULL"
         )
         return [id for (id,) in rows]
 
     def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the mark, added up by minute or another ``slot``."""
-        statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}")
+        statement = _COUNTED.format(
+            minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}", between=self._tx.EVENTS.between
+        )
         counts, moved = [], mark
-        for row in self._tx.ask(statement, (campaign, mark.seq, upto)):
+        for row in self._tx.ask(statement, between(campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))
             moved = moved.moved(max(moved.seq, row[-4]), *row[-3:])
         return Tail(counts, self.heard(campaign, moved, max(mark.seq, mark.seen), upto))

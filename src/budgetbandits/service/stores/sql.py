@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+from budgetbandits.service.stores.event_sql import IN_ORDER, LATEST_FIRST, PLAIN, EventWords, between
 from budgetbandits.service.stores.key_sql import KeyRecord
 from budgetbandits.service.stores.lease_sql import EVENT, LeaseTransaction
 from budgetbandits.service.stores.operator_sql import OperatorTransaction
@@ -48,15 +49,13 @@ _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
 _SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
 _ADD_EVENT = f"INSERT INTO event ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_LAST_OWN_EVENT = (
-    "SELECT seq FROM event WHERE campaign = ? AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned')) "
-    "ORDER BY seq DESC LIMIT 1"
-)
+_OWN_EVENT = " AND (lease IS NULL OR kind IN ('leased', 'merged', 'returned'))"
 
 
 class SqlTransaction(LeaseTransaction, OperatorTransaction):
     """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
 
+    EVENTS: ClassVar[EventWords] = PLAIN
     LISTS_PENDING = False
     """Whether the list of pending decisions is a table that must be kept, not a view."""
 
@@ -204,12 +203,7 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         return [(campaign, id) for campaign, id in rows]
 
     def pending(self, campaign: str) -> dict[str, float]:
-        rows = self._do(
-            "SELECT pending.decision, pending.expires_at FROM pending JOIN decision ON decision.id = pending.decision "
-            "WHERE decision.campaign = ?",
-            (campaign,),
-        )
-        return dict(rows)
+        return dict(self._do("SELECT decision, expires_at FROM pending WHERE campaign = ?", (campaign,)))
 
     def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
         if not ids:
@@ -242,9 +236,10 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
         rows = self._do(
-            f"SELECT event.seq, {OF_DECISION} FROM event JOIN decision ON decision.id = event.decision "
-            "WHERE event.campaign = ? AND event.kind = 'decided' AND event.seq > ? ORDER BY event.seq LIMIT ?",
-            (campaign, after, limit),
+            f"SELECT event.seq, {OF_DECISION} FROM (SELECT seq, decision FROM event WHERE {self.EVENTS.between} "
+            f"AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
+            "JOIN decision ON decision.id = event.decision ORDER BY event.seq",
+            between(campaign, after),
         )
         return [(row[0], decision_of(row[1:])) for row in rows]
 
@@ -269,15 +264,18 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
         of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         rows = self._do(
-            f"SELECT {EVENT}, seq FROM event WHERE campaign = ? AND seq > ?{of_kind} ORDER BY seq LIMIT ?",
-            (campaign, after, *kinds, limit),
+            f"SELECT {EVENT}, seq FROM event WHERE {self.EVENTS.between}{of_kind} ORDER BY {IN_ORDER} LIMIT ?",
+            (*between(campaign, after), *kinds, limit),
         )
         return [Event(*row) for row in rows]
 
     def last_event(self, campaign: str) -> int:
-        row = self._do("SELECT seq FROM event WHERE campaign = ? ORDER BY seq DESC LIMIT 1", (campaign,)).fetchone()
-        return 0 if row is None else int(row[0])
+        return self._last_event(campaign, "")
 
     def last_own_event(self, campaign: str) -> int:
-        row = self._do(_LAST_OWN_EVENT, (campaign,)).fetchone()
+        return self._last_event(campaign, _OWN_EVENT)
+
+    def _last_event(self, campaign: str, which: str) -> int:
+        query = f"SELECT seq FROM event WHERE {self.EVENTS.between}{which} ORDER BY {LATEST_FIRST} LIMIT 1"
+        row = self._do(query, between(campaign)).fetchone()
         return 0 if row is None else int(row[0])
