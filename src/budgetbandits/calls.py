@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -54,6 +54,10 @@ class Made:
                 f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
                 RuntimeWarning, stacklevel=3,
             )  # fmt: skip
+
+
+PAGE = 500
+"""Campaigns that are asked for at once."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def verify(campaign: str) -> Call[list[str]]:
 def decide_many(
     campaign: str, count: int, key: str | None, context: Context, request: Mapping[str, Any]
 ) -> Call[list[tuple[Any, ...]]]:
-    body: dict[str, Any] = {"context": _context(context), "count": count, **request}
+    body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **request}
     return Call(
         "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
         body, _keyed(key),
@@ -150,13 +154,22 @@ def void(campaign: str, decision: str) -> Call[None]:
 def create(
     name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
 ) -> Call[CampaignInfo]:
-    body = {"name": name, "budget": budget, "arms": _amounts("arms", arms), **settings}
+    body = _finite({"name": name, "budget": budget, **settings}) | {"arms": _amounts("arms", arms)}
+    if isinstance(settings.get("costs"), Mapping):
+        body["costs"] = _amounts("costs", settings["costs"])
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 
 def change(campaign: str, what: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
     """What an operator changes: a status, the budget, an arm."""
-    return Call("POST", path_of(campaign, what), CampaignInfo.read, body, _keyed(key))
+    sent = None if body is None else _finite(body)
+    return Call("POST", path_of(campaign, what), CampaignInfo.read, sent, _keyed(key))
+
+
+def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
+    """A page of them, after the one with this id."""
+    path = f"/v1/campaigns?limit={PAGE}" + ("" if after is None else f"&after={after}")
+    return Call("GET", path, lambda rows: [CampaignInfo.read(row) for row in rows])
 
 
 def show(campaign: str) -> Call[CampaignInfo]:
@@ -200,8 +213,10 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With numbers that JSON can write: finite, and NumPy's as Python's own."""
-    made = {name: value if isinstance(value, int | float) else _plain(value) for name, value in values.items()}
+    """With numbers that JSON can write: finite, and NumPy's as Python's own. A reward may be True or False."""
+    made = {name: _plain(value) for name, value in values.items()}
+    if made.get("reward") is not None:
+        made["reward"] = _number(made["reward"])
     for name, value in made.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise BadParameter(f"{name} is {value}; pass a finite number")
@@ -209,7 +224,21 @@ def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, int | float):  # as JSON has them; those of NumPy that are also Python's become so
+        return value if type(value) in (bool, int, float) else float(value)
+    if isinstance(value, Integral):
+        return int(value)
     return float(value) if isinstance(value, Real) else value
+
+
+def _number(value: Any) -> Any:
+    """Whatever `Allocation.tell` takes for a number; what is none is for the service to refuse."""
+    if isinstance(value, str | bytes):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 def headers(key: str) -> dict[str, str]:

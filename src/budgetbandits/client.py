@@ -161,8 +161,13 @@ class Client:
         return self._do(calls.show(campaign))
 
     def campaigns(self) -> list[CampaignInfo]:
-        """All of them, without their arms."""
-        return self._do(Call("GET", "/v1/campaigns", lambda rows: [CampaignInfo.read(row) for row in rows]))
+        """All of them, without their arms; asked for in pages."""
+        found: list[CampaignInfo] = []
+        while True:
+            page = self._do(calls.campaigns(found[-1].id if found else None))
+            found += page
+            if len(page) < calls.PAGE:
+                return found
 
     def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
         """Raise the budget."""

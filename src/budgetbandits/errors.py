@@ -21,6 +21,10 @@ class BadParameter(BudgetBanditsError, ValueError):
     """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
 
 
+class TooManySegments(BadParameter):
+    """A new segment would be one too many for the campaign, or for its number of arms."""
+
+
 class PolicyFailed(BudgetBanditsError, RuntimeError):
     """The code of a policy from outside the package raised an error, which is the cause of this one."""
 

@@ -20,6 +20,9 @@ OnExpire = Literal["charge", "release"]
 
 LONGEST_TEXT = 200
 
+LARGEST_AMOUNT = 1e12
+"""In the user's unit, of any amount, whichever way it comes in."""
+
 MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 """What is said of a campaign's money, wherever it is."""
 
@@ -44,11 +47,11 @@ class Terms:
         "charge", "What becomes of a hold without feedback: charge or release.", changes=True
     )
     daily_cap: float | None = _term(
-        None, "What the decisions of one day (UTC) may cost.", 1e12, money=True, changes=True
+        None, "What the decisions of one day (UTC) may cost.", LARGEST_AMOUNT, money=True, changes=True
     )  # fmt: skip
     pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9, changes=True)
     lease: float | None = _term(
-        None, "What a server may take of the budget at once, to decide by itself.", 1e12, money=True
+        None, "What a server may take of the budget at once, to decide by itself.", LARGEST_AMOUNT, money=True
     )  # fmt: skip
     lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
     horizon: float | None = _term(

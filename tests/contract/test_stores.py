@@ -380,8 +380,8 @@ def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
             tx.add_decision(made)
 
     filled.write(work)
-    assert [made.id for made in filled.read(lambda tx: tx.due(15.0, 10))] == ["e1", "e0"]
-    assert [made.id for made in filled.read(lambda tx: tx.due(99.0, 2))] == ["e1", "e0"]
+    assert filled.read(lambda tx: tx.due(15.0, 10)) == [("c1", "e1"), ("c1", "e0")]
+    assert filled.read(lambda tx: tx.due(99.0, 2)) == [("c1", "e1"), ("c1", "e0")]
 
 
 def test_events_are_numbered_in_order_and_read_in_pages(filled):

@@ -84,8 +84,10 @@ class _Memory(Transaction):
     def campaign_named(self, name):
         return next((row for row in self.store.campaigns.values() if row.name == name), None)
 
-    def campaigns(self):
-        return list(self.store.campaigns.values())
+    def campaigns(self, limit=None, after=""):
+        found = sorted(self.store.campaigns.values(), key=lambda each: (each.created_at, each.id))
+        first = [each.id for each in found].index(after) + 1 if after else 0
+        return found[first:][:limit]
 
     def add_campaign(self, campaign):
         self.save_campaign(campaign)
@@ -139,7 +141,7 @@ class _Memory(Transaction):
 
     def due(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
-        return sorted(pending, key=lambda d: d.expires_at)[:limit]
+        return [(d.campaign, d.id) for d in sorted(pending, key=lambda d: d.expires_at)[:limit]]
 
     def pending(self, campaign):
         made = self.store.decisions.values()

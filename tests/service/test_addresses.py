@@ -21,7 +21,7 @@ ACTS = [
     ("resume", {}),
     ("close", {}),
     ("add-arm", {"name": "50%20", "cap": "0.5"}),
-    ("retire-arm", {"arm": "a%20b"}),
+    ("retire-arm", {"arm": "a%20b/c:d"}),
     ("bring-back-arm", {"arm": "retired"}),
     ("change-terms", {"hold_seconds": "30"}),
 ]
@@ -32,7 +32,7 @@ def store(tmp_path_factory):
     with SQLiteStore(tmp_path_factory.mktemp("addresses") / "money.db") as store:
         store.engine = Engine(store)
         for name in NAMES:
-            store.engine.create(name, "bts", 20.0, {"a%20b": 1.0, "retired": 0.5, "c": 0.5})
+            store.engine.create(name, "bts", 20.0, {"a%20b/c:d": 1.0, "retired": 0.5, "c": 0.5})
         store.app = create_app(store.engine, store, reads=ReadsHere(store))
         store.key = make_key(store, ["admin"], 0.0)
         yield store
@@ -75,8 +75,8 @@ def test_all_that_a_campaigns_page_leads_to_is_of_this_campaign(admin, name):
     for link in (f"{here}/file?", f"{here}/change-terms"):
         assert link in links
         assert name in heading(admin("GET", link).text)
-    [retire] = [each for each in links if each.endswith("/retire-arm?arm=a%2520b")]
-    assert ">Retire a%20b</button>" in admin("GET", retire).text
+    [retire] = [each for each in links if each.endswith("/retire-arm?arm=a%2520b%2Fc%3Ad")]
+    assert ">Retire a%20b/c:d</button>" in admin("GET", retire).text
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
     engine, twin = store.engine, f"{action} {scripts}"
     name = twin.replace(" ", "%20")
     for each in (twin, name):
-        engine.create(each, "bts", 20.0, {"a%20b": 1.0, "retired": 0.5, "c": 0.5})
+        engine.create(each, "bts", 20.0, {"a%20b/c:d": 1.0, "retired": 0.5, "c": 0.5})
         engine.retire_arm(each, "retired")
         if action == "resume":
             engine.set_status(each, "paused")

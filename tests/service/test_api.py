@@ -8,13 +8,14 @@ import socket
 import sqlite3
 import time
 from dataclasses import replace
+from urllib.parse import quote
 
 import httpx
 import polars
 import pytest
 from fastapi import FastAPI
 
-from budgetbandits.errors import NotAllowed, NotFound, TooManyGuesses
+from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyGuesses
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.engine import Engine
@@ -697,6 +698,147 @@ def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
         other.close()
         assert asyncio.run(ready()) == 200
     assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "BREW"])
+@pytest.mark.parametrize("path", ["", "*", "//", "/v1/.", "/v1/%2e", "/a\nb", "no slash", "http://x/y", "/x" * 3000])
+def test_whatever_is_asked_for_the_error_has_one_body(service, method, path):
+    """Servers hand on such paths as they come: decoded, and without a slash at the beginning."""
+    sent = []
+
+    async def ask():
+        scope = {
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
+            "headers": [(b"host", b"service")], "root_path": "", "scheme": "http", "http_version": "1.1",
+        }  # fmt: skip
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await service.transport.app(scope, receive, send)
+
+    asyncio.run(ask())
+    begun, ended = sent
+    problem = json.loads(ended["body"])
+    assert dict(begun["headers"])[b"content-type"] == b"application/problem+json"
+    assert (begun["status"], problem["status"], problem["title"]) == (404, 404, "http")
+    assert "/openapi.json" in problem["detail"]
+
+
+@pytest.mark.parametrize("body", [{"name": "a/b"}, {"name": "a\tb"}, {"arms": {"a": 1.0, "b\n": 1.0}}, {"name": " a"}])
+def test_a_name_that_is_refused_is_refused_in_words(service, body):
+    answer = service("POST", "/v1/campaigns", CAMPAIGN | body)
+    assert answer.status_code == 422
+    assert "use 1 to 200 printable characters with no space at either end" in answer.json()["detail"]
+
+
+def test_arms_are_called_as_models_are(service):
+    """With slashes, colons, dots and spaces: created, chosen, retired by their address and brought back."""
+    arms = {"openai/gpt-4o-mini": 1.0, "a b/retire": 1.0, "https://x.y/z?q=1#f": 0.5, "ollama:llama3.1:8b": 0.5}
+    models = "/v1/campaigns/models"
+    made = service("POST", "/v1/campaigns", {"name": "models", "budget": 9.0, "arms": arms, "policy": "bts-paced"})
+    assert made.status_code == 201
+    asked = {"arms": ["openai/gpt-4o-mini"], "segment": "chat/long"}
+    assert service("POST", f"{models}/decisions", asked, Idempotency_Key="one").json()["arm"] == "openai/gpt-4o-mini"
+    for arm in arms:
+        for word, active in (("retire", False), ("bring-back", True)):
+            answer = service("POST", f"{models}/arms/{quote(arm, safe='')}/{word}")
+            assert {each["name"]: each["active"] for each in answer.json()["arms"]}[arm] == active
+    assert service("POST", f"{models}/arms/openai/gpt-4o-mini/retire").status_code == 200
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/json"])
+def test_a_body_is_json_whatever_its_content_type_says(service, campaign, kind):
+    """As curl sends it without a header, and as programs send it that forget the header."""
+
+    async def send(path, body, **headers):
+        headers |= {"Authorization": f"Bearer {service.admin}"} | ({} if kind is None else {"Content-Type": kind})
+        async with httpx.AsyncClient(transport=service.transport, base_url="http://service") as client:
+            return await client.post(path, content=json.dumps(body).encode(), headers=headers)
+
+    for path, body, status in (
+        ("/v1/campaigns", CAMPAIGN | {"name": "other"}, 201), (f"{campaign}/top-up", {"amount": 1}, 200),
+        (f"{campaign}/arms", {"name": "tv", "cost_cap": 0.5}, 201), (f"{campaign}/terms", {"hold_seconds": 9}, 200),
+        (f"{campaign}/decisions", {}, 201), (f"{campaign}/decisions/batch", {"count": 2}, 201),
+    ):  # fmt: skip
+        answer = asyncio.run(send(path, body, **{"Idempotency-Key": path}))
+        assert answer.status_code == status, (path, answer.text)
+    wrong = asyncio.run(send(f"{campaign}/top-up", {"amount": "1"}))
+    assert (wrong.status_code, wrong.json()["title"]) == (422, "invalid")
+
+
+def test_campaigns_come_in_pages(service):
+    names = [f"campaign {number}" for number in range(5)]
+    for name in names:
+        service("POST", "/v1/campaigns", CAMPAIGN | {"name": name})
+    found, after = [], ""
+    while page := service("GET", f"/v1/campaigns?limit=2{after}").json():
+        assert len(page) <= 2
+        found += [each["name"] for each in page]
+        after = f"&after={page[-1]['id']}"
+    assert sorted(found) == names
+    assert [each["name"] for each in service("GET", "/v1/campaigns").json()] == found
+    assert service("GET", "/v1/campaigns?after=nobody").status_code == 404
+    for wrong in ("limit=0", "limit=1001", "limit=x"):
+        assert service("GET", f"/v1/campaigns?{wrong}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "words"),
+    [
+        ("GET", "/v1/campaigns?limti=2", "there is no parameter 'limti'; use limit, after"),
+        ("GET", "/v1/campaigns/ads?arms=no", "there is no parameter 'arms'; leave it out"),
+        ("GET", "/v1/campaigns/ads/export?format=csv&tabel=events", "'tabel'; use table, format"),
+        ("POST", "/v1/campaigns/ads/decisions?key=one", "there is no parameter 'key'; leave it out"),
+    ],
+)
+def test_a_parameter_that_nobody_looks_at_is_a_mistake(service, campaign, method, path, words):
+    answer = service(method, path, Idempotency_Key="one")
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]
+
+
+def test_no_amount_is_larger_than_the_bound_whichever_way_it_comes_in(service, campaign):
+    """One bound for the API, the commands and pages: these two ask the engine."""
+    for too_much in (1e12 + 1, 4e12):
+        assert service("POST", f"{campaign}/top-up", {"amount": too_much}).status_code == 422
+        with pytest.raises(BadParameter, match="from 0 to 1,000,000,000,000"):
+            service.engine.top_up("ads", too_much)
+        with pytest.raises(BadParameter, match="from 0 to 1,000,000,000,000"):
+            service.engine.create("large", "bts", too_much, {"a": 1.0, "b": 1.0})
+    with pytest.raises(BadParameter, match="no more than 1,000,000,000,000 in all"):
+        service.engine.top_up("ads", 1e12)
+    assert service("POST", f"{campaign}/top-up", {"amount": 1e12 - 10.0}).status_code == 200
+
+
+def test_not_ready_when_a_decision_finds_no_room(tmp_path):
+    """A disk that gets full: what readiness writes finds no room before decisions find none."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = Engine(store)
+        engine.create("ads", "bts", budget=1e6, arms=CAMPAIGN["arms"])
+        transport = httpx.ASGITransport(create_app(engine, store))
+
+        async def ready():
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return (await client.get("/readyz")).status_code
+
+        assert (asyncio.run(ready()), asyncio.run(ready())) == (200, 200)
+        (pages,) = store._writer._connection.execute("PRAGMA page_count").fetchone()
+        store._writer._connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+        assert asyncio.run(ready()) == 200  # in the room that the one before has left
+        full = False
+        for number in range(100):
+            try:
+                engine.decide_many("ads", f"{number}", 10)
+            except StoreError:
+                full = True
+            assert asyncio.run(ready()) == 503 or not full
+            if full:
+                break
+        assert full
 
 
 def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import time
 import warnings
 from email.utils import formatdate
+from fractions import Fraction
 
 import httpx
 import numpy as np
@@ -113,6 +115,33 @@ def test_a_request_that_is_said_wrongly_is_refused_by_name(client, line, request
         with pytest.raises(BadParameter, match=says):
             decide(**request_)
     assert line.requests == []  # nothing was sent
+
+
+def test_numbers_are_taken_as_an_allocation_takes_them(client, line):
+    """Python's and NumPy's, whole or not, and True for a reward of 1; what is sent is a number of JSON."""
+    numbers = (1, 1.0, True, np.True_, np.int64(1), np.uint8(1), np.float32(1), np.float64(1), Fraction(1))
+    for reward in numbers:
+        decision = client.decide("ads")
+        assert decision.settle(reward=reward, cost=0.1) == 0.0
+        assert json.loads(line.requests[-1].content)["reward"] == 1.0
+        assert b"true" not in line.requests[-1].content
+    many = client.decide_many("ads", np.int64(2))
+    outcomes = [{"decision": each.id, "reward": np.bool_(False), "cost": np.float32(0.25)} for each in many]
+    assert [each.problem for each in client.feedback_many("ads", outcomes)] == [None, None]
+    client.top_up("ads", np.float32(2.5))
+    client.create("other", np.int64(9), {"a": np.float32(1), "b": np.int8(1)}, hold_seconds=np.int32(60))
+    client.change_terms("other", hold_seconds=np.float32(30))
+    with pytest.raises(BadParameter):
+        client.feedback("ads", client.decide("ads").id, reward="1", cost=0.1)
+
+
+def test_campaigns_are_asked_for_in_pages(client, line, monkeypatch):
+    monkeypatch.setattr("budgetbandits.calls.PAGE", 2)
+    for number in range(4):
+        client.create(f"campaign {number}", 10.0, ARMS)
+    line.requests.clear()
+    assert sorted(each.name for each in client.campaigns()) == ["ads", *(f"campaign {number}" for number in range(4))]
+    assert len(line.requests) == 3
 
 
 def test_what_says_nothing_and_what_numpy_says(client, line):

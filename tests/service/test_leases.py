@@ -203,6 +203,33 @@ def test_an_overrun_under_a_lease_freezes_the_campaign_for_every_server(store, t
     assert verify(store, "ads") == []
 
 
+@pytest.mark.parametrize("server", [0, 1])
+def test_a_cost_between_hold_and_cap_is_paid_by_the_lease_or_the_campaign_and_freezes_nobody(store, two, server):
+    """Whoever has the lease books it there; whoever has not ends all leases, as the cap is not known to it."""
+    answers = [engine.decide("ads", f"{number}", holds=dict.fromkeys(ARMS, 0.1)) for number, engine in enumerate(two)]
+    lent = len(leases(store))
+    two[server].feedback(answers[0].decision, cost=0.4, reward=1.0)
+    assert len(leases(store)) == (lent if server == 0 else 0)
+    two[1 - server].decide("ads", "after")
+    two[0].set_status("ads", "paused")
+    account = two[0].account("ads")
+    assert (account.spent, account.overrun, account.leased) == (400_000, 0, 0)
+    assert verify(store, "ads") == []
+
+
+def test_a_cost_that_its_lease_cannot_pay_is_paid_by_the_campaign(store, two):
+    """All leases end, and their money is the campaign's."""
+    answer = two[0].decide("ads", "one", arms=["search"], holds={"search": 0.1})
+    number = 0
+    while leases(store)[0].account.left >= 900_000:
+        two[0].decide("ads", f"{number}")
+        number += 1
+    two[0].feedback(answer.decision, cost=1.0, reward=1.0)
+    account = two[0].account("ads")
+    assert (account.spent, account.overrun, account.status, leases(store)) == (1_000_000, 0, "active", [])
+    assert verify(store, "ads") == []
+
+
 @pytest.mark.parametrize("on_expire", ["charge", "release"])
 def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(store, clock, on_expire):
     engine = Engine(store, clock)

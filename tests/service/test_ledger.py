@@ -78,6 +78,42 @@ def test_a_cost_above_the_cap_is_an_overrun_and_freezes():
     assert (hold.charged, hold.overrun) == (40, 15)
 
 
+def test_a_cost_between_hold_and_cap_is_paid_from_what_is_free():
+    account, hold = place(Account(budget=100), 40)
+    account, hold = settle(account, hold, 55, cap=60)
+    assert account == Account(budget=100, spent=55, today=55, gone=1)
+    assert (hold.amount, hold.charged, hold.overrun) == (40, 55, 0)
+
+
+def test_what_is_above_the_cap_or_not_there_is_an_overrun_however_small_the_hold():
+    account, hold = place(Account(budget=100), 40)
+    above, told = settle(account, hold, 65, cap=60)
+    assert (above.spent, above.overrun, above.status, told.charged) == (60, 5, "frozen", 60)
+    account, other = place(account, 50)
+    short, told = settle(account, hold, 55, cap=60)
+    assert (short.spent, short.held, short.overrun, short.status, told.charged) == (50, 50, 5, "frozen", 50)
+    assert settle(short, other, 50)[0].spent == 100
+
+
+@pytest.mark.parametrize("charge", [True, False])
+def test_a_cost_above_a_hold_that_has_expired_is_paid_from_what_is_free_as_well(charge):
+    account, hold = expire(*place(Account(budget=100), 40), charge=charge)
+    account, hold = settle(account, hold, 55, cap=60)
+    assert account == Account(budget=100, spent=55, today=55, gone=1)
+    assert (hold.state, hold.charged, hold.overrun) == ("expired", 55, 0)
+
+
+def test_what_costs_more_than_its_hold_counts_for_its_day_and_the_next_decision_waits():
+    limits, noon = Limits(daily_cap=100), 1.5 * DAY
+    account, hold = place(Account(budget=1000), 90, noon, limits)
+    account, _ = settle(account, hold, 120, cap=150)
+    assert (account.today, account.overrun, account.status) == (120, 0, "active")
+    with pytest.raises(HoldRefused) as refused:
+        place(account, 1, noon, limits)
+    assert refused.value.reason == "daily_cap"
+    assert place(account, 90, noon + DAY, limits)[0].today == 90
+
+
 def test_an_expired_hold_is_charged_and_late_feedback_corrects_it():
     account, hold = place(Account(budget=100), 40)
     account, hold = expire(account, hold)
@@ -279,14 +315,18 @@ class Campaign(RuleBasedStateMachine):
         self.held[self.number] = amount
         return self.number, hold
 
-    @rule(pair=consumes(open), cost=money)
-    def feedback(self, pair, cost):
+    @rule(pair=consumes(open), cost=money, above=st.integers(0, 200))
+    def feedback(self, pair, cost, above):
+        """The arm's cap is as much above its hold."""
         number, hold = pair
-        self.account, hold = settle(self.account, hold, cost)
+        free, frozen = self.account.left, self.account.status == "frozen"
+        cap = hold.amount + above
+        self.account, hold = settle(self.account, hold, cost, cap)
         del self.held[number]
         self.cost[number] = (hold.charged, cost)
         assert hold.charged + hold.overrun == cost
-        assert hold.charged == min(cost, hold.amount)
+        assert hold.charged == min(cost, hold.amount + min(above, free))
+        assert (self.account.status == "frozen") == (frozen or cost > cap or cost > hold.amount + free)
 
     @rule(pair=consumes(open))
     def take_back(self, pair):
@@ -301,11 +341,11 @@ class Campaign(RuleBasedStateMachine):
         del self.held[number]
         return number, hold
 
-    @rule(pair=consumes(late), cost=money)
-    def late_feedback(self, pair, cost):
+    @rule(pair=consumes(late), cost=money, above=st.integers(0, 200))
+    def late_feedback(self, pair, cost, above):
         number, hold = pair
         before = self.account
-        self.account, hold = settle(self.account, hold, cost)
+        self.account, hold = settle(self.account, hold, cost, hold.amount + above)
         del self.unreported[number]
         self.cost[number] = (hold.charged, cost)
         assert self.account.spent + self.account.overrun - before.spent - before.overrun == cost - pair[1].charged

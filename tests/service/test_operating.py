@@ -44,11 +44,11 @@ REFUSED = [
     ("one arm", "retire-arm", {"arm": "search"}, "is the last arm"),
     ("plain", "bring-back-arm", {"arm": "mail"}, "is not retired"),
     ("plain", "add-arm", {"name": "mail", "cap": "0.5"}, "already; give this one another name"),
-    ("plain", "add-arm", {"name": "a/b", "cap": "0.5"}, "without a slash"),
+    ("plain", "add-arm", {"name": "a\tb", "cap": "0.5"}, "printable characters"),
     ("plain", "add-arm", {"name": "tv", "cap": "2"}, "most is 1.00; lower it"),
     ("plain", "add-arm", {"name": "tv", "cap": "0"}, "is 0; give the most"),
     ("knows", "add-arm", {"name": "tv", "cap": "0.5"}, "knows all costs beforehand"),
-    ("plain", "top-up", {"amount": "0"}, "use a positive amount below"),
+    ("plain", "top-up", {"amount": "0"}, "use a positive amount, and no more than"),
     ("plain", "change-terms", {"daily_cap": "0.1"}, "Daily cap is 0.10, and the dearest arm"),
     *(("closed", action, {}, "is closed for good") for action in
       ("pause", "resume", "close", "top-up", "add-arm", "retire-arm", "bring-back-arm", "change-terms")),

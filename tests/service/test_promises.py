@@ -140,7 +140,7 @@ def test_numbers_of_the_page_are_written_as_people_do(store, admin):
         assert words in page
     assert not re.search(r"\de[+-]\d", re.sub("<.*?>", " ", page))
     large = admin.check("/campaigns/long/top-up", {"amount": "1" + "0" * 20}).text
-    assert "Amount is 100,000,000,000,000,000,000; use a number from 0 to 4,611,686,018,427." in large
+    assert "Amount is 100,000,000,000,000,000,000; use a number from 0 to 1,000,000,000,000." in large
 
 
 def test_more_requests_than_expected_are_said_to_be_more(store, admin):

@@ -88,25 +88,49 @@ def test_a_choice_that_was_prepared_is_not_used_for_another_request(engine, stor
     assert verify(store, campaign) == []
 
 
-def test_holds_may_be_said_and_costs_beyond_them_are_overruns(engine, store):
+def test_holds_may_be_said_and_costs_beyond_them_are_paid_from_what_is_free(engine, store):
     campaign = engine.create("ads", "bts", budget=1.0, arms=ARMS)
     answer = engine.decide(campaign, "one", arms=["large"], holds={"large": 0.25})
     assert (answer.hold, engine.account(campaign).held) == (0.25, 250_000)
-    engine.feedback(answer.decision, reward=1.0, cost=0.75)
+    engine.feedback(answer.decision, reward=1.0, cost=0.3)
     account = engine.account(campaign)
-    assert (account.spent, account.overrun, account.status) == (250_000, 500_000, "frozen")
-    engine.set_status(campaign, "active")
+    assert (account.spent, account.overrun, account.status) == (300_000, 0, "active")
     with pytest.raises(BadParameter, match=r"hold of 'small' is 0\.2, above its cap 0\.1; hold that or less"):
         engine.decide(campaign, "two", holds={"small": 0.2})
     with pytest.raises(BadParameter, match="is 0; give a positive amount"):
         engine.decide(campaign, "two", holds={"small": 0.0})
-    with pytest.raises(HoldRefused) as refused:  # 0.75 is left, which would do for the others
+    with pytest.raises(HoldRefused) as refused:  # 0.7 is left, which would do for the others
         engine.decide(campaign, "two", arms=["large"])
     assert refused.value.reason == "exhausted"
-    assert engine.decide(campaign, "two", arms=["large"], holds={"large": 0.75}).hold == 0.75
+    answer = engine.decide(campaign, "two", arms=["large"], holds={"large": 0.65})
+    assert answer.hold == 0.65
     with pytest.raises(HoldRefused) as refused:
         engine.decide(campaign, "three")
     assert refused.value.reason == "blocked_by_holds"
+    engine.feedback(answer.decision, reward=1.0, cost=1.5)  # below the cap, and 0.7 is there
+    account = engine.account(campaign)
+    assert (account.spent, account.overrun, account.status) == (1_000_000, 800_000, "frozen")
+    assert verify(store, campaign) == []
+
+
+def test_a_long_answer_does_not_freeze_a_campaign_that_can_pay_it(engine, store):
+    """It costs five times its estimate, and less than the cap; told at once, late, and as a failure."""
+    campaign = engine.create("models", "bts-paced", budget=10.0, arms=ARMS, horizon=100, hold_seconds=60.0)
+    prices = dict.fromkeys(ARMS, 0.0004)
+    for number in range(3):
+        answer = engine.decide(campaign, f"{number}", prices=prices, arms=["middle"])
+        assert answer.hold == 0.0006
+        if number == 1:
+            engine._clock.now += 61.0
+            assert engine.expire_due() == {"models": 1}
+        failed = number == 2
+        engine.feedback(answer.decision, reward=None if failed else 1.0, cost=0.002, failed=failed)
+    account = engine.account(campaign)
+    assert (account.spent, account.held, account.overrun, account.status) == (6_000, 0, 0, "active")
+    answer = engine.decide(campaign, "dear", prices=prices, arms=["middle"])
+    engine.feedback(answer.decision, reward=1.0, cost=0.51)
+    account = engine.account(campaign)
+    assert (account.spent, account.overrun, account.status) == (506_000, 10_000, "frozen")
     assert verify(store, campaign) == []
 
 

@@ -96,16 +96,23 @@ class World:
         assert held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
         spent = account.spent + sum(lease.account.spent for lease in leases)
         assert spent == sum(row.hold.charged for row in rows)
+        for row in rows:
+            if row.hold.overrun:  # what was charged is the cap, or all the money there was
+                self.happened["overrun below the cap"] += row.hold.charged < self.cap_of(row)
+            assert row.hold.charged <= self.cap_of(row)
         if leases:
             assert account.status == "active"
             self.happened["leased"] += 1
             self.happened["two leases"] += len(leases) > 1
         if "daily_cap" in self.limits and account.day == day_of(self.now):
             today = [row.hold for row in rows if row.hold.day == account.day]
-            taken = sum(hold.amount if hold.state == "pending" else hold.charged for hold in today)
-            assert account.today == taken
-            # a hold that was released and then did cost something is charged to its day all the same
-            assert taken <= 6_000_000 or self.released
+            booked = [(hold, hold.amount if hold.state == "pending" else hold.charged) for hold in today]
+            assert account.today == sum(taken for _, taken in booked)
+            # what was released and then did cost something, or cost more than was held, is charged to its day as well
+            assert sum(min(hold.amount, taken) for hold, taken in booked) <= 6_000_000 or self.released
+
+    def cap_of(self, row):
+        return round(list(self.caps.values())[row.arm] * 1e6)
 
     def decide(self, engine):
         key, request = f"key {len(self.keys)}", self.request()
@@ -189,6 +196,9 @@ class World:
             return
         answer = self.open[self.random.randrange(len(self.open))]
         cost = round(self.random.random() * answer.hold, 3) * (1.5 if self.random.random() < 0.02 else 1.0)
+        if answer.hold < self.caps[answer.arm] and self.random.random() < 0.3:  # a long answer
+            cost = round(self.random.uniform(answer.hold, self.caps[answer.arm]), 3)
+            self.happened["above its hold"] += 1
         parts = [{"cost": cost}, {"reward": float(self.random.random() < 0.4)}]
         for part in self.random.choice([parts, parts[::-1], [parts[0] | parts[1]], parts[:1]]):
             try:
@@ -352,6 +362,8 @@ def test_a_hundred_thousand_steps_in_memory(part):
     for what in ("segment", "prices", "arms", "exclude", "holds", "failed", "failed too late"):
         assert happened[what] > 50, (what, happened)
     for what in ("terms changed", "daily_cap", "paced", "many", "tell_many", "leased", "two leases"):
+        assert happened[what] > 50, (what, happened)
+    for what in ("above its hold", "overrun below the cap"):
         assert happened[what] > 50, (what, happened)
     for what in ("decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused"):
         assert happened[what] > 50, (what, happened)

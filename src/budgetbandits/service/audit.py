@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.cut import Cut
+from budgetbandits.service.damage import UNREADABLE
 from budgetbandits.service.open_decisions import Known, OpenDecisions
 from budgetbandits.service.replay import Replay
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.settings import versions
+from budgetbandits.service.settings import terms_of, versions
 from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.service.stores.slices import event_slices
@@ -34,8 +36,19 @@ Progress = Callable[[int, int], None]
 
 def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
     """What does not agree, in words; empty if everything does."""
+    differences = _Differences()
+    try:
+        _replay(store, campaign, progress, differences)
+    except UNREADABLE as error:
+        if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
+            raise
+        differences.add(f"rows of campaign {campaign!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy")
+    return differences.listed()
+
+
+def _replay(store: Store, campaign: str, progress: Progress, differences: _Differences) -> None:
     books = store.read(lambda tx: _Books.of(tx, campaign))
-    cut, differences = books.cut, _Differences()
+    cut = books.cut
     with OpenDecisions() as open:
         replay = Replay(books.row, books.arms, books.first_learner(), open)
         for events in event_slices(store, books.row.id, 0, cut.last):
@@ -53,7 +66,6 @@ def verify(store: Store, campaign: str, progress: Progress = lambda done, last: 
         _compare_open(store, books, open, differences)
     for text in books.recount.differences():
         differences.add(text)
-    return differences.listed()
 
 
 @dataclass
@@ -72,6 +84,7 @@ class _Books:
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None
+        terms_of(row)  # BadState if they cannot be
         return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id), Recount.of(tx, row.id))
 
     def first_learner(self) -> CampaignLearner:

@@ -15,6 +15,7 @@ from typing import Any
 
 from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
 from budgetbandits.service.requests import Keyed, Said, keyed, said
 from budgetbandits.service.stores.base import About, Store, Transaction, found
@@ -62,7 +63,7 @@ class Batches:
             task = next(steps)
             while True:
                 try:
-                    result = await self._store.perform(*task)
+                    result = await self._decisions.perform(campaign, task, request)
                 except Exception as error:
                     task = steps.throw(error)
                 else:
@@ -80,7 +81,7 @@ class Batches:
             except CutShort as cut:
                 taken = cut.taken
                 if done or cut.earlier:
-                    taken = yield Task(lambda tx: self._undo(tx, campaign, asked), About(campaign))
+                    taken = yield Task(isolated(campaign, lambda tx: self._undo(tx, campaign, asked)), About(campaign))
                 raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
@@ -93,7 +94,7 @@ class Batches:
 
     def _slice(self, campaign: str, asked: Sequence[Keyed], request: Said | None) -> Task[list[Answer]]:
         about = About(campaign, keys=[key for key, _ in asked])
-        return Task(lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE), about)
+        return Task(isolated(campaign, lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE)), about)
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[Keyed]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""

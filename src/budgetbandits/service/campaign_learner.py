@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits import stand_in
-from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
@@ -36,6 +36,9 @@ from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
+
+MOST_CELLS = 10_000
+"""Arms of a campaign times its segments: to open one writes every arm's row, with what is known in all of them."""
 
 
 class Pull(NamedTuple):
@@ -124,7 +127,10 @@ class CampaignLearner:
     def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
         """From the rows that `of_campaign` and `row` made."""
         caps = [arm.cost_cap for arm in arms]
-        learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        try:
+            learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        except BudgetBanditsError as error:  # nobody can have created it so
+            raise _damaged(row, error) from None
         learner._take(row, arms)
         return learner
 
@@ -139,9 +145,7 @@ class CampaignLearner:
         try:
             self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
-            raise BadState(
-                f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
-            ) from None
+            raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
             self.rests.take(arm.number, arm.learned)
@@ -237,8 +241,14 @@ class CampaignLearner:
             _ = self._learner.by_request
         new = said.segment is not None and said.segment not in self.segments
         if new and len(self.segments) >= MOST_SEGMENTS:
-            raise BadParameter(
+            raise TooManySegments(
                 f"segment {said.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
+            )
+        number = len(self.segments) + 1
+        if new and number * len(self.names) > MOST_CELLS:
+            raise TooManySegments(
+                f"segment {said.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
+                f"arms times segments are {MOST_CELLS:,} at most: name fewer kinds, or have fewer arms"
             )
         return said.wanted(self.names, self.caps, self.state.active)
 
@@ -315,3 +325,9 @@ class CampaignLearner:
     def hear_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""
         self._learner.new_horizon(settings.get("horizon", math.inf))
+
+
+def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:
+    return BadState(
+        f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
+    )

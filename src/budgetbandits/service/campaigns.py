@@ -6,7 +6,8 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from budgetbandits.errors import Conflict, StoreError
 from budgetbandits.service import arm_changes, ledger
 from budgetbandits.service.campaign_rests import Rest
 from budgetbandits.service.clocks import Clock, moment, set_back
+from budgetbandits.service.damage import UNREADABLE, isolated
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
@@ -104,7 +106,7 @@ class Campaigns:
             return made
 
     def account(self, campaign: str) -> Account:
-        return self._store.read(lambda tx: found(tx, campaign).account)
+        return self._store.read(isolated(campaign, lambda tx: found(tx, campaign).account))
 
     def names(self) -> list[str]:
         """The names of all campaigns, the oldest first."""
@@ -112,8 +114,7 @@ class Campaigns:
 
     def describe(self, campaign: str) -> dict[str, Any]:
         """A campaign's money, in the user's unit, and its arms."""
-
-        return self._store.read(lambda tx: self._described(tx, campaign))
+        return self._store.read(isolated(campaign, lambda tx: self._described(tx, campaign)))
 
     def answer(self, campaign: str, key: str | None) -> str:
         """What to tell the operator who has changed a campaign under this key, as JSON: how it was then.
@@ -125,7 +126,7 @@ class Campaigns:
             kept = None if key is None else tx.answer(found(tx, campaign).id, key)
             return self._answer(tx, campaign) if kept is None else kept
 
-        return self._store.read(work)
+        return self._store.read(isolated(campaign, work))
 
     def _answer(self, tx: Transaction, campaign: str) -> str:
         return to_json(self._described(tx, campaign)).decode()
@@ -136,9 +137,23 @@ class Campaigns:
         requests = {"answered": answered_of(arms), "gone": row.account.gone, "segments": named_segments(row)}
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
-    def overview(self) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign, without the arms."""
-        return self._store.read(lambda tx: [summary(row) for row in tx.campaigns()])
+    def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
+        """What `describe` says of every campaign, without the arms, the oldest first; or of so many after this one."""
+
+        def work(tx: Transaction) -> list[dict[str, Any]]:
+            return list(_summaries(tx.campaigns(limit, "" if after is None else found(tx, after).id)))
+
+        return self._store.read(work)
+
+    def damaged(self) -> list[str]:
+        """The names of campaigns that `overview` leaves out because they cannot be read."""
+
+        def work(tx: Transaction) -> list[str]:
+            rows = tx.campaigns()
+            good = {each["id"] for each in _summaries(rows)}
+            return [*tx.damaged(), *(row.name for row in rows if row.id not in good)]
+
+        return self._store.read(work)
 
     def totals(self, campaign: str) -> dict[str, Total]:
         """What each arm has cost and brought, by name. Slow: every decision is read."""
@@ -148,7 +163,7 @@ class Campaigns:
             names = [arm.name for arm in tx.arms(row.id)]
             return {names[arm]: Total(open, to_units(cost), reward) for arm, open, cost, reward in tx.totals(row.id)}
 
-        return self._store.read(work)
+        return self._store.read(isolated(campaign, work))
 
     # What follows takes a ``key``: asked again under the same one, nothing is changed again, and `answer` is the same.
     # ``by`` is who does it.
@@ -257,7 +272,7 @@ class Campaigns:
             work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
-        self._store.write(once, About(campaign))
+        self._store.write(isolated(campaign, once), About(campaign))
 
 
 def summary(row: Campaign) -> dict[str, Any]:
@@ -265,8 +280,15 @@ def summary(row: Campaign) -> dict[str, Any]:
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
-        **vars(terms_of(row)), "created_at": row.created_at, "arms_down": len(row.learned.get("down", ())),
+        **vars(terms_of(row)), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
+
+
+def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:
+    """Of those campaigns whose terms can be read."""
+    for row in rows:
+        with suppress(*UNREADABLE):
+            yield summary(row)
 
 
 def answered_of(arms: Iterable[ArmRow]) -> int:

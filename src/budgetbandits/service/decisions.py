@@ -6,19 +6,22 @@ Each operation comes twice: as a method that does it and waits, and as a `Task` 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from budgetbandits.errors import Conflict, HoldRefused
+from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.damage import UNREADABLE, isolated
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.purses import Purse
 from budgetbandits.service.requests import Keyed, Said, keyed, said
-from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.base import About, Store, T, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event
 from budgetbandits.service.tasks import Ahead, Task
 
@@ -93,7 +96,18 @@ class Decisions:
             except CutShort as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
-        return Task(work, self._leases.about(about) if count is None else about)
+        return Task(isolated(campaign, work), self._leases.about(about) if count is None else about)
+
+    async def perform(self, campaign: str, task: Task[T], request: Said | None = None) -> T:
+        """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
+        is done beside the event loop: reading them all, and opening a segment, which writes them all."""
+        if not self._learners.was_read(campaign):
+            with suppress(BudgetBanditsError, *UNREADABLE):  # whoever asks is told by the task itself
+                await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
+        segment = None if request is None else request.segment
+        if segment is not None and self._learners.opens_segment(campaign, segment):
+            return await asyncio.wrap_future(self._store.submit(*task))
+        return await self._store.perform(*task)
 
     def make(
         self,

@@ -24,6 +24,7 @@ from typing import IO, Any, Literal, get_args
 from budgetbandits.cells import defused
 from budgetbandits.errors import BadParameter, NoRoom, StoreError
 from budgetbandits.service.arm_changes import COMING_AND_GOING
+from budgetbandits.service.damage import named_damage
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.requests import Wanted
 from budgetbandits.service.stores.base import Store, Transaction, found
@@ -62,7 +63,12 @@ def export(store: Store, campaign: str, path: Path, table: Table = "decisions") 
     kind = path.suffix.removeprefix(".")
     if kind not in get_args(Format):
         raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
-    slices, count = _slices(store, campaign, table), 0
+    with named_damage(campaign):
+        return _write(store, campaign, path, table)
+
+
+def _write(store: Store, campaign: str, path: Path, table: Table) -> int:
+    kind, slices, count = path.suffix, _slices(store, campaign, table), 0
 
     def counted() -> Iterator[list[Row]]:
         nonlocal count
@@ -75,7 +81,7 @@ def export(store: Store, campaign: str, path: Path, table: Table = "decisions") 
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         partial = Path(name)
         with open(handle, "wb") as file:
-            if kind == "parquet":
+            if kind == ".parquet":
                 _write_parquet(table, counted(), file)
             else:
                 file.writelines(_csv(table, counted()))

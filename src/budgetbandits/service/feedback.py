@@ -13,6 +13,7 @@ from functools import partial
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.purses import Purse
@@ -50,7 +51,7 @@ class Booked:
 
     decision: str
     overrun: float
-    """What it cost beyond its hold: 0 if all is well. If anything, the campaign was frozen."""
+    """What it cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
     cost_is_new: bool
     refused: BudgetBanditsError | None = None
     """Why the reward was not taken, though the cost that came with it was."""
@@ -100,7 +101,7 @@ class Feedback:
                 return self._fail(tx, purse, made, cost)
             return self._tell(tx, purse, made, reward, cost)
 
-        return Task(work, self._about(campaign, [outcome.decision]))
+        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision]))
 
     def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
@@ -121,7 +122,7 @@ class Feedback:
                     results.append(error)
             return results
 
-        return Task(work, self._about(campaign, [outcome.decision for outcome in outcomes]))
+        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision for outcome in outcomes]))
 
     def _tell(self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None) -> Booked:
         if made.hold.state == "voided":
@@ -142,7 +143,7 @@ class Feedback:
         if new_cost:
             assert cost is not None
             purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = ledger.settle(purse.account, made.hold, cost)
+            account, hold = _settled(purse, made, cost)
             told = made.told(hold, cost, reward if new_reward else made.reward)
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
@@ -171,7 +172,7 @@ class Feedback:
         if new_cost:
             cost = cost or 0
             purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = ledger.settle(purse.account, hold, cost)
+            account, hold = _settled(purse, made, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
         told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != purse.account.status
@@ -205,24 +206,24 @@ class Feedback:
             tx.save_decision(replace(made, hold=hold))
             purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
-        return Task(work, self._about(campaign, [decision]))
+        return Task(isolated(campaign, work), self._about(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
 
-        def read(tx: Transaction) -> tuple[list[Decision], set[str]]:
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
             now = moment(tx, self._clock)
             return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
 
         pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
-        for made in pending:
-            due.setdefault(made.campaign, []).append(made.id)
+        for campaign, decision in pending:
+            due.setdefault(campaign, []).append(decision)
         expired: dict[str, int] = {}
         failure = None
         for campaign in sorted(over.union(due)):
             decisions = due.get(campaign, [])
-            work = partial(self._expire, campaign=campaign, decisions=decisions)
+            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
             try:
                 name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
                 if expired_here:
@@ -277,6 +278,12 @@ class Feedback:
 
 def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+
+
+def _settled(purse: Purse, made: Decision, cost: int) -> tuple[ledger.Account, ledger.Hold]:
+    """The money and the hold when this is what the decision cost."""
+    cap = purse.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
+    return ledger.settle(purse.account, made.hold, cost, cap)
 
 
 def _note_freeze(purse: Purse, told: Decision, now: float) -> None:

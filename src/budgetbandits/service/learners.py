@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.settings import terms_of
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.base import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.service.tags import changed_since, newest_tag
 from budgetbandits.terms import Terms
@@ -25,6 +25,8 @@ class Learners:
     def __init__(self) -> None:
         self.kept: dict[str, CampaignLearner] = {}
         self._terms: dict[str, tuple[dict[str, Any], Terms]] = {}
+        self._ids: dict[str, str] = {}
+        """Of campaigns that were read ahead, by name and by id."""
 
     def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
@@ -37,6 +39,29 @@ class Learners:
         else:
             learner.catch_up(row, tx.arms(row.id, changed) if changed else [])
         return learner
+
+    def read_ahead(self, store: Store, campaign: str) -> None:
+        """Have a campaign's learner in memory before a transaction needs it: with very many arms that takes seconds, in
+        which nobody else could write. Whoever has changed it meanwhile is caught up with, as ever."""
+        if campaign in self._ids:
+            return
+
+        def work(tx: Transaction) -> tuple[Campaign, CampaignLearner | None]:
+            row = found(tx, campaign)
+            return row, None if row.id in self.kept else CampaignLearner.remembered(row, tx.arms(row.id))
+
+        row, learner = store.read(work)
+        if learner is not None:
+            self.kept.setdefault(row.id, learner)
+        self._ids[row.name] = self._ids[row.id] = row.id
+
+    def was_read(self, campaign: str) -> bool:
+        return campaign in self._ids
+
+    def opens_segment(self, campaign: str, segment: str) -> bool:
+        """Whether a request with this segment may open it, for all that is known here."""
+        learner = self.kept.get(self._ids.get(campaign, ""))
+        return learner is None or (learner.looks and segment not in learner.segments)
 
     def changing(self, tx: Transaction, row: Campaign) -> Change:
         """Change the learner in a ``with`` block; at its end the campaign and the changed arms are written."""

@@ -11,8 +11,8 @@ after every step. From time to time a lease is
     merged     what it has spent is the campaign's spending from now on; then it may be resized
     returned   merged, and ended: its open holds are the campaign's from now on, the rest is free again
 
-Only what cannot become an overrun is booked in a lease: a pending hold that is settled for no more than its amount,
-voided, or expired.
+Only what cannot become an overrun is booked in a lease: a pending hold that is settled for no more than its arm's cap
+and what the lease can pay, voided, or expired.
 """
 
 from __future__ import annotations

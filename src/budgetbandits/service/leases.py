@@ -82,7 +82,7 @@ class Leases:
 
     def for_cost(self, tx: Transaction, purse: Purse, made: Decision, cost: int) -> Purse:
         """The purse that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
-        if made.hold.state == "pending" and cost <= made.hold.amount:
+        if made.hold.state == "pending" and purse.pays(made, cost):
             return purse
         if tx.leases_alone:
             raise Unforeseen

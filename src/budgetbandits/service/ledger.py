@@ -4,9 +4,11 @@ Money is whole micros, a millionth of the user's unit, because sums of floating-
 amount is rounded up: what is booked is never less than what was told, and a cost that is at most the cap is at most the
 cap in micros, whoever has rounded it.
 
-A decision places a hold of the arm's cost cap before it is answered. Later the hold is
+A decision places a hold before it is answered: of the arm's cost cap, or of less if its request says so. Later the
+hold is
 
-    settled   what it really cost is spent, the rest is free again; a cost above the cap is an overrun
+    settled   what it really cost is spent, the rest is free again. A cost above the hold and not above the cap is paid
+              from what is free; what is above the cap, or more than what is free, is an overrun
     voided    the call was never made: the whole hold is free again
     expired   nobody said anything in time: charged in full (the call may have been made), or, if the campaign says so,
               released
@@ -16,16 +18,18 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
     spent + held ≤ budget,
 
 after every step; what is leased to servers (`lease_ledger`) counts like what is held. What cannot be booked without
-breaking that (a cost above the cap; a cost reported for a released hold when the money has gone elsewhere) is booked as
-overrun, whole and apart, and freezes the account until someone looks.
+breaking that (a cost above its hold, or for a released hold, when the money has gone elsewhere), and what is above the
+cap, is booked as overrun, apart, and freezes the account until someone looks. So there is no overrun if every hold is
+the cap, no cost is above its cap and expired holds are charged. If holds are smaller, overruns are at most what the
+caps of decisions that were not told are above their holds, unless a cost is above its cap.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
-    daily cap   what the decisions of one day (UTC) hold and were charged never exceeds it; a charge counts for the day
-                of its decision, whenever it is booked. Only a hold that was released and did cost something after all
-                is charged to its day whatever the cap
-    pace        spent + held never exceeds the share of the budget that the time since the beginning is of the whole
-                time, and one cap more, so that the first decision need not wait
+    daily cap   whenever a decision is made, what the decisions of its day (UTC) hold and were charged is within it; a
+                charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
+                hold, or after it was released, is charged to its day whatever the cap
+    pace        whenever a decision is made, spent + held is within the share of the budget that the time since the
+                beginning is of the whole time, and one cap more, so that the first decision need not wait
 """
 
 from __future__ import annotations
@@ -36,11 +40,12 @@ from typing import Literal, NoReturn
 
 from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.terms import LARGEST_AMOUNT
 from budgetbandits.words import written
 
 MICROS = 1_000_000
-LARGEST = 2**62
-"""In micros: sums of two such amounts still fit into a database's 64-bit integers."""
+LARGEST = int(LARGEST_AMOUNT) * MICROS
+"""The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
 DAY = 86_400.0
 """Seconds."""
@@ -130,9 +135,9 @@ class Hold:
     amount: int
     state: HoldState = "pending"
     charged: int = 0
-    """What of the hold has been booked as spent."""
+    """What has been booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
     overrun: int = 0
-    """What it cost beyond that."""
+    """What it cost beyond that: above its arm's cap, or when the money had gone elsewhere."""
     reported: bool = False
     """Whether the real cost has been told."""
     day: int = 0
@@ -223,13 +228,16 @@ def _day(account: Account, now: float) -> int:
     return max(account.day, day_of(now))
 
 
-def settle(account: Account, hold: Hold, cost: int) -> tuple[Account, Hold]:
-    """Book what a decision really cost; for an expired hold, correct what was booked when it expired."""
+def settle(account: Account, hold: Hold, cost: int, cap: int = 0) -> tuple[Account, Hold]:
+    """Book what a decision really cost; for an expired hold, correct what was booked when it expired.
+
+    ``cap`` is the most that its arm may cost, if the hold is less than that.
+    """
     if hold.state in ("settled", "voided") or hold.reported:
         raise AlreadyResolved(f"the hold is {hold.state} already; feedback for a decision counts once")
     pending = hold.state == "pending"
     held, booked = (hold.amount, 0) if pending else (0, hold.charged)
-    charged = min(cost, hold.amount, account.left + held + booked)
+    charged = min(cost, max(hold.amount, cap), account.left + held + booked)
     overrun = cost - charged
     if account.overrun + overrun > LARGEST:
         [told] = in_words(account, cost)
@@ -258,7 +266,7 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 def top_up(account: Account, amount: int) -> Account:
     if amount <= 0 or account.budget + amount > LARGEST:
         [asked] = in_words(account, amount)
-        raise BadParameter(f"a top-up of {asked}; use a positive amount below {LARGEST // MICROS:,} in all")
+        raise BadParameter(f"a top-up of {asked}; use a positive amount, and no more than {LARGEST // MICROS:,} in all")
     return replace(account, budget=account.budget + amount)
 
 

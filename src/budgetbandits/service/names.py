@@ -17,6 +17,8 @@ INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that show nothing although Unicode calls them printable; the selectors of variants are in `_hidden`."""
 
 
+ALLOWED = "1 to 200 printable characters with no space at either end"
+
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -43,15 +45,22 @@ def check_text(what: str, text: str) -> None:
         raise BadParameter(f"{what} has the character U+{ord(wrong):04X}; leave it out")
 
 
-def checked_name(what: str, name: Any) -> str:
-    """A name for something new, as it is kept.
+def checked_campaign_name(what: str, name: Any) -> str:
+    """The name of a new campaign, as it is kept: it is one part of addresses, so it has no slash."""
+    if isinstance(name, str) and ("/" in name or name in (".", "..")):
+        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}, without a slash, and not . or .. alone")
+    return checked_name(what, name)
 
-    Names stand in addresses: no slashes, nothing that cannot be printed, no space at either end. And they are read by
-    people: nothing invisible, and no letters that pass for those of another alphabet.
+
+def checked_name(what: str, name: Any) -> str:
+    """The name of a new arm or segment, as it is kept: openai/gpt-4o-mini, for example.
+
+    Nothing that cannot be printed, no space at either end. And names are read by people: nothing invisible, and no
+    letters that pass for those of another alphabet.
     """
-    good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and "/" not in name
-    if not good or name != name.strip() or name in (".", ".."):
-        raise BadParameter(f"{what} is {name!r:.60}; use up to 200 printable characters without a slash")
+    good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
+    if not good or name != name.strip():
+        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}")
     name = normal(name)
     if not name.isascii():
         _check_readable(what, name)

@@ -12,7 +12,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
-from budgetbandits.service.names import checked_name, is_id, normal
+from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.settings import POLICY_VERSION, settings_of
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import Terms
@@ -34,7 +34,7 @@ def planned_campaign(
     name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
 ) -> tuple[CampaignLearner, Campaign]:
     """A campaign that nobody has written down yet, if there can be one like this."""
-    name = checked_name("name", name)
+    name = checked_campaign_name("name", name)
     if is_id(name):
         raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
     if len(arms) < 2:

@@ -27,6 +27,7 @@ class Known:
     """What is known of a decision."""
 
     hold: Hold
+    arm: int = 0
     cost: int | None = None
     reward: float | None = None
     request: str | None = None
@@ -84,8 +85,8 @@ class OpenDecisions:
         """The older half of what is in memory goes to the file."""
         oldest = list(islice(self._near, self._most // 2 + 1))
         rows = [
-            (id, *astuple(known.hold), known.cost, known.reward, known.request, known.propensity, known.created_at)
-            for id, known in _taken(self._near, oldest)
+            (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at)
+            for id, k in _taken(self._near, oldest)
         ]  # those that have failed are not open
         try:
             if self._far is None:
@@ -93,10 +94,10 @@ class OpenDecisions:
                 self._far.execute("PRAGMA synchronous = OFF")
                 self._far.execute(
                     "CREATE TABLE known (id TEXT PRIMARY KEY, amount, state, charged, overrun, reported, day, "
-                    "cost, reward, request, propensity, created_at) WITHOUT ROWID"
+                    "arm, cost, reward, request, propensity, created_at) WITHOUT ROWID"
                 )
             self._far.execute("BEGIN")
-            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise NoRoom(

@@ -49,6 +49,15 @@ class Purse(ABC):
         """Choose an arm and hold its cap, or refuse; ``said`` is what is known of the request, if anything."""
 
     @abstractmethod
+    def cap(self, made: Decision) -> int:
+        """The most that a decision's arm may cost; what it holds, if more is not known here."""
+
+    def pays(self, made: Decision, cost: int) -> bool:
+        """Whether this cost of a decision whose hold is pending here can be booked here, and is no overrun."""
+        above = cost - made.hold.amount
+        return above <= 0 or (above <= self.account.left and cost <= self.cap(made))
+
+    @abstractmethod
     def add_event(self, event: Event) -> None:
         """Write down what happened to this purse."""
 
@@ -118,6 +127,9 @@ class CampaignPurse(Purse):
                 change.arms = [arm]
         self.row, self.learner = change.row, learner
         return Chosen(id, arm, hold, now, text, propensity)
+
+    def cap(self, made: Decision) -> int:
+        return int(self._learners.of(self._tx, self.row).caps[made.arm])
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
@@ -197,6 +209,9 @@ class LeasePurse(Purse):
         account, hold = lease_ledger.place(self.account, int(holds[arm]))
         self.lease = with_money(self.lease, account)
         return Chosen(id, arm, hold, now, text, propensity)
+
+    def cap(self, made: Decision) -> int:
+        return made.hold.amount if self.learner is None else int(self.learner.caps[made.arm])
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)

@@ -49,11 +49,14 @@ class Job:
 def answer(store: Store, job: Job) -> Iterator[bytes]:
     """The bytes that were asked for: a table, or the differences as JSON."""
     from budgetbandits.service.audit import verify
+    from budgetbandits.service.damage import named_damage
     from budgetbandits.service.export import pieces
 
-    if job.what == "export":
-        return pieces(store, job.campaign, job.table, job.format)
-    return iter([json.dumps(verify(store, job.campaign)).encode()])
+    with named_damage(job.campaign):
+        if job.what == "export":
+            yield from pieces(store, job.campaign, job.table, job.format)
+        else:
+            yield json.dumps(verify(store, job.campaign)).encode()
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.learner import Among
 from budgetbandits.service import lease_ledger, ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.damage import UNREADABLE
 from budgetbandits.service.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.open_decisions import Known, OpenDecisions
@@ -84,7 +85,7 @@ class Replay:
             if event.lease is not None and event.kind != "leased":
                 self._turn(event)
             self._handlers.get(event.kind, self._status)(event)
-        except (BudgetBanditsError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (BudgetBanditsError, *UNREADABLE) as error:
             return f"event {event.seq} ({event.kind}) cannot have happened: {error}"
         return None
 
@@ -133,7 +134,7 @@ class Replay:
             account, hold = lease_ledger.place(lent.lease.account, amount)
         self._book(event, account)
         self.booked[hold.day] += hold.booked
-        known = Known(hold, request=event.request, propensity=event.propensity, created_at=event.at)
+        known = Known(hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at)
         self.open.put(id, known)
         self.held = None, hold
 
@@ -164,8 +165,8 @@ class Replay:
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
-            cost = _known(event.amount)
-            account, hold = ledger.settle(self._account(event), known.hold, cost)
+            cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
+            account, hold = ledger.settle(self._account(event), known.hold, cost, cap)
             self._book(event, account)
             return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
 

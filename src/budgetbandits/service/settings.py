@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from budgetbandits.amounts import shown
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -100,13 +100,18 @@ def versions(row: Campaign) -> list[dict[str, Any]]:
 
 
 def terms_of(row: Campaign) -> Terms:
-    """The terms of a campaign."""
+    """The terms of a campaign; BadState if nobody can have agreed to them."""
     given: dict[str, Any] = {}
     for term in fields(Terms):
         if term.name in row.settings:
             value = row.settings[term.name]
             given[term.name] = to_units(value) if term.metadata["money"] else value
-    return Terms(**given)
+    try:
+        return Terms(**given).checked()
+    except BadParameter as error:
+        raise BadState(
+            f"the terms of campaign {row.name!r:.60} are damaged ({error}); restore an undamaged copy"
+        ) from None
 
 
 def limits_of(row: Campaign | Glance) -> Limits:

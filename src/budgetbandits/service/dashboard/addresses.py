@@ -1,7 +1,7 @@
 """The addresses that pages write: links, forms, redirects and streams have theirs from here.
 
-A name may have any printable character but a slash. Quoted segment by segment, every name leads to itself: the address
-of the campaign `summer%20sale` is not that of `summer sale`.
+A name may have any printable character; a campaign's has no slash, and an arm's stands in queries. Quoted segment by
+segment, every name leads to itself: the address of the campaign `summer%20sale` is not that of `summer sale`.
 """
 
 from __future__ import annotations

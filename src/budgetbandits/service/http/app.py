@@ -24,6 +24,7 @@ from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.middleware import CountRequests, LimitBodies, RefuseNul
 from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.stores.base import Store
 
 for _needed in ("fastapi", "jinja2"):  # imported later, but missed at once
@@ -66,6 +67,7 @@ class Application(Router):
         super().__init__(
             [*worker_routes.routes(service), Mount("/", self.operators)],
             redirect_slashes=False,
+            default=not_found,
             middleware=[
                 Middleware(CountRequests, metrics=service.metrics),
                 Middleware(LimitBodies),

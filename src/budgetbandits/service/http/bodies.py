@@ -8,6 +8,8 @@ can be very many; the search ends at the first.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
@@ -41,6 +43,16 @@ async def read_body(request: Request, most: int) -> bytes:
 def check_size(size: int, most: int) -> None:
     if size > most:
         raise HTTPException(413, f"the body may have {most:,} bytes here; send less at a time")
+
+
+def check_query(query: bytes, known: Sequence[str] = ()) -> None:
+    """Refuse a parameter in an address that nobody looks at: whoever sent it expects something of it."""
+    if not query:
+        return
+    unknown = next((name for name, _ in parse_qsl(query.decode("latin-1"), True) if name not in known), None)
+    if unknown is not None:
+        there = f"use {', '.join(known)}" if known else "leave it out"
+        raise Invalid(["query"], f"there is no parameter {unknown!r:.60}; {there}")
 
 
 def check_no_nul(content: bytes) -> None:

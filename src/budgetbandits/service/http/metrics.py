@@ -102,6 +102,9 @@ class _Money(Collector):
             for row in rows:
                 gauge.add_metric([row["name"]], row[name])
             yield gauge
+        yield GaugeMetricFamily(
+            "budgetbandits_damaged_campaigns", "Campaigns whose rows cannot be read.", len(self._campaigns.damaged())
+        )
         gauge = GaugeMetricFamily(
             "budgetbandits_campaign_arms_down",
             "Arms that have failed so often in a row that they rest.",

@@ -14,8 +14,6 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from budgetbandits.service.http.schemas import PRINTABLE
-
 
 class Document:
     """The document as a route, for anybody: it is made when it is first asked for, and sent as it is from then on."""
@@ -43,7 +41,7 @@ def description(path: str, body: type[BaseModel] | None, keyed: bool) -> dict[st
     """The parameters and the body of such a route."""
     text = {"type": "string", "minLength": 1, "maxLength": 200}
     names = re.findall(r"{(\w+)}", path)
-    parameters = [{"name": n, "in": "path", "required": True, "schema": text | {"pattern": PRINTABLE}} for n in names]
+    parameters = [{"name": n, "in": "path", "required": True, "schema": text} for n in names]
     if keyed:
         parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": text})
     extra: dict[str, Any] = {"parameters": parameters}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from budgetbandits.service.damage import named_damage
 from budgetbandits.service.export import Format, Table
-from budgetbandits.service.http.dependencies import Actor, CampaignPath, IdempotencyKey, ThisService, guarded
+from budgetbandits.service.http.dependencies import Actor, ArmPath, CampaignPath, IdempotencyKey, ThisService, guarded
 from budgetbandits.service.http.long_reads import Passing, Reading
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.schemas import (
@@ -28,6 +29,11 @@ from budgetbandits.service.reader import Job
 
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
+
+Limit = Annotated[int | None, Query(ge=1, le=1000, description="How many at most; all if not said.")]
+After = Annotated[
+    str | None, Query(min_length=1, max_length=200, description="The id of the last one of the page before.")
+]
 
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
@@ -50,13 +56,16 @@ def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyK
 
 
 @read.get("/v1/campaigns")
-def campaigns(service: ThisService) -> list[CampaignView]:
-    return [CampaignView(**row) for row in service.campaigns.overview()]
+def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignView]:
+    """The oldest first: all of them, or so many that come after one."""
+    return [CampaignView(**row) for row in service.campaigns.overview(limit, after)]
 
 
 @read.get("/v1/campaigns/{campaign}")
 def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
-    return CampaignDetail(**service.campaigns.describe(campaign))
+    found = service.campaigns.describe(campaign)
+    with named_damage(campaign):
+        return CampaignDetail(**found)
 
 
 @change("/v1/campaigns/{campaign}/pause")
@@ -99,17 +108,17 @@ def add_arm(
     return _changed(service, "arm added", campaign, key, 201, arm=body.name)
 
 
-@change("/v1/campaigns/{campaign}/arms/{arm}/retire")
+@change("/v1/campaigns/{campaign}/arms/{arm:path}/retire")
 def retire_arm(
-    campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
+    campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
     service.campaigns.retire_arm(campaign, arm, key, by)
     return _changed(service, "arm retired", campaign, key, arm=arm)
 
 
-@change("/v1/campaigns/{campaign}/arms/{arm}/bring-back")
+@change("/v1/campaigns/{campaign}/arms/{arm:path}/bring-back")
 def bring_back_arm(
-    campaign: CampaignPath, arm: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None
+    campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
     """Choose an arm again that was retired."""
     service.campaigns.bring_back_arm(campaign, arm, key, by)

@@ -12,14 +12,16 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.routing import Mount, Router
 
+from budgetbandits.errors import BadState
 from budgetbandits.service.dashboard.action_routes import Actions
 from budgetbandits.service.dashboard.key_routes import Keys
 from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import operator_routes, worker_routes
+from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import Document
 from budgetbandits.service.http.parts import Service
-from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer
+from budgetbandits.service.http.problem_json import EXPECTED, PROBLEMS, Invalid, answer, not_found
 
 
 def operators(service: Service) -> Router:
@@ -35,10 +37,12 @@ def operators(service: Service) -> Router:
     api.add_route("/openapi.json", Document(api.openapi).__call__, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
     pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
-    return Router([*pages, Mount("/", api)], redirect_slashes=False)
+    return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 
-async def _handle(_: Request, error: Exception) -> Response:
+async def _handle(request: Request, error: Exception) -> Response:
+    if isinstance(error, BadState):
+        log_failure(request.scope, error)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         error = Invalid(first["loc"], first["msg"])

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import (
     AlreadyResolved,
@@ -71,6 +72,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+REMEDIES = {
+    404: "there is nothing at this address; /openapi.json lists what there is",
+    405: "not with this method; /openapi.json says which one to use",
+}
+"""For what no route has taken."""
+
+
 class Invalid(Exception):
     """What was sent is not as it should be: where, and why."""
 
@@ -100,10 +108,16 @@ def answer(error: Exception) -> Response:
     if isinstance(error, Invalid):
         return problem(422, "invalid", str(error))
     if isinstance(error, HTTPException):  # no such path, or not with this method
-        return problem(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+        detail = REMEDIES.get(error.status_code, str(error.detail))
+        return problem(error.status_code, "http", detail, dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
         return problem(400, "disconnected", "the connection closed before the body came")  # which nobody will read
     return problem(500, "internal", "internal error; see the log of the service")
+
+
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """What is answered where no route has the path, be it no path at all."""
+    await answer(HTTPException(404))(scope, receive, send)
 
 
 EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)

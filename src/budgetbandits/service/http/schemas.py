@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.requests import LARGEST_BATCH, Said, said
-from budgetbandits.terms import CHANGEABLE, LONGEST_TEXT, Terms
+from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
 
-PRINTABLE = r"^[^/\x00-\x1f\x7f]+$"
-Money = Annotated[FiniteFloat, Field(ge=0.0, le=1e12)]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTABLE)]
+Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+"""Which characters it may have is said by `names`, in words."""
 
 
 class Body(BaseModel):
@@ -165,7 +165,7 @@ class DecidedMany(BaseModel):
 class Told(BaseModel):
     decision: str
     overrun: float = 0.0
-    """What it cost beyond its hold; if anything, the campaign is frozen now."""
+    """What it cost beyond its arm's cap, or beyond the money there was; if anything, the campaign is frozen now."""
 
 
 class ToldItem(Told):

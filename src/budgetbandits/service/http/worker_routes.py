@@ -15,11 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused
+from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, read_body
+from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, check_query, read_body
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
 from budgetbandits.service.http.parts import Service
@@ -55,9 +55,9 @@ async def decide(service: Service, request: Request) -> Response:
     """Choose an arm and hold what it may cost."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
-    made = await _decided(
-        service, campaign, service.store.perform(*service.decisions.deciding(campaign, key, body.context, body.said()))
-    )
+    said = body.said()
+    task = service.decisions.deciding(campaign, key, body.context, said)
+    made = await _decided(service, campaign, service.decisions.perform(campaign, task, said))
     return _Json(made[0], 201)
 
 
@@ -75,7 +75,7 @@ async def feedback(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
     task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
-    booked = await service.store.perform(*task)
+    booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
     if booked.refused is not None:
         raise booked.refused
@@ -90,7 +90,8 @@ async def feedback_many(service: Service, request: Request) -> Response:
     found: list[Booked | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
-        found += await service.store.perform(*service.outcomes.telling_many(some, campaign))
+        told_here = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        found += told_here
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
         told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
@@ -152,7 +153,7 @@ class Endpoint:
         try:
             response = await self._route.function(self._service, Request(scope, receive))
         except Exception as error:
-            if not isinstance(error, EXPECTED):
+            if not isinstance(error, EXPECTED) or isinstance(error, BadState):
                 log_failure(scope, error)
             response = answer(error)
         await response(scope, receive, send)
@@ -184,6 +185,7 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     for name, value in request.path_params.items():
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
+    check_query(request.scope["query_string"])
     campaign: str = request.path_params["campaign"]
     client = request.scope.get("client")
     await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)

@@ -85,8 +85,12 @@ class Transaction(ABC):
         """Kept from others like one that is read by its id."""
 
     @abstractmethod
-    def campaigns(self) -> list[Campaign]:
-        """All of them, the oldest first."""
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        """All of them that can be read, the oldest first; or so many that come after the one with this id."""
+
+    def damaged(self) -> list[str]:
+        """The names of campaigns whose rows cannot be read."""
+        return []
 
     @abstractmethod
     def add_campaign(self, campaign: Campaign) -> None: ...
@@ -135,8 +139,8 @@ class Transaction(ABC):
         """The decision is not found by its key any more, which may be used again."""
 
     @abstractmethod
-    def due(self, now: float, limit: int) -> list[Decision]:
-        """Pending decisions whose time is over, the oldest first."""
+    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
+        """The campaign and id of each pending decision whose time is over, the oldest first."""
 
     @abstractmethod
     def pending(self, campaign: str) -> dict[str, float]:

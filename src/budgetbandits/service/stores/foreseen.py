@@ -159,7 +159,7 @@ class Foreseen(Transaction):
     def _no(self) -> NoReturn:
         raise Unforeseen
 
-    def campaigns(self) -> list[Campaign]:
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
         self._no()
 
     def add_campaign(self, campaign: Campaign) -> None:
@@ -171,7 +171,7 @@ class Foreseen(Transaction):
     def forget_key(self, decision: Decision) -> None:
         self._no()
 
-    def due(self, now: float, limit: int) -> list[Decision]:
+    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
         self._no()
 
     def pending(self, campaign: str) -> dict[str, float]:

@@ -160,9 +160,9 @@ class GroupWriter(ABC):
             transaction.write_rest()
         except self.broken:
             raise
-        except self.errors as error:  # whose fault it was is seen one by one
+        except (self.errors, ArithmeticError, TypeError, ValueError) as error:  # whose fault it was is seen one by one
             self.undo()
-            return [(group[0][1], None, self._named(error))] if len(group) == 1 else None
+            return [(group[0][1], None, self._refused(error))] if len(group) == 1 else None
         self.commit()
         return answers
 
@@ -170,9 +170,10 @@ class GroupWriter(ABC):
         return [answer for piece in group for answer in self.run([piece], tries)]
 
     def _named(self, error: BaseException) -> BaseException:
-        if isinstance(error, self.errors):
-            return StoreError(f"the store refused: {one_line(error)}; nothing was written")
-        return error
+        return self._refused(error) if isinstance(error, self.errors) else error
+
+    def _refused(self, error: BaseException) -> StoreError:
+        return StoreError(f"the store refused: {one_line(error)}; nothing was written")
 
 
 def give(answers: Answers) -> None:

@@ -51,7 +51,10 @@ class OperatorTransaction(Statements):
         self._change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
 
     def beat(self, now: float) -> None:
-        self._change("INSERT INTO heartbeat VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at", (now,))
+        self._change(
+            "INSERT INTO heartbeat (number, at) VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
+            (now,),
+        )
 
 
 def _key(row: Sequence[Any]) -> Key:

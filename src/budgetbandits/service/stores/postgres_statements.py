@@ -55,5 +55,5 @@ STATEMENTS = {
     "save decision": "UPDATE decision SET state = $1, charged = $2, overrun = $3, reported = $4, cost = $5, "
     "reward = $6, failed = $7 WHERE id = $8",
     "add events": f"INSERT INTO event ({EVENT}) SELECT {EVENT} FROM json_populate_recordset(null::event, $1)",
-    "beat": "INSERT INTO heartbeat VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
+    "beat": "INSERT INTO heartbeat (number, at) VALUES (1, $1) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from budgetbandits.service.stores.event_sql import IN_ORDER, LATEST_FIRST, PLAIN, EventWords, between
@@ -95,8 +95,22 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         row = self._do(f"SELECT {CAMPAIGN} FROM campaign WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
         return None if row is None else campaign_of(row)
 
-    def campaigns(self) -> list[Campaign]:
-        return [campaign_of(row) for row in self._do(f"SELECT {CAMPAIGN} FROM campaign ORDER BY created_at, id")]
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        return [row for row in self._campaigns_there(limit, after) if isinstance(row, Campaign)]
+
+    def damaged(self) -> list[str]:
+        return [row for row in self._campaigns_there() if isinstance(row, str)]
+
+    def _campaigns_there(self, limit: int | None = None, after: str = "") -> Iterator[Campaign | str]:
+        """All of them, or some; of one that cannot be read, the name."""
+        later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
+        some = "" if limit is None else f" LIMIT {limit:d}"
+        statement = f"SELECT {CAMPAIGN} FROM campaign{later} ORDER BY created_at, id{some}"
+        for row in self._do(statement, (after,) if after else ()):
+            try:
+                yield campaign_of(row)
+            except (LookupError, ArithmeticError, TypeError, ValueError):
+                yield str(row[1])
 
     def add_campaign(self, campaign: Campaign) -> None:
         facts = campaign.settings.get("cost_max"), campaign.settings.get("currency"), campaign.name.casefold()
@@ -181,13 +195,13 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
     def forget_key(self, decision: Decision) -> None:
         self._change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
 
-    def due(self, now: float, limit: int) -> list[Decision]:
+    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
         rows = self._do(
-            f"SELECT {OF_DECISION} FROM pending JOIN decision ON decision.id = pending.decision "
+            "SELECT decision.campaign, decision.id FROM pending JOIN decision ON decision.id = pending.decision "
             "WHERE pending.expires_at <= ? ORDER BY pending.expires_at LIMIT ?",
             (now, limit),
         )
-        return [decision_of(row) for row in rows]
+        return [(campaign, id) for campaign, id in rows]
 
     def pending(self, campaign: str) -> dict[str, float]:
         return dict(self._do("SELECT decision, expires_at FROM pending WHERE campaign = ?", (campaign,)))

@@ -25,6 +25,9 @@ from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql import SqlTransaction
 from budgetbandits.service.stores.sqlite_session import PATIENCE, Readers, connect
 
+FILLER = "." * 65_536
+"""What a heartbeat writes: more than a decision does, also when many share its commit."""
+
 _NOBODY: Future[None] = Future()
 """Who waits for a piece that is answered when it returns."""
 
@@ -249,6 +252,12 @@ class _Transaction(SqlTransaction):
 
     def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
+
+    def beat(self, now: float) -> None:
+        """More than a decision writes, and into pages that are free or new: one row that is written again and again
+        finds its place on a full disk, too."""
+        self._change("INSERT INTO heartbeat SELECT COALESCE(MAX(number), 0) + 1, ?, ? FROM heartbeat", (now, FILLER))
+        self._change("DELETE FROM heartbeat WHERE number < (SELECT MAX(number) FROM heartbeat)")
 
 
 class _Writing(WritingTransaction, _Transaction):

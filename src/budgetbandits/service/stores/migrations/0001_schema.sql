@@ -176,7 +176,8 @@ CREATE TABLE key_event (
 -- What /readyz writes to see whether anything can be written.
 CREATE TABLE heartbeat (
     number INTEGER PRIMARY KEY,
-    at DOUBLE PRECISION NOT NULL
+    at DOUBLE PRECISION NOT NULL,
+    filler TEXT
 );
 
 -- What pages are drawn from, so that they cost no more for a long campaign than for a short one. Decisions do not write
