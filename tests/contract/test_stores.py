@@ -24,7 +24,8 @@ from budgetbandits.service.stores.slices import event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES, all_decisions, all_events
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50, 5, "active", 3, 40, 90, 6), 7.5, {"a": [1, 2]}, {"number": 3})
+ACCOUNT = Account(1000, 100, 50, 5, "active", 3, 40, 90, 6)
+ONE = Campaign("c1", "ads", "bts", ACCOUNT, 7.5, {"a": [1, 2], "cost_max": 9}, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 LEASE = Lease("l1", "c1", Account(90, 10, 30, gone=3), 30.0, 7, 4, "abc")
 MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)

@@ -113,7 +113,7 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
                 yield str(row[1])
 
     def add_campaign(self, campaign: Campaign) -> None:
-        facts = campaign.settings.get("cost_max"), campaign.settings.get("currency"), campaign.name.casefold()
+        facts = campaign.settings["cost_max"], campaign.settings.get("currency"), campaign.name.casefold()
         self._change(
             "INSERT INTO campaign_name (id, name, cost_max, currency, folded) VALUES (?, ?, ?, ?, ?)",
             (campaign.id, campaign.name, *facts),
