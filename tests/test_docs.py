@@ -25,7 +25,6 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_is_described(name):
     assert f"`{name}`" in (ROOT / "docs/policies.md").read_text()
-    assert f"`{name}`" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.parametrize("name", [*FAMILIES, *ARMS_FAMILIES, *LAWS])
