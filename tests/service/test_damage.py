@@ -7,9 +7,11 @@ import pytest
 
 from budgetbandits.errors import BadState
 from budgetbandits.service.audit import verify
+from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.reader import Job, answer
+from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
@@ -50,6 +52,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         engine = Engine(store, Clock(1000.0))
         for name in ("damaged", "other"):
             id = engine.create(name, "bts-paced", budget=30.0, arms=ARMS)
+            told["id"] = id
             told[name] = [engine.decide(name, f"{number}", segment="code").decision for number in range(4)]
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA ignore_check_constraints = ON")
@@ -72,5 +75,9 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         with suppress(BadState):
             engine.expire_due()
         assert engine.account("other").held == 0
+        with suppress(BadState):
+            roll_up(store)
+        assert store.read(lambda tx: tx.rollups().mark(told["id"]).seq) > 0
+        assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, Asked(""), None)).lines]
         assert verify(store, "damaged") != []
         assert verify(store, "other") == []

@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from budgetbandits.errors import BadState
 from budgetbandits.service.cut import Cut
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.base import Store, Transaction, found
@@ -45,15 +47,25 @@ def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     ``stopping`` is asked after each slice: there may be very many, of a store that was not open for long.
     """
     campaigns = store.read(lambda tx: tx.rollups().behind())
+    damage: BadState | None = None
     for campaign in campaigns:
-        row, cut, now = store.read(partial(_until, campaign=campaign))
-        while store.write(partial(_add_slice, row=row, upto=cut.first, now=now)) and not stopping():
-            pass
-        while cut.first < cut.last and not stopping() and store.write(partial(_look_ahead, campaign=campaign)):
-            pass
+        try:
+            _roll_up_one(store, campaign, stopping)
+        except BadState as error:  # the others go on before it is raised
+            damage = error
         if stopping():
             break
+    if damage is not None:
+        raise damage
     return len(campaigns)
+
+
+def _roll_up_one(store: Store, campaign: str, stopping: Callable[[], bool]) -> None:
+    row, cut, now = store.read(isolated(campaign, partial(_until, campaign=campaign)))
+    while store.write(isolated(campaign, partial(_add_slice, row=row, upto=cut.first, now=now))) and not stopping():
+        pass
+    while cut.first < cut.last and not stopping() and store.write(partial(_look_ahead, campaign=campaign)):
+        pass
 
 
 def _until(tx: Transaction, campaign: str) -> tuple[Campaign, Cut, float]:

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
+from budgetbandits.service.damage import isolated
 from budgetbandits.service.dashboard.addresses import address, address_of, campaign_address, path_of
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import CampaignView, campaign_view
@@ -124,7 +125,7 @@ class Dashboard:
         """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
         name = request.path_params["campaign"]
         try:
-            row = await self.read(lambda tx: found(tx, name))
+            row = await self.read(isolated(name, lambda tx: found(tx, name)))
         except BudgetBanditsError:
             session.check(name, "")
             raise
@@ -169,7 +170,7 @@ class Dashboard:
         id, name = await self.named(request, session)
         wanted = Wanted.of(request.query_params)
         if wants_json(request):
-            return JSONResponse(await self.read(lambda tx: campaign_json(campaign_view(tx, found(tx, id), wanted))))
+            return JSONResponse(campaign_json(await self.read(_viewed(id, wanted))))
         part, headers = await self._campaign_part(request, session, id, wanted)
         if "x-part" in request.headers:
             return Response(part, media_type="text/html", headers=headers)
@@ -180,9 +181,8 @@ class Dashboard:
         """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
         shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
         seen_as = shared["times"].zone_key, session.admin, session.creates
-        read = partial(
-            self.service.store.read, lambda tx: (tx.last_event(id), campaign_view(tx, found(tx, id), wanted))
-        )  # fmt: skip
+        viewed = _viewed(id, wanted)
+        read = partial(self.service.store.read, lambda tx: (tx.last_event(id), viewed(tx)))
 
         def draw(found: tuple[int, CampaignView]) -> str:
             return render("_campaign.html", **shared | {"view": found[1]})
@@ -192,7 +192,7 @@ class Dashboard:
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
         row, wanted = await self.campaign(request, session), Wanted.of(request.query_params)
-        view = await self.read(lambda tx: campaign_view(tx, found(tx, row.id), wanted))
+        view = await self.read(_viewed(row.id, wanted))
         shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
         shared |= {"view": view, "wanted": wanted}
         page = render("campaign.html", **shared, name=row.name, part=render("_campaign.html", **shared))
@@ -274,6 +274,11 @@ async def _part(
 ) -> Part:  # fmt: skip
     (last, _), part = await fresh.drawn(subject, view, read, seen_as, draw)
     return part, {"X-Event": str(last), "X-Again": f"{fresh.left(subject, view):.1f}"}
+
+
+def _viewed(campaign: str, wanted: Wanted) -> Callable[[Transaction], CampaignView]:
+    """What the page of a campaign shows; damaged rows are named."""
+    return isolated(campaign, lambda tx: campaign_view(tx, found(tx, campaign), wanted))
 
 
 def _last_event(tx: Transaction, only: str | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ class Glance:
 
 
 def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
-    """These campaigns, in this order."""
+    """These campaigns, in this order, but for those whose accounts are damaged."""
     if not campaigns:
         return []  # PostgreSQL knows no empty list
     marks, added_up_to = ", ".join("?" * len(campaigns)), tx.EVENTS.first_after("at", "c.id", "COALESCE(m.seq, 0)")
@@ -84,16 +85,20 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
         f"WHERE c.id IN ({marks})",
         campaigns,
     )
-    by_id = {row[0]: _glance(row) for row in rows}
+    by_id = {}
+    for row in rows:
+        with suppress(ArithmeticError, TypeError, ValueError):
+            by_id[row[0]] = _glance(row)
     arms = tx.ask(
         "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
         f"WHERE campaign IN ({marks}) AND active GROUP BY campaign",
         campaigns,
     )
     for id, count, least, most in arms:
-        glance = by_id[id]
-        glance.arms, glance.least, glance.most = count, least, most
-    return [by_id[id] for id in campaigns]
+        if id in by_id:
+            glance = by_id[id]
+            glance.arms, glance.least, glance.most = count, least, most
+    return [by_id[id] for id in campaigns if id in by_id]
 
 
 def _glance(row: Sequence[Any]) -> Glance:
