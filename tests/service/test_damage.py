@@ -5,15 +5,18 @@ from contextlib import closing, suppress
 
 import pytest
 
+from browsing import Browser
 from budgetbandits.errors import BadState
 from budgetbandits.service.audit import verify
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.reader import Job, answer
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
+from served import served
 
 ARMS = {"small": 1.0, "large": 1.0}
 
@@ -81,3 +84,42 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, Asked(""), None)).lines]
         assert verify(store, "damaged") != []
         assert verify(store, "other") == []
+
+
+def test_pages_go_on_after_campaigns_that_are_damaged(tmp_path):
+    """Each page has as many campaigns as there are to be read, also after one that was read before it was damaged."""
+    with served(tmp_path) as store:
+        ids = []
+        for number in range(8):
+            store.clock.now += 1.0
+            ids.append(store.engine.create(f"c{number}", "bts", 10.0, ARMS))
+        key = make_key(store, ["read"], 0.0)
+        damage = {
+            1: "learned = 'x'",
+            2: """settings = '{"hold_seconds": "x"}'""",
+            3: "learned = 'x'",
+            6: "settings = '['",
+        }
+
+        def break_some(tx):
+            for number, change in damage.items():
+                tx.change(f"UPDATE campaign SET {change} WHERE id = ?", (ids[number],))
+
+        store.write(break_some)
+        good = [f"c{number}" for number in (0, 4, 5, 7)]
+        service = Browser(store.app, key)
+
+        def page(query):
+            answer = service("GET", f"/v1/campaigns?{query}", Authorization=f"Bearer {key}")
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        for limit in (1, 2, 3, 5):
+            names, after = [], ""
+            while found := page(f"limit={limit}{after}"):
+                names += [each["name"] for each in found]
+                after = f"&after={found[-1]['id']}"
+            assert names == good
+        for number in damage:
+            later = [name for name in good if name > f"c{number}"]
+            assert [each["name"] for each in page(f"limit=9&after={ids[number]}")] == later
