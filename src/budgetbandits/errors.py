@@ -22,7 +22,7 @@ class BadParameter(BudgetBanditsError, ValueError):
 
 
 class TooManySegments(BadParameter):
-    """A new segment would be one too many for the campaign, or for its number of arms."""
+    """A new segment would be one too many for the campaign or for its arms, or a new arm for its segments."""
 
 
 class PolicyFailed(BudgetBanditsError, RuntimeError):

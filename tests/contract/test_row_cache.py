@@ -11,7 +11,7 @@ from budgetbandits.service.stores.base import About
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50), 7.5, {}, {"tag": "x"})
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50), 7.5, {"cost_max": 50}, {"tag": "x"})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {"pulls": 1})]
 
 

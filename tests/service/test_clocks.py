@@ -67,6 +67,28 @@ def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
         engine.set_back("daily")
 
 
+def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
+    """A clock that was two hours ahead has made decisions of tomorrow, which are told when it is tomorrow."""
+    now = [20_001 * DAY + 3600.0]
+    engine = Engine(store, lambda: now[0])
+    engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=7200.0, daily_cap=3.0)
+    ahead = [engine.decide("daily", f"ahead {number}").decision for number in range(3)]
+    now[0] -= 7200.0
+    engine.set_back("daily")
+    now[0] += 3660.0
+    then = [engine.decide("daily", f"then {number}").decision for number in range(3)]
+    for made in then:
+        engine.feedback(made, cost=0.0, reward=0.0)
+    engine.feedback(ahead[0], cost=0.25, reward=1.0)
+    engine.void(ahead[1])
+    now[0] += 7200.0
+    assert engine.expire_due() == {"daily": 1}
+    account = engine.account("daily")
+    assert (account.spent, account.held) == (1_250_000, 0)
+    assert verify(store, "daily") == []
+    engine.decide("daily", "on")
+
+
 AHEAD = """
 import asyncio, sys, time
 true = time.time

@@ -170,7 +170,7 @@ def test_terms(say):
         (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
         (["key", "create", "--scope", "everything"], "choose from decide"),
         (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),
-        (["key", "drop", "nothing"], "eight characters"),
+        (["key", "drop", "nothing"], "'budgetbandits key list' shows those that there are"),
     ],
 )
 def test_mistakes_have_remedies(say, tmp_path, words, message):

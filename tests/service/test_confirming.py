@@ -2,14 +2,12 @@
 
 import re
 import time
-from dataclasses import replace
 
 import httpx
 import pytest
 
 from browsing import Browser, button
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.rollups import roll_up
 from served import kinds_of_events, served
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -232,26 +230,6 @@ def test_forms_keep_the_bounds_of_terms_in_the_units_that_they_ask_for(store, ad
     assert words in admin.check(path, {field: typed}).text
 
 
-def test_a_campaign_from_before_the_bounds_has_its_pages(store, admin):
-    engine, now = store.engine, time.time()
-    store.clock.now = now - 900.0
-    engine.create("far", "bts", 20.0, ARMS)
-    for number in range(12):
-        store.clock.now = now - 840.0 + 60.0 * number
-        engine.feedback(engine.decide("far", str(number)).decision, cost=0.25, reward=1.0)
-    store.clock.now = now
-    row = store.read(lambda tx: tx.campaign_named("far"))
-    far = replace(row, settings=row.settings | {"pace_seconds": 31_536_000 * 86_400.0, "reward_max": 1e14})
-    store.write(lambda tx: tx.save_settings(far))
-    roll_up(store)
-    page = admin("GET", "/campaigns/far")
-    assert page.status_code == 200
-    assert "after the year 9999" in page.text
-    for path in ("/campaigns/far/file", "/?q=far", "/campaigns/far/change-terms"):
-        assert admin("GET", path).status_code == 200
-    engine.change_terms("far", {"hold_seconds": 60.0})  # what is not changed is not in the way
-
-
 # --- what changes while a form is open --------------------------------------------------------------------------------
 
 
@@ -310,7 +288,7 @@ WRONG = [
     ("/new", NEW | {"budget": "1,50"}, ["budget"]), ("/new", NEW | {"budget": "1"}, ["budget"]),
     ("/new", NEW | {"arms": "a = 2"}, ["arms"]), ("/new", NEW | {"arms": "a = 2\nb = x"}, ["arms"]),
     ("/new", NEW | {"arms": "a = 2\nb = 0"}, ["arms"]), ("/new", NEW | {"arms": "a = 2\nb"}, ["arms"]),
-    ("/new", NEW | {"arms": "a = 2\nbud/get = 2"}, ["arms"]), ("/new", NEW | {"daily_cap": "1"}, ["daily_cap"]),
+    ("/new", NEW | {"arms": "a = 2\nb/.. = 2"}, ["arms"]), ("/new", NEW | {"daily_cap": "1"}, ["daily_cap"]),
     ("/new", NEW | {"pace_seconds": "-1"}, ["pace_seconds"]), ("/new", NEW | {"horizon": "5"}, ["horizon"]),
     ("/new", NEW | {"reward_max": "x"}, ["reward_max"]), ("/new", NEW | {"hold_seconds": "x"}, ["hold_seconds"]),
     ("/new", NEW | {"currency": "x" * 300}, ["currency"]),
@@ -318,7 +296,7 @@ WRONG = [
     ("/new", {"name": "", "budget": "x", "arms": "a"}, ["arms", "budget", "name"]),
     ("/campaigns/plain/top-up", {"amount": "x"}, ["amount"]), ("/campaigns/plain/top-up", {"amount": "0"}, ["amount"]),
     ("/campaigns/plain/add-arm", {"name": "a", "cap": "1"}, ["name"]),
-    ("/campaigns/plain/add-arm", {"name": "x/y", "cap": "1"}, ["name"]),
+    ("/campaigns/plain/add-arm", {"name": "x/..", "cap": "1"}, ["name"]),
     ("/campaigns/plain/add-arm", {"name": "x", "cap": "0"}, ["cap"]),
     ("/campaigns/plain/add-arm", {"name": "x", "cap": "9"}, ["cap"]),
     ("/campaigns/plain/retire-arm", {"arm": "nobody"}, ["arm"]),

@@ -334,7 +334,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"budget": math.inf}, "budget is inf"),
         ({"name": " "}, "name is ' '"),
         ({"name": "a/b"}, "without a slash"),
-        ({"name": ".."}, "without a slash"),
+        ({"name": ".."}, "without . or .. alone"),
         ({"name": "0" * 32}, "looks like an id"),
         ({"daily_cap": 0.9}, "dearest arm"),
         ({"pace_seconds": 0}, "pace_seconds is 0"),

@@ -53,6 +53,8 @@ def test_both_ways_to_write_a_name_are_one():
         ("ad\u200bs", "printable"),
         ("ad\u202es", "printable"),
         ("a\u00a0b", "printable"),
+        (".", "without . or .. alone"),
+        ("..", "without . or .. alone"),
     ],
 )
 def test_names_that_deceive_are_refused(name, words):
@@ -64,6 +66,13 @@ def test_names_that_deceive_are_refused(name, words):
     campaign = engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
     with pytest.raises(BadParameter, match=words):
         engine.add_arm(campaign, name, 1.0)
+
+
+@pytest.mark.parametrize("name", ["openai/..", "./gpt", "a/../b"])
+def test_an_arm_has_no_part_that_an_address_loses(name):
+    with pytest.raises(BadParameter, match="also between slashes"):
+        checked_name("an arm's name", name)
+    assert checked_name("an arm's name", name.replace(".", "...")) == name.replace(".", "...")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,11 @@ def overrun(store, cost, hold=None, caps=(1.0, 1.0), **terms):
     """A campaign that is frozen by this cost of its arm b."""
     store.engine.create("ads", "bts", 1.0 + sum(caps), dict(zip("ab", caps, strict=True)), **terms)
     made = store.engine.decide("ads", "1", arms=["b"], holds=None if hold is None else {"b": hold})
+    others = 0 if hold is None else int(sum(caps))  # what they hold cannot pay for it
+    open = [store.engine.decide("ads", f"other {number}", arms=["a"]).decision for number in range(others)]
     store.engine.feedback(made.decision, cost=cost, reward=1.0)
+    for other in open:
+        store.engine.void(other)
     return made.decision[:8]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, UnknownArm
-from budgetbandits.service import ledger
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments, UnknownArm
+from budgetbandits.service import campaign_learner, ledger
 from budgetbandits.service.stores.records import Campaign
 
 COMING_AND_GOING = ("arm added", "arm retired", "arm brought back")
@@ -27,6 +27,12 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
         raise BadParameter(f"{name!r:.60} may cost {asked}, the campaign's most is {allowed}; lower it")
     if "costs" in row.settings.get("known", ()):
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.MOST_CELLS
+    if number * segments > most:
+        raise TooManySegments(
+            f"arm {name!r:.60} would be number {number:,}, with {segments} segments; arms times segments are {most:,} "
+            "at most: create a new campaign that names fewer kinds"
+        )
 
 
 def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> int:

@@ -14,14 +14,14 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import Conflict, StoreError
+from budgetbandits.errors import BadState, Conflict, StoreError
 from budgetbandits.service import arm_changes, ledger
 from budgetbandits.service.campaign_rests import Rest
 from budgetbandits.service.clocks import Clock, moment, set_back
-from budgetbandits.service.damage import UNREADABLE, isolated
+from budgetbandits.service.damage import UNREADABLE, isolated, named_damage
 from budgetbandits.service.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
-from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.names import checked_name, is_id, normal
 from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import changed_settings, terms_of
@@ -138,10 +138,17 @@ class Campaigns:
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign, without the arms, the oldest first; or of so many after this one."""
+        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of so many
+        after this one, which may be one that cannot."""
 
         def work(tx: Transaction) -> list[dict[str, Any]]:
-            return list(_summaries(tx.campaigns(limit, "" if after is None else found(tx, after).id)))
+            last, good = "" if after is None else _id_of(tx, after), list[dict[str, Any]]()
+            while True:
+                rows = tx.campaigns(limit, last)
+                good += _summaries(rows)
+                if limit is None or len(rows) < limit or len(good) >= limit:
+                    return good[:limit]
+                last = rows[-1].id
 
         return self._store.read(work)
 
@@ -282,6 +289,17 @@ def summary(row: Campaign) -> dict[str, Any]:
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(terms_of(row)), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
+
+
+def _id_of(tx: Transaction, campaign: str) -> str:
+    """The id of a campaign, whose row may be damaged if it is asked for by its id."""
+    try:
+        with named_damage(campaign):
+            return found(tx, campaign).id
+    except BadState:
+        if not is_id(campaign):
+            raise
+        return campaign
 
 
 def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:

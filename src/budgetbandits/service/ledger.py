@@ -27,7 +27,8 @@ Two limits may be set on when money is spent, not only on how much. Both are che
 
     daily cap   whenever a decision is made, what the decisions of its day (UTC) hold and were charged is within it; a
                 charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
-                hold, or after it was released, is charged to its day whatever the cap
+                hold, or after it was released, is charged to its day whatever the cap. A day that was set back
+                (`set_back`) begins again with nothing, and what its first decisions give back is free in its second
     pace        whenever a decision is made, spent + held is within the share of the budget that the time since the
                 beginning is of the whole time, and one cap more, so that the first decision need not wait
 """
@@ -278,9 +279,13 @@ def set_back(account: Account, day: int, booked: int) -> Account:
 
 
 def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0, gone: bool = False) -> Account:
-    """The account with these changes, for a decision of this day; of earlier days nothing is kept."""
+    """The account with these changes, for a decision of this day; of earlier days nothing is kept.
+
+    A day that was set back comes a second time, and begins with nothing booked although decisions of the first time may
+    be open: what these give back may be more than what is booked.
+    """
     a = account
-    today = a.today + held + spent if day == a.day else a.today
+    today = max(a.today + held + spent, 0) if day == a.day else a.today
     return Account(
         a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased, a.gone + gone
     )  # fmt: skip

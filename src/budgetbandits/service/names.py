@@ -47,20 +47,23 @@ def check_text(what: str, text: str) -> None:
 
 def checked_campaign_name(what: str, name: Any) -> str:
     """The name of a new campaign, as it is kept: it is one part of addresses, so it has no slash."""
-    if isinstance(name, str) and ("/" in name or name in (".", "..")):
-        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}, without a slash, and not . or .. alone")
+    if isinstance(name, str) and "/" in name:
+        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}, without a slash")
     return checked_name(what, name)
 
 
 def checked_name(what: str, name: Any) -> str:
     """The name of a new arm or segment, as it is kept: openai/gpt-4o-mini, for example.
 
-    Nothing that cannot be printed, no space at either end. And names are read by people: nothing invisible, and no
-    letters that pass for those of another alphabet.
+    Nothing that cannot be printed, no space at either end. No . or .. as one of its parts, which whoever sends an
+    address leaves out. And names are read by people: nothing invisible, and no letters that pass for those of another
+    alphabet.
     """
     good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
     if not good or name != name.strip():
         raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}")
+    if not {".", ".."}.isdisjoint(name.split("/")):
+        raise BadParameter(f"{what} is {name!r:.60}; use a name without . or .. alone, also between slashes")
     name = normal(name)
     if not name.isascii():
         _check_readable(what, name)

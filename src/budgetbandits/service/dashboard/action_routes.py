@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import Conflict, NotFound
+from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions import ACTIONS
 from budgetbandits.service.dashboard.addresses import address, campaign_address
 from budgetbandits.service.dashboard.forms import sent
@@ -21,6 +22,7 @@ from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.dashboard.steps import Step, follow
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.records import Campaign
 
 log = structlog.get_logger("budgetbandits")
 OF = "of"
@@ -51,6 +53,12 @@ class Actions:
         if name not in ACTIONS:
             raise NotFound(f"there is nothing called {name!r:.40} to do; use the links of the page")
         form, row = await sent(request, session), await self._dashboard.campaign(request, session)
+        with named_damage(row.name):
+            return await self._act_on(row, name, form, request, session)
+
+    async def _act_on(
+        self, row: Campaign, name: str, form: dict[str, str], request: Request, session: Session
+    ) -> Response:
         action = ACTIONS[name]
         form = {OF: row.id, **action.filled(row), **form}
         if form[OF] != row.id:

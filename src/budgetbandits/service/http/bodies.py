@@ -46,13 +46,18 @@ def check_size(size: int, most: int) -> None:
 
 
 def check_query(query: bytes, known: Sequence[str] = ()) -> None:
-    """Refuse a parameter in an address that nobody looks at: whoever sent it expects something of it."""
+    """Refuse a parameter in an address that nobody looks at: whoever sent it expects something of it. And one that is
+    given twice, of which one value would be ignored."""
     if not query:
         return
-    unknown = next((name for name, _ in parse_qsl(query.decode("latin-1"), True) if name not in known), None)
-    if unknown is not None:
-        there = f"use {', '.join(known)}" if known else "leave it out"
-        raise Invalid(["query"], f"there is no parameter {unknown!r:.60}; {there}")
+    seen: set[str] = set()
+    for name, _ in parse_qsl(query.decode("latin-1"), True):
+        if name not in known:
+            there = f"use {', '.join(known)}" if known else "leave it out"
+            raise Invalid(["query"], f"there is no parameter {name!r:.60}; {there}")
+        if name in seen:
+            raise Invalid(["query"], f"the parameter {name!r:.60} is given twice; give it once")
+        seen.add(name)
 
 
 def check_no_nul(content: bytes) -> None:

@@ -32,7 +32,8 @@ class Document:
     async def __call__(self, request: Request) -> Response:
         tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        if request.headers.get("if-none-match") == tag:
+        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+        if tag in known or known == ["*"]:
             return Response(status_code=304, headers=headers)
         return Response(self.content, media_type="application/json", headers=headers)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.routing import Mount, Router
+from starlette.exceptions import HTTPException
+from starlette.routing import Match, Mount, Router
 
 from budgetbandits.errors import BadState
 from budgetbandits.service.dashboard.action_routes import Actions
@@ -46,7 +47,18 @@ async def _handle(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         error = Invalid(first["loc"], first["msg"])
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error = HTTPException(405, headers={"Allow": _methods(request)})
     return answer(error)
+
+
+def _methods(request: Request) -> str:
+    """Those that any route of this path takes: each route names its own alone."""
+    scopes = {method: {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")}
+    routes = request.app.routes
+    return ", ".join(
+        method for method, scope in scopes.items() if any(each.matches(scope)[0] is Match.FULL for each in routes)
+    )
 
 
 HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, RequestValidationError, Exception], _handle)

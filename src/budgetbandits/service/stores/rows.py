@@ -43,7 +43,10 @@ def money_of(a: Account) -> tuple[Any, ...]:
 def campaign_of(row: Sequence[Any]) -> Campaign:
     id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, learned, at = row
     account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
-    return Campaign(id, name, policy, account, at, settings_of(settings), json.loads(learned))
+    known = json.loads(learned)
+    if not isinstance(known, dict):
+        raise TypeError("what is learned is no object")
+    return Campaign(id, name, policy, account, at, settings_of(settings), known)
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:

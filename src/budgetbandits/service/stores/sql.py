@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from budgetbandits.service.stores.event_sql import IN_ORDER, LATEST_FIRST, PLAIN, EventWords, between
@@ -96,21 +97,27 @@ class SqlTransaction(LeaseTransaction, OperatorTransaction):
         return None if row is None else campaign_of(row)
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
-        return [row for row in self._campaigns_there(limit, after) if isinstance(row, Campaign)]
+        good = (row for row in self._campaigns_there(limit, after) if isinstance(row, Campaign))
+        return list(islice(good, limit))
 
     def damaged(self) -> list[str]:
         return [row for row in self._campaigns_there() if isinstance(row, str)]
 
-    def _campaigns_there(self, limit: int | None = None, after: str = "") -> Iterator[Campaign | str]:
-        """All of them, or some; of one that cannot be read, the name."""
-        later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
-        some = "" if limit is None else f" LIMIT {limit:d}"
-        statement = f"SELECT {CAMPAIGN} FROM campaign{later} ORDER BY created_at, id{some}"
-        for row in self._do(statement, (after,) if after else ()):
-            try:
-                yield campaign_of(row)
-            except (LookupError, ArithmeticError, TypeError, ValueError):
-                yield str(row[1])
+    def _campaigns_there(self, at_once: int | None = None, after: str = "") -> Iterator[Campaign | str]:
+        """All of them, read at once or so many at a time; of one that cannot be read, the name."""
+        some = "" if at_once is None else f" LIMIT {at_once:d}"
+        while True:
+            later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
+            statement = f"SELECT {CAMPAIGN} FROM campaign{later} ORDER BY created_at, id{some}"
+            rows = self._do(statement, (after,) if after else ()).fetchall()
+            for row in rows:
+                try:
+                    yield campaign_of(row)
+                except (LookupError, ArithmeticError, TypeError, ValueError):
+                    yield str(row[1])
+            if at_once is None or len(rows) < at_once:
+                return
+            after = rows[-1][0]
 
     def add_campaign(self, campaign: Campaign) -> None:
         facts = campaign.settings["cost_max"], campaign.settings.get("currency"), campaign.name.casefold()
