@@ -44,7 +44,7 @@ def regret(
     groups: Mapping[str, Sequence[Curve]],
     series: Sequence[Series],
     sheet: Sheet,
-    wanted: Wanted = Wanted(),  # noqa: B008 (it cannot change)
+    wanted: Wanted = Wanted(),
     ax: Axes | None = None,
 ) -> Picture | Axes:
     """A panel for each group, the curves in the order of the series.
