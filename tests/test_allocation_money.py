@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import random
 import warnings
 
@@ -233,6 +234,65 @@ def test_neither_ask_nor_tell_looks_at_all_open_asks():
     spend.tell(spend.ask(hold=0.75), 1.0, 0.5)
     assert spend.can_ask(hold=True)
     assert (spend.held, spend.left) == (8.0, 1e6 - 2.35 - 8.0)
+
+
+class Counted(dict):
+    """How many of its entries were read one after the other."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.read = 0
+
+    def items(self):
+        for each in super().items():
+            self.read += 1
+            yield each
+
+
+def test_telling_by_name_looks_at_each_open_ask_once():
+    """Costs first, rewards later, and all by name: whoever looked for each among all would look tens of thousands of
+    times."""
+    spend = fresh(budget=1e6)
+    names = [spend.ask().arm for _ in range(200)]
+    spend._asks._open = counted = Counted(spend._asks._open)
+    for name in names:
+        spend.tell(name, cost=0.5)
+    for name in names[:50]:
+        names.append(spend.ask().arm)
+        spend.tell(name, reward=1.0)
+    spend.tell(names[-1], failed=True)
+    spend.forget(names[-2])
+    assert counted.read <= 250
+    assert len(spend.pending) == 250 - 52
+
+
+def test_what_is_kept_to_find_asks_by_name_does_not_grow():
+    spend = fresh(budget=1e6)
+    spend.tell(spend.ask().arm, 1.0, 0.5)
+    for _ in range(300):
+        spend.tell(spend.ask(), 1.0, 0.5)
+    assert len(pickle.dumps(spend._asks)) < 1000
+
+
+@pytest.mark.parametrize("first", ["cost", "reward"])
+def test_a_name_stands_for_the_oldest_ask_that_can_be_told_this(first):
+    spend = fresh(arms=["a", "b"])
+    second = "reward" if first == "cost" else "cost"
+    a, b, c, d = (spend.ask(arms=["a"]) for _ in range(4))
+    spend.tell("a", **{first: 0.5})
+    spend.tell(c, **{first: 0.5})
+    spend.tell("a", 1.0, 0.5)  # both of the oldest of which neither is known
+    assert spend.pending == (a, c, d)
+    spend.tell("a", **{second: 0.5})
+    assert spend.pending == (c, d)
+    spend.forget("a")
+    assert spend.pending == (c,)
+    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+        spend.tell("a", **{first: 0.5})
+    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+        spend.forget("a")
+    spend.tell("a", **{second: 0.5})
+    assert b not in spend.pending
 
 
 def test_running_sums_are_exact_in_any_order():
