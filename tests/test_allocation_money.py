@@ -5,6 +5,7 @@ import math
 import pickle
 import random
 import warnings
+from fractions import Fraction
 
 import pytest
 
@@ -117,6 +118,31 @@ def test_a_loop_that_holds_ends_when_no_hold_can_be_paid_any_more(policy):
     assert spend.spent == 11.0
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("held", [{"hold": True}, {"hold": 1.5}, {"holds": {"cheap": 0.1, "large": 2.0, "new": 0.2}}])
+def test_a_loop_that_holds_ends_though_the_arms_change(held, restart):
+    """What an ask like the last one must hold is known of every arm, and only those count that can be asked."""
+    spend = fresh(arms=["cheap", "large", "new"], cost_max={"cheap": 0.1, "large": 2.0, "new": 0.4}, budget=1.0)
+    spend.tell(spend.ask(exclude=["new"], **held), 1.0, 0.05)
+    if restart:
+        spend = Allocation.from_json(spend.to_json())
+    assert not spend.exhausted
+    spend.retire("cheap")
+    assert spend.exhausted  # 2.0 or 1.5 would have to be held, and 0.95 is left
+    spend.retire("large")
+    assert not spend.exhausted  # an ask like the last one cannot be made for another reason
+    spend.ask(**held)
+
+
+def test_an_arm_that_comes_and_can_be_paid_lets_a_loop_go_on():
+    spend = fresh(arms=["a", "b"], cost_max={"a": 2.0, "b": 1.5}, budget=2.0)
+    spend.tell(spend.ask(hold=True), 1.0, 1.0)
+    assert spend.exhausted
+    spend.add_arm("small", cost_max=0.5)
+    assert not spend.exhausted
+    assert spend.ask(hold=True).arm == "small"
+
+
 def test_a_loop_with_many_asks_open_waits_for_one_when_it_cannot_ask():
     spend, open_asks, most = fresh(), [], 0
     while spend.can_ask(hold=True) or open_asks:
@@ -146,6 +172,29 @@ def test_what_can_be_asked_is_what_ask_answers():
     knows.tell(knows.ask(), 1.0, 0.6)
     assert not knows.can_ask()  # the policy stops
     assert knows.exhausted
+
+
+def test_prices_that_no_ask_can_have_are_refused_beforehand():
+    spend = fresh()
+    for call in (spend.ask, spend.can_ask):
+        with pytest.raises(BadParameter, match="bts looks at neither segments nor prices"):
+            call(prices=dict.fromkeys(ARMS, 1.0))
+    assert fresh("bts-paced", horizon=50).can_ask(prices=dict.fromkeys(ARMS, 1.0))
+
+
+def test_a_budget_that_could_not_be_read_again_is_refused():
+    spend = fresh(budget=9e299)
+    with pytest.raises(BadParameter, match="the budget with this amount"):
+        spend.top_up(9e299)
+    assert Allocation.from_json(spend.to_json()).budget == 9e299
+
+
+def test_fractions_are_named_in_errors():
+    spend = fresh()
+    with pytest.raises(BadParameter, match=r"has failed and brought 0\.5"):
+        spend.tell(spend.ask(), Fraction(1, 2), failed=True)
+    with pytest.raises(BadParameter, match=r"cost_floor is 2\.5, above cost_max 2"):
+        fresh(cost_floor=Fraction(5, 2))
 
 
 # --- ids -----------------------------------------------------------------------------------------------------------
