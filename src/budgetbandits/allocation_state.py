@@ -269,8 +269,10 @@ class AllocationState:
         self._number = {name: i for i, name in enumerate(self._names)}
         self._learner = Learner.from_dict(policy, len(self._names), document)
         self._propensities = Propensities(**document["propensities"])
-        amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun"))
-        self._money = Money(budget, *amounts, wanted_of(document["wanted"], len(self._names)))
+        spent, earned, failed, overrun = (
+            not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun")
+        )
+        self._money = Money(budget, spent, earned, failed, overrun, wanted_of(document["wanted"], len(self._names)))
         self._segments = Segments(document["segments"])
         self._rests = Rests.from_dict(document["rests"], len(self._names))
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
