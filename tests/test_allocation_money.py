@@ -2,8 +2,10 @@
 
 import json
 import math
+import pickle
 import random
 import warnings
+from fractions import Fraction
 
 import pytest
 
@@ -116,6 +118,31 @@ def test_a_loop_that_holds_ends_when_no_hold_can_be_paid_any_more(policy):
     assert spend.spent == 11.0
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("held", [{"hold": True}, {"hold": 1.5}, {"holds": {"cheap": 0.1, "large": 2.0, "new": 0.2}}])
+def test_a_loop_that_holds_ends_though_the_arms_change(held, restart):
+    """What an ask like the last one must hold is known of every arm, and only those count that can be asked."""
+    spend = fresh(arms=["cheap", "large", "new"], cost_max={"cheap": 0.1, "large": 2.0, "new": 0.4}, budget=1.0)
+    spend.tell(spend.ask(exclude=["new"], **held), 1.0, 0.05)
+    if restart:
+        spend = Allocation.from_json(spend.to_json())
+    assert not spend.exhausted
+    spend.retire("cheap")
+    assert spend.exhausted  # 2.0 or 1.5 would have to be held, and 0.95 is left
+    spend.retire("large")
+    assert not spend.exhausted  # an ask like the last one cannot be made for another reason
+    spend.ask(**held)
+
+
+def test_an_arm_that_comes_and_can_be_paid_lets_a_loop_go_on():
+    spend = fresh(arms=["a", "b"], cost_max={"a": 2.0, "b": 1.5}, budget=2.0)
+    spend.tell(spend.ask(hold=True), 1.0, 1.0)
+    assert spend.exhausted
+    spend.add_arm("small", cost_max=0.5)
+    assert not spend.exhausted
+    assert spend.ask(hold=True).arm == "small"
+
+
 def test_a_loop_with_many_asks_open_waits_for_one_when_it_cannot_ask():
     spend, open_asks, most = fresh(), [], 0
     while spend.can_ask(hold=True) or open_asks:
@@ -145,6 +172,29 @@ def test_what_can_be_asked_is_what_ask_answers():
     knows.tell(knows.ask(), 1.0, 0.6)
     assert not knows.can_ask()  # the policy stops
     assert knows.exhausted
+
+
+def test_prices_that_no_ask_can_have_are_refused_beforehand():
+    spend = fresh()
+    for call in (spend.ask, spend.can_ask):
+        with pytest.raises(BadParameter, match="bts looks at neither segments nor prices"):
+            call(prices=dict.fromkeys(ARMS, 1.0))
+    assert fresh("bts-paced", horizon=50).can_ask(prices=dict.fromkeys(ARMS, 1.0))
+
+
+def test_a_budget_that_could_not_be_read_again_is_refused():
+    spend = fresh(budget=9e299)
+    with pytest.raises(BadParameter, match="the budget with this amount"):
+        spend.top_up(9e299)
+    assert Allocation.from_json(spend.to_json()).budget == 9e299
+
+
+def test_fractions_are_named_in_errors():
+    spend = fresh()
+    with pytest.raises(BadParameter, match=r"has failed and brought 0\.5"):
+        spend.tell(spend.ask(), Fraction(1, 2), failed=True)
+    with pytest.raises(BadParameter, match=r"cost_floor is 2\.5, above cost_max 2"):
+        fresh(cost_floor=Fraction(5, 2))
 
 
 # --- ids -----------------------------------------------------------------------------------------------------------
@@ -233,6 +283,65 @@ def test_neither_ask_nor_tell_looks_at_all_open_asks():
     spend.tell(spend.ask(hold=0.75), 1.0, 0.5)
     assert spend.can_ask(hold=True)
     assert (spend.held, spend.left) == (8.0, 1e6 - 2.35 - 8.0)
+
+
+class Counted(dict):
+    """How many of its entries were read one after the other."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.read = 0
+
+    def items(self):
+        for each in super().items():
+            self.read += 1
+            yield each
+
+
+def test_telling_by_name_looks_at_each_open_ask_once():
+    """Costs first, rewards later, and all by name: whoever looked for each among all would look tens of thousands of
+    times."""
+    spend = fresh(budget=1e6)
+    names = [spend.ask().arm for _ in range(200)]
+    spend._asks._open = counted = Counted(spend._asks._open)
+    for name in names:
+        spend.tell(name, cost=0.5)
+    for name in names[:50]:
+        names.append(spend.ask().arm)
+        spend.tell(name, reward=1.0)
+    spend.tell(names[-1], failed=True)
+    spend.forget(names[-2])
+    assert counted.read <= 250
+    assert len(spend.pending) == 250 - 52
+
+
+def test_what_is_kept_to_find_asks_by_name_does_not_grow():
+    spend = fresh(budget=1e6)
+    spend.tell(spend.ask().arm, 1.0, 0.5)
+    for _ in range(300):
+        spend.tell(spend.ask(), 1.0, 0.5)
+    assert len(pickle.dumps(spend._asks)) < 1000
+
+
+@pytest.mark.parametrize("first", ["cost", "reward"])
+def test_a_name_stands_for_the_oldest_ask_that_can_be_told_this(first):
+    spend = fresh(arms=["a", "b"])
+    second = "reward" if first == "cost" else "cost"
+    a, b, c, d = (spend.ask(arms=["a"]) for _ in range(4))
+    spend.tell("a", **{first: 0.5})
+    spend.tell(c, **{first: 0.5})
+    spend.tell("a", 1.0, 0.5)  # both of the oldest of which neither is known
+    assert spend.pending == (a, c, d)
+    spend.tell("a", **{second: 0.5})
+    assert spend.pending == (c, d)
+    spend.forget("a")
+    assert spend.pending == (c,)
+    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+        spend.tell("a", **{first: 0.5})
+    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+        spend.forget("a")
+    spend.tell("a", **{second: 0.5})
+    assert b not in spend.pending
 
 
 def test_running_sums_are_exact_in_any_order():

@@ -204,6 +204,26 @@ def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
     assert said.count("not installed; pip install 'budgetbandits[service]'\n") == said.count("ends with 2") == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        ("serve --port 1", "service"), ("campaign list", "service"), ("key create", "service"),
+        ("demo --serve", "service"), ("--plugin mine.py serve", "service"), ("--plugin=mine.py key", "service"),
+        ("demo", "lab"), ("run serve", "lab"), ("", "lab"), ("--help", "lab"), ("--plugin", "lab"),
+    ],
+)  # fmt: skip
+def test_without_the_command_line_the_extra_of_the_command_is_named(words, extra, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("budgetbandits.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(budgetbandits, "cli", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr().err
+    assert (end.value.code, said) == (2, f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'\n")
+
+
 def test_the_client_says_which_extra_it_is_in():
     code = (
         "import sys; sys.modules['httpx'] = None\n"

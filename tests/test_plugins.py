@@ -271,6 +271,23 @@ def test_a_file_beside_it_is_imported_and_sent_to_workers(tmp_path):
     assert identity_of(one) != identity_of(two)
 
 
+def test_a_file_is_run_again_if_one_changes_that_it_imports(tmp_path):
+    (tmp_path / "mine.py").write_text(BESIDE)
+    for added in (1.0, 3.0, 4.0):  # of the same length, in the same second
+        (tmp_path / "shifts.py").write_text(
+            f"from amounts import added\ndef shift(x):\n    return x + added - {added}\n"
+        )
+        (tmp_path / "amounts.py").write_text(f"added = {2 * added}\n")
+        first, again = (type(plugins.find_policy("mine.py", tmp_path)) for _ in range(2))
+        assert first is again
+        assert first.index(0.5, 0.5, 1.0, 1.0) == 1.0 + 2.0 * added
+    (tmp_path / "amounts.py").write_text("added = 5.0\n")  # only what the imported file imports
+    assert type(plugins.find_policy("mine.py", tmp_path)).index(0.5, 0.5, 1.0, 1.0) == 1.0 + 2.0 * (5.0 - 4.0)
+    (tmp_path / "amounts.py").unlink()
+    with pytest.raises(PluginError, match="No module named 'amounts'"):
+        plugins.find_policy("mine.py", tmp_path)
+
+
 BESIDE = """
 from dataclasses import dataclass
 from typing import ClassVar

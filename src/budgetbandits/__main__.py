@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from budgetbandits import extras
+
 
 def main() -> None:
     """Run the command line if its dependencies are there."""
@@ -12,7 +14,8 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if missing.name not in ("typer", "rich"):
             raise
-        print("error: the command line is in an extra; pip install 'budgetbandits[lab]'", file=sys.stderr)
+        extra = extras.of_command(sys.argv[1:])
+        print(f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'", file=sys.stderr)
         sys.exit(2)
     cli.main()
 

@@ -140,12 +140,12 @@ class Allocation(AllocationState):
                 allowed = self._allowed(arms, exclude)
             estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
             amounts: Array | float = 0.0
-            payable, least = allowed, 0.0
+            payable = allowed
             if hold is False and holds is None:
                 self._money.check(0.0, self._asks.held)
             else:
                 amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
-                payable, least = self._money.affordable(allowed, amounts, self._asks.held)
+                payable = self._money.affordable(allowed, amounts, self._asks.held)
             request = PLAIN
             if segment is not None or estimates is not None or self._segments:
                 shares = None if estimates is None else estimates / self._units.cost_max
@@ -162,8 +162,11 @@ class Allocation(AllocationState):
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
                     "add to the budget with top_up() or start a new allocation"
                 )
-            self._money.wanted = least
-            amount = amounts if isinstance(amounts, float) else float(amounts[arm])
+            if isinstance(amounts, float):
+                amount = self._money.wanted = amounts
+            else:
+                amount = float(amounts[arm])
+                self._money.wanted = np.where(allowed, amounts, np.inf).tolist()
             ask = OpenAsk(arm, amount)
             if request is not PLAIN:
                 ask.segment = request.segment
@@ -198,9 +201,11 @@ class Allocation(AllocationState):
         with self._lock:
             allowed = self._allowed(arms, exclude)
             estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            if estimates is not None:
+                _ = self._learner.by_request  # an error for policies that look at no prices
             amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
             try:
-                payable, _ = self._money.affordable(allowed, amounts, self._asks.held)
+                payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):
                 return False
             with self._learner.only(payable):
@@ -257,8 +262,9 @@ class Allocation(AllocationState):
     def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
         name = self._names[known.arm]
-        if reward is not None and self._units.reward(reward, name) > 0.0:
-            raise BadParameter(f"arm {name!r} has failed and brought {reward:g}; tell the reward, or that it failed")
+        brought = 0.0 if reward is None else self._units.reward(reward, name)
+        if brought > 0.0:
+            raise BadParameter(f"arm {name!r} has failed and brought {brought:g}; tell the reward, or that it failed")
         learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
         if charge > learned:
             _warn(name, charge, learned, 4)
@@ -281,7 +287,9 @@ class Allocation(AllocationState):
     def top_up(self, amount: float) -> None:
         """Add to the budget. A policy that planned with the old one is told the new one."""
         with self._lock:
-            self._money.budget += positive("amount", amount)
+            self._money.budget = positive(
+                "the budget with this amount", self._money.budget + positive("amount", amount)
+            )
             self._hear_what_is_gone()
 
     def new_horizon(self, horizon: float) -> None:
@@ -312,6 +320,7 @@ class Allocation(AllocationState):
             self._number[name] = self._learner.add(known_cost, units.cap(name) / units.cost_max)
             self._observed.add_arm()
             self._rests.add()
+            self._money.joined_by(units.cap(name))
             self._names.append(name)
             if past is not None:
                 self._learner.recall(self._number[name], *past)

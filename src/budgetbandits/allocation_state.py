@@ -23,7 +23,7 @@ from budgetbandits.policies.names import label
 from budgetbandits.policies.paced_sums import Paced
 from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
-from budgetbandits.saved_allocation import not_negative, read, written
+from budgetbandits.saved_allocation import not_negative, read, wanted_of, written
 from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names
 from budgetbandits.validation import positive
@@ -99,10 +99,11 @@ class AllocationState:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is gone, or less is unspent than the last ask had to hold, or the policy stops because
-        nothing it knows of is affordable any more. What open asks hold is not spent; see `can_ask`."""
+        """Whether the budget is gone, or less is unspent than an ask that holds what the last one did must hold for any
+        of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask, where
+        holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
         with self._lock:
-            return self._money.ended or not self._learner.goes_on
+            return self._money.ended(self._learner.state.active) or not self._learner.goes_on
 
     @property
     def pending(self) -> tuple[Ask, ...]:
@@ -268,8 +269,10 @@ class AllocationState:
         self._number = {name: i for i, name in enumerate(self._names)}
         self._learner = Learner.from_dict(policy, len(self._names), document)
         self._propensities = Propensities(**document["propensities"])
-        amounts = (not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun", "wanted"))
-        self._money = Money(budget, *amounts)
+        spent, earned, failed, overrun = (
+            not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun")
+        )
+        self._money = Money(budget, spent, earned, failed, overrun, wanted_of(document["wanted"], len(self._names)))
         self._segments = Segments(document["segments"])
         self._rests = Rests.from_dict(document["rests"], len(self._names))
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from budgetbandits.errors import MissingExtra
 
 PACKAGES = {
@@ -31,3 +33,17 @@ def remedy(missing: ImportError) -> MissingExtra | None:
         return None
     install = " or ".join(f"'budgetbandits[{extra}]'" for extra in extras)
     return MissingExtra(f"this needs {package}, which is not installed; pip install {install}", name=package)
+
+
+def of_command(words: Sequence[str]) -> str:
+    """The extra that has a command of the command line.
+
+    >>> of_command(["serve"]), of_command(["demo", "--serve"]), of_command(["demo"])
+    ('service', 'service', 'lab')
+    """
+    # the one option before a command that has a value
+    after_value = {place + 1 for place, word in enumerate(words) if word == "--plugin"}
+    rest = [word for place, word in enumerate(words) if place not in after_value]
+    command = next((word for word in rest if not word.startswith("-")), "")
+    serves = command in ("serve", "campaign", "key") or (command == "demo" and "--serve" in rest)
+    return "service" if serves else "lab"

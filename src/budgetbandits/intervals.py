@@ -22,7 +22,7 @@ def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
 def half_width(error: Any, count: Any, level: float = LEVEL) -> Any:
     """Half of the interval of a mean, which is what ± shows everywhere, from its standard error over so many values.
 
-    >>> round(half_width(0.5, 11), 3)
+    >>> round(float(half_width(0.5, 11)), 3)
     1.114
     """
     return student_quantile(0.5 + level / 2, np.maximum(count - 1, 1)) * error

@@ -20,7 +20,7 @@ class Money:
 
     failed   of what is spent, that on pulls that failed: no policy plans with it
     overrun  of what is spent, that above the largest cost of a pull: no policy learns of it
-    wanted   the least that the last ask had to hold
+    wanted   what the last ask had to hold: one amount, or that for each arm, infinite for one it could not be for
     """
 
     budget: float
@@ -28,7 +28,7 @@ class Money:
     earned: float = 0.0
     failed: float = 0.0
     overrun: float = 0.0
-    wanted: float = 0.0
+    wanted: float | list[float] = 0.0
 
     @property
     def nothing(self) -> float:
@@ -39,11 +39,22 @@ class Money:
     def gone(self) -> bool:
         return self.budget - self.spent <= self.nothing
 
-    @property
-    def ended(self) -> bool:
-        """Whether no ask can be made that holds what the last one did, whatever becomes of those that are open."""
+    def ended(self, active: NDArray[np.bool_]) -> bool:
+        """Whether no ask of these arms can be made that holds what the last one did, whatever becomes of those that are
+        open."""
         unspent, nothing = self.budget - self.spent, self.nothing
-        return unspent <= nothing or self.wanted > unspent + nothing
+        return unspent <= nothing or self._least(active) > unspent + nothing
+
+    def _least(self, active: NDArray[np.bool_]) -> float:
+        if isinstance(self.wanted, float):
+            return self.wanted
+        least = float(np.array(self.wanted)[active].min())
+        return least if least < np.inf else 0.0  # none of its arms is left, which is not for want of money
+
+    def joined_by(self, cap: float) -> None:
+        """There is one more arm, of which a pull costs at most this."""
+        if not isinstance(self.wanted, float):
+            self.wanted.append(min(cap, max(amount for amount in self.wanted if amount < np.inf)))
 
     def planned(self, unlearned: float) -> float:
         """The budget as a policy knows it that has not learned of failures and overruns, nor of this money spent."""
@@ -76,17 +87,13 @@ class Money:
             "then ask again, or add to the budget with top_up(); can_ask() says beforehand whether there is enough",
         )
 
-    def affordable(
-        self, among: NDArray[np.bool_], amounts: Array | float, held: float
-    ) -> tuple[NDArray[np.bool_], float]:
-        """Those of the arms for which there is the money to be held, and the least of their amounts; an error if there
-        are none."""
+    def affordable(self, among: NDArray[np.bool_], amounts: Array | float, held: float) -> NDArray[np.bool_]:
+        """Those of the arms for which there is the money to be held; an error if there are none."""
         if isinstance(amounts, float):
             self.check(amounts, held)
-            return among, amounts
-        least = float(amounts[among].min())
-        self.check(least, held)
+            return among
+        self.check(float(amounts[among].min()), held)
         free = self.budget - self.spent - held + self.nothing
         if float(amounts[among].max()) <= free:
-            return among, least
-        return among & (amounts <= free), least
+            return among
+        return among & (amounts <= free)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -91,6 +92,49 @@ class OpenAsk:
         return not (reward and self.reward is not None) and not (cost and self.cost is not None)
 
 
+class Waiting:
+    """The numbers of open asks by arm and by what of them is known, so that the oldest is found without a look at all.
+
+    Asks that are closed or of which more is known by now are left where they were until they come first.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, bool, bool], list[int]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many numbers are kept, those left where they were included."""
+        return self._count
+
+    def add(self, number: int, ask: OpenAsk) -> None:
+        heapq.heappush(self._numbers.setdefault(_known(ask), []), number)
+        self._count += 1
+
+    def first(self, arm: int, reward: bool, cost: bool, asks: Mapping[int, OpenAsk]) -> int | None:
+        """The oldest of an arm of which neither the reward nor the cost is known, as far as these are asked for."""
+        keys = [(arm, False, False)]
+        if not reward:
+            keys.append((arm, True, False))
+        if not cost:
+            keys.append((arm, False, True))
+        return min((number for key in keys if (number := self._top(key, asks)) is not None), default=None)
+
+    def _top(self, key: tuple[int, bool, bool], asks: Mapping[int, OpenAsk]) -> int | None:
+        numbers = self._numbers.get(key, [])
+        while numbers:
+            ask = asks.get(numbers[0])
+            if ask is not None and _known(ask) == key:
+                return numbers[0]
+            heapq.heappop(numbers)
+            self._count -= 1
+        return None
+
+
+def _known(ask: OpenAsk) -> tuple[int, bool, bool]:
+    """Its arm, and whether its reward and its cost are known."""
+    return ask.arm, ask.reward is not None, ask.cost is not None
+
+
 class OpenAsks:
     """The open asks by their number, oldest first. What they hold and have cost is known without a look at each."""
 
@@ -100,6 +144,8 @@ class OpenAsks:
         self._held = ExactSum()
         self._paid = 0
         self._costs = ExactSum()
+        self._by_name: Waiting | None = None
+        """From the first look for one by its arm's name on."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -127,6 +173,8 @@ class OpenAsks:
         self._open[number] = ask
         if ask.hold:
             self._held.add(ask.hold)
+        if self._by_name is not None:
+            self._wait(number, ask)
         return number
 
     def replace(self, number: int, ask: OpenAsk) -> None:
@@ -146,6 +194,14 @@ class OpenAsks:
         if ask.cost is not None:
             self._paid += 1
             self._costs.add(ask.cost)
+        if self._by_name is not None:
+            self._wait(number, ask)
+
+    def _wait(self, number: int, ask: OpenAsk) -> None:
+        assert self._by_name is not None
+        self._by_name.add(number, ask)
+        if len(self._by_name) > 2 * len(self._open) + 64:
+            self._by_name = None  # most of it is gone
 
     def _leave(self, ask: OpenAsk) -> None:
         if ask.hold:
@@ -168,10 +224,14 @@ class OpenAsks:
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
         """The number of the oldest open ask of an arm of which the reward, the cost or both can be told."""
-        for number, known in self._open.items():
-            if known.arm == arm and known.lacks(reward, cost):
-                return number
-        raise NotAsked(f"no open ask for arm {name!r}; call ask() first and tell each ask once")
+        if self._by_name is None:
+            self._by_name = Waiting()
+            for number, ask in self._open.items():
+                self._by_name.add(number, ask)
+        first = self._by_name.first(arm, reward, cost, self._open)
+        if first is None:
+            raise NotAsked(f"no open ask for arm {name!r}; call ask() first and tell each ask once")
+        return first
 
     # --- saving --------------------------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ experiment file, in code. What comes over a network or out of a saved state is n
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import re
 import sys
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,26 +85,49 @@ def _class_in(module: ModuleType, file: str, wanted: str | None) -> type[Policy]
 
 
 def run_file(path: str | Path) -> ModuleType:
-    """The module that a file makes; run once as long as the file stays as it is.
+    """The module that a file makes; run once as long as it and the files next to it that it imports stay as they are.
 
-    Neither it nor the files beside it that it imports are left among the imported modules, so worker processes are sent
+    Neither it nor those files are left among the imported modules, so worker processes are sent
     its classes themselves and need no file.
     """
     path = Path(path)
     if not path.is_file():
         raise PluginError(f"there is no file {str(path)!r}; name a Python file")
-    about = path.stat()
-    return _run(path, (str(path.resolve()), about.st_mtime_ns, about.st_size))
+    place = path.resolve()
+    if place in _RUN:
+        module, versions = _RUN[place]
+        if all(_version(file) == version for file, version in versions.items()):
+            return module
+    _RUN.pop(place, None)
+    module, files = _run(path)
+    _RUN[place] = module, files
+    return module
 
 
-@cache
-def _run(path: Path, _version: tuple[str, int, int]) -> ModuleType:
+Versions = dict[Path, tuple[int, int] | None]
+_RUN: dict[Path, tuple[ModuleType, Versions]] = {}
+"""What files made, and which versions of them and of those they imported."""
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    """What changes with the file; None if it is not there."""
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
+def _run(path: Path) -> tuple[ModuleType, Versions]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{str(path)!r} is no Python file; name one that ends in .py")
     module = importlib.util.module_from_spec(spec)
     folder = path.resolve().parent
-    before = dict(sys.modules)
+    versions = {path.resolve(): _version(path)}
+    before, wrote = dict(sys.modules), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # bytecode takes a file for unchanged that has its length and its second
+    importlib.invalidate_caches()
     sys.modules[path.stem] = module  # dataclasses look for the module of the class they make
     sys.path.insert(0, str(folder))  # files beside it can be imported, as those beside a script
     try:
@@ -114,12 +137,15 @@ def _run(path: Path, _version: tuple[str, int, int]) -> ModuleType:
         raise PluginError(f"{path}{where}: {type(error).__name__}: {error}; repair the file") from error
     finally:
         sys.path.remove(str(folder))
+        sys.dont_write_bytecode = wrote
         for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
             if name == path.stem or _beside(sys.modules[name], folder):
+                file = Path(sys.modules[name].__file__ or path).resolve()
+                versions.setdefault(file, _version(file))
                 del sys.modules[name]
                 if name in before:
                     sys.modules[name] = before[name]
-    return module
+    return module, versions
 
 
 def _beside(module: ModuleType, folder: Path) -> bool:

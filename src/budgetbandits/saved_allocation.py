@@ -45,6 +45,16 @@ def not_negative(document: Mapping[str, Any], what: str) -> float:
     return number
 
 
+def wanted_of(saved: Any, arms: int) -> float | list[float]:
+    """What the last ask had to hold: one amount, or one for each arm; BadState if it is neither."""
+    if not isinstance(saved, list):
+        return not_negative({"wanted": saved}, "wanted")
+    amounts = [float(amount) for amount in saved]
+    if len(amounts) != arms or not all(amount >= 0.0 for amount in amounts) or min(amounts) == math.inf:
+        raise BadState("'wanted' is not one amount for each arm; restore an undamaged copy")
+    return amounts
+
+
 def _without_infinity(value: Any) -> Any:
     """JSON has no infinity: it is written as the text "+inf" or "-inf", under a key that says so."""
     if isinstance(value, float) and math.isinf(value):

@@ -86,10 +86,10 @@ class Units:
 
     def cost_floor(self, value: float) -> float:
         """A lower bound on mean costs, in a policy's units."""
-        share = positive("cost_floor", value) / self.cost_max
-        if share > 1.0:
-            raise BadParameter(f"cost_floor is {value:g}, above cost_max {self.cost_max:g}; lower it")
-        return share
+        floor = positive("cost_floor", value)
+        if floor > self.cost_max:
+            raise BadParameter(f"cost_floor is {floor:g}, above cost_max {self.cost_max:g}; lower it")
+        return floor / self.cost_max
 
     def known_cost(self, name: str, costs: Mapping[str, float]) -> float:
         """An arm's mean cost that is known beforehand, in a policy's units."""

@@ -227,3 +227,22 @@ def test_the_check_finds_what_is_broken_where_python_leaves_assertions_out(tmp_p
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "the first five choices without feedback are [4, 4, 4, 4, 4]" in done.stdout
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import budgetbandits.testing as testing
+from budgetbandits import parse_policy
+
+testing.ENGINES = {"declares the truth": testing.ENGINES["declares the truth"]}
+testing.CONTRACT = {}
+for name in ("kube", "bts"):
+    print(testing.check_policy(parse_policy(name)))
+"""
+
+
+def test_a_policy_is_not_broken_where_numba_is_not_installed():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
+    said = "does not apply: declares the truth (this needs numba, which is not installed; pip install"
+    assert done.stdout.count(f"{said} 'budgetbandits[lab]')") == 2, done.stdout

@@ -22,8 +22,14 @@ def study(mean, std=1.0, problems=1, policies=POLICIES, groups=GROUPS, budgets=B
     for place, group in enumerate(groups):
         for number in range(problems):
             name = f"{group} / {number}" if problems > 1 else group
-            toml = family("uniform-bernoulli", 3, seed=number, low=0.2).to_toml()
-            records.append({"name": name, "group": group, "arms": 3, "toml": toml})
+            problem = family("uniform-bernoulli", 3, seed=number, low=0.2)
+            records.append(
+                {
+                    "name": name, "group": group, "arms": 3, "origin": "made up", "toml": problem.to_toml(),
+                    "names": list(problem.names), "reward_means": problem.reward_means.tolist(),
+                    "cost_means": problem.cost_means.tolist(),
+                }
+            )  # fmt: skip
             for policy in policies:
                 for budget in budgets:
                     about, by = (f(place, number, policy, budget) if callable(f) else f for f in (mean, std))

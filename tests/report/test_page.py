@@ -163,20 +163,6 @@ def test_regret_that_is_not_positive_has_no_logarithm(tmp_path, monkeypatch):
     assert figure.scales == ["linear"]
 
 
-def test_a_study_of_an_older_version_has_its_report(tmp_path, monkeypatch):
-    """Its record has neither the file nor the means."""
-    monkeypatch.setattr(drawings, "of_study", lambda *_: [])
-    run(small(runs=2), tmp_path, Workers(jobs=1))
-    results = Results.load(tmp_path)
-    for key in ("file", "begun", "parameters"):
-        del results.record[key]
-    for problem in results.record["problems"]:
-        del problem["reward_means"]
-    read = Reader(page.render(study.content(results, tmp_path)))
-    assert "problems" not in read.ids
-    assert "There is no experiment file" in read.text
-
-
 @pytest.mark.parametrize(("media", "colours"), [("light", LIGHT), ("dark", DARK)])
 def test_pages_and_figures_have_the_same_colours(media, colours):
     light, _, dark = look.style_sheet().partition("@media screen and (prefers-color-scheme: dark)")

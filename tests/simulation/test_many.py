@@ -11,7 +11,7 @@ import pytest
 
 from budgetbandits import BudgetedThompson, Problem, family, random_problems, simulate, simulate_many
 from budgetbandits.drift import drifting
-from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.errors import BadParameter, MissingExtra, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.simulation import engines, summaries
 from budgetbandits.simulation.compiled import laws
@@ -111,7 +111,7 @@ def test_what_cannot_be_played_is_named(arguments, error, message):
 
 def test_without_polars_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(summaries, "find_spec", lambda name: None)
-    with pytest.raises(BadParameter, match=r"budgetbandits\[lab\]"):
+    with pytest.raises(MissingExtra, match=r"budgetbandits\[lab\]"):
         simulate_many(PROBLEMS, "bts", [5.0], 1)
 
 

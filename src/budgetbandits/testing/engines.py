@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from budgetbandits import laws
+from budgetbandits import extras, laws
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index_policy import IndexPolicy
@@ -34,12 +34,17 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
 def declares_the_truth(policy: Policy) -> str | None:
     """An index is what its class says of it: monotone, a number, with extras that stay as they are. A score is the same
     compiled."""
-    from budgetbandits.simulation.index import library, rehearsal
-    from budgetbandits.simulation.known import Unsuited
-    from budgetbandits.simulation.sampling import rehearsal as sampling
-
     if not isinstance(policy, IndexPolicy | SamplingPolicy):
         return "it has no index and no score"
+    try:
+        from budgetbandits.simulation.index import library, rehearsal
+        from budgetbandits.simulation.known import Unsuited
+        from budgetbandits.simulation.sampling import rehearsal as sampling
+    except ImportError as error:
+        needed = extras.remedy(error)
+        if needed is None:
+            raise
+        return str(needed)
     try:
         if isinstance(policy, IndexPolicy):
             library.rule_of(policy)
