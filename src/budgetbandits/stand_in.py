@@ -12,7 +12,8 @@ the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
 
-So the money lasts for as many requests as without the outage.
+So the money lasts for as many requests as without the outage. It may end earlier where nothing is known of the price of
+arms that are down from the first request on: no plan can count on them.
 
 Other policies keep no pace. By these the policy's choice among the arms awake answers with probability
 
