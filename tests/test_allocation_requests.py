@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from budgetbandits import Allocation
+from budgetbandits import Allocation, stand_in
 from budgetbandits.errors import (
     BadParameter,
     BadState,
@@ -17,6 +17,7 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.policies.base import Request
 from budgetbandits.propensity import Propensities
 from budgetbandits.rests import IDLE_PULLS, LONGEST, Rests
 
@@ -266,6 +267,19 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
     assert 3.0 - spend.spent < 0.1
 
 
+def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean():
+    """The large arm costs ten times its estimate: money for 800 requests was gone after 400 to 520 in an outage."""
+    spend = fresh("bts-paced", ["small", "large"], budget=20.0, cost_max=1.0, horizon=1000)
+    for name, cost in (("small", 0.01), ("large", 0.2)) * 40:
+        spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), 0.5, cost)
+    policy, state, request = spend.policy, spend._learner.state, Request(prices=np.array([0.01, 0.02]))
+    assert stand_in.known_cost(policy, state, 0, request) == pytest.approx(0.01, rel=0.1)
+    assert stand_in.known_cost(policy, state, 1, request) == pytest.approx(0.2, rel=0.1)
+    rng, awake = np.random.default_rng(1), np.array([False, True])
+    taken = [stand_in.by_plan(policy, state, 0, awake, rng, request) for _ in range(200)]
+    assert 1 <= taken.count(1) <= 30  # one in twenty; it was one in two
+
+
 def test_a_cheaper_arm_takes_the_place_of_one_at_rest():
     spend, prices, rewards = paced_with_cheap_arms_down(1)
     for _ in range(2):
@@ -422,10 +436,77 @@ def test_rests_end():
         rests.failed(0, now=10_000, asked=5, answers=0)
     assert rests.until[0] == 10_000 + LONGEST
     for _ in range(IDLE_PULLS):
-        rests.told(0, False, now=5)
+        rests.told(0, False, now=5, asked=4)
     assert rests.until[0] == 5 + IDLE_PULLS
-    rests.told(0, True, now=6)
+    rests.told(0, True, now=6, asked=5)
     assert rests.resting(6) is None
+
+
+def down():
+    """An arm that has answered asks 1 to 20, and failed asks 101 to 110."""
+    rests = Rests(1)
+    for ask in range(1, 21):
+        rests.told(0, True, ask, ask)
+    for ask in range(101, 111):
+        rests.failed(0, ask, ask, 20)
+    assert rests.since[0] == 110
+    return rests
+
+
+def test_late_answers_to_asks_from_before_an_outage_do_not_end_it():
+    rests = down()
+    before = rests.of_arm(0)
+    for ask in range(21, 101):
+        rests.told(0, True, 111, ask)
+    assert rests.of_arm(0) == before | {"answered": 100}
+    rests.told(0, True, 120, 119)
+    assert (rests.since[0], rests.until[0], rests.row[0], rests.scattered[0]) == (0, 0, 0, 0)
+
+
+def test_late_answers_with_nothing_in_them_do_not_end_an_outage_either():
+    rests = Rests(1)
+    for ask in range(101, 111):
+        rests.failed(0, ask, ask, 0)
+    until = rests.until[0]
+    for ask in range(1, 2 * IDLE_PULLS):
+        rests.told(0, False, 111, ask)
+    assert (rests.idle[0], rests.until[0]) == (2 * IDLE_PULLS - 1, until)
+
+
+def test_late_failures_take_no_arm_down_that_has_answered_since():
+    rests = Rests(1)
+    rests.told(0, True, 51, 50)
+    for ask in range(30, 50):
+        rests.failed(0, 60, ask, 1)
+    assert (rests.row[0], rests.since[0], rests.failures[0], rests.scattered[0]) == (0, 0, 20, 20)
+    rests.failed(0, 61, 51, 1)
+    assert rests.row[0] == 1
+
+
+def test_a_rest_of_a_time_to_come_does_not_count():
+    """The clock was set back by an hour: the arm is asked at once, and further failures are a row of their own."""
+    rests, hour = Rests(1, 1000), 3_600_000
+    for number in range(10):
+        now = 2 * hour + 10_000 * number
+        rests.failed(0, now, now, 0)
+    assert rests.resting(now) is not None
+    back = hour + 500
+    assert rests.resting(back) is None
+    rests.failed(0, back, back, 0)
+    assert (rests.row[0], rests.began[0], rests.since[0], rests.until[0]) == (1, back, 0, 0)
+    rests.told(0, True, 2 * hour, 2 * hour)
+    for number in range(10):
+        now = back + 10_000 * number
+        rests.failed(0, now, now, 0)
+    assert rests.resting(now) is not None  # that it has answered later is of no account
+
+
+def test_a_rest_after_nothing_was_brought_does_not_count_either_when_the_clock_was_set_back():
+    rests = Rests(1, 1000)
+    for now in range(7_200_000, 7_200_000 + IDLE_PULLS):
+        rests.told(0, False, now, now)
+    assert rests.resting(now) is not None
+    assert rests.resting(3_600_000) is None
 
 
 def test_own_scales_divide_the_drawn_ratios():

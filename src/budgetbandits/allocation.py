@@ -250,7 +250,7 @@ class Allocation(AllocationState):
                 request = PLAIN if known.prices is None and not self._segments else self._request_of(known)
                 self._learner.learn(arm, share, price, self._rng, request)
                 self._asks.close(number)
-                self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number)
+                self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number, number)
                 self._observed.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward

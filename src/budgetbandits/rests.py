@@ -15,10 +15,16 @@ the seventeenth at ½. Failures of outages are no part of the usual rate, and ne
 - An arm that is down rests for half as long as it has been failing: from when the first ask of the row was made until
   now. So the first rest is short where asks are frequent, and each further one is half as long again as all before it:
   an outage of n asks costs about log n of them. No rest is longer than 1,024.
-- When a rest is over the arm is asked once, and rests again until that ask is told: an answer ends the outage, a
-  failure makes the next rest longer. Failures of asks that were made before the arm began to rest say nothing new.
+- When a rest is over the arm is asked once, and rests again while the outcome of that ask is not known, for half as
+  long as it has been failing; then it is asked once more. An answer ends the outage, a failure makes the next rest
+  longer.
+- What counts is when asks were made, not when their outcomes became known. Failures of asks that were made before the
+  arm began to rest say nothing new. An answer to an ask from before the row of failures does not end it. The failure of
+  an ask from before the latest one that was answered is no part of a row.
 - An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one: its
   share of t asks falls like √(2/t).
+
+A clock may be set back. Whatever lies more than one ask in the future is taken for such a case and does not count.
 
 Who answers in the place of an arm at rest is in `stand_in`. Time is counted in asks; in the decision service, where
 many programs ask, in milliseconds, and ``unit`` of them stand for an ask in what is said above of numbers of asks.
@@ -52,7 +58,7 @@ LONGEST = 1024
 IDLE_PULLS = 50
 """From so many pulls without reward and cost on, an arm rests."""
 
-FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered")
+FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "answered")
 
 
 class Rests:
@@ -65,6 +71,7 @@ class Rests:
     idle      pulls that have neither brought nor cost anything; −1 if another has
     failures  all of them ...
     scattered ... and those that were of no outage
+    answered  when the latest ask that was answered was made
     """
 
     row: NDArray[np.int64]
@@ -74,6 +81,7 @@ class Rests:
     idle: NDArray[np.int64]
     failures: NDArray[np.int64]
     scattered: NDArray[np.int64]
+    answered: NDArray[np.int64]
 
     def __init__(self, arms: int, unit: int = 1) -> None:
         for name in FIELDS:
@@ -89,8 +97,12 @@ class Rests:
 
     def failed(self, arm: int, now: int, asked: int, answers: int) -> None:
         """A failure was told now, of an ask that was made then; so many asks of the arm were answered so far."""
+        asked = self._by_this_clock(arm, now, asked)
         self.failures[arm] += 1
         if asked < self.since[arm]:
+            return
+        if asked < self.answered[arm]:
+            self.scattered[arm] += 1
             return
         self.began[arm] = min(asked, int(self.began[arm])) if self.row[arm] else asked
         self.row[arm] += 1
@@ -117,17 +129,32 @@ class Rests:
         self._rest(arm, now + self._length(arm, now))
         return True
 
-    def told(self, arm: int, something: bool, now: int) -> None:
-        """An outcome was told, which brought or cost something, or neither."""
-        if not self.since[arm]:
-            self.scattered[arm] += self.row[arm]
-        self.row[arm] = self.began[arm] = self.since[arm] = 0
+    def told(self, arm: int, something: bool, now: int, asked: int) -> None:
+        """There is an outcome now of an ask that was made then, which brought or cost something, or neither."""
+        asked = self._by_this_clock(arm, now, asked)
+        self.answered[arm] = max(asked, int(self.answered[arm]))
+        if asked >= self.began[arm]:  # or it says nothing of the failures since
+            if not self.since[arm]:
+                self.scattered[arm] += self.row[arm]
+            self._end_row(arm)
         if something or self.idle[arm] < 0:
             self.idle[arm] = -1
-            self.until[arm] = 0
-            return
-        self.idle[arm] += 1
-        self._rest(arm, now + int(self.idle[arm]) * self._unit if self.idle[arm] >= IDLE_PULLS else 0)
+        else:
+            self.idle[arm] += 1
+        if not self.since[arm]:
+            self._rest(arm, now + int(self.idle[arm]) * self._unit if self.idle[arm] >= IDLE_PULLS else 0)
+
+    def _end_row(self, arm: int) -> None:
+        self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0
+
+    def _by_this_clock(self, arm: int, now: int, asked: int) -> int:
+        """When an ask was made, which is not after now. If the clock was set back, what was to come later is gone."""
+        latest = now + self._unit
+        if self.began[arm] > latest or self.since[arm] > latest:
+            self._end_row(arm)
+        if self.answered[arm] > latest:
+            self.answered[arm] = 0
+        return min(asked, now)
 
     def _rest(self, arm: int, until: int) -> None:
         self.until[arm] = until
@@ -137,7 +164,10 @@ class Rests:
         """The arms that rest; None if none does."""
         if now >= self.latest:
             return None
-        resting = self.until > now
+        longest = np.where(self.since > 0, LONGEST, self.idle)
+        # or else the clock was set back
+        possible = (self.since <= now + self._unit) & (self.until <= now + (longest + 1) * self._unit)
+        resting = (self.until > now) & possible
         return resting if resting.any() else None
 
     def offered(self, among: Among, now: int) -> tuple[Among, Among | None]:
@@ -165,10 +195,11 @@ class Rests:
         """After a clock that was ahead: no arm has failed in a time to come, or rests longer than one that fails again
         and again. The arms that did."""
         latest = now + LONGEST * self._unit
-        wrong = (self.until > latest) | (self.since > now) | (self.began > now)
+        wrong = (self.until > latest) | (self.since > now) | (self.began > now) | (self.answered > now)
         np.minimum(self.until, latest, out=self.until)
         np.minimum(self.since, now, out=self.since)
         np.minimum(self.began, now, out=self.began)
+        np.minimum(self.answered, now, out=self.answered)
         self.latest = min(self.latest, latest)
         return [int(arm) for arm in np.flatnonzero(wrong)]
 

@@ -12,7 +12,8 @@ the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
 
-So the money lasts for as many requests as without the outage.
+So the money lasts for as many requests as without the outage. It may end earlier where nothing is known of the price of
+arms that are down from the first request on: no plan can count on them.
 
 Other policies keep no pace. By these the policy's choice among the arms awake answers with probability
 
@@ -67,7 +68,7 @@ def by_plan(
         state.active = active
     reward, cost = drawn.reward[request.segment].tolist(), drawn.cost[request.segment].tolist()
     if request.prices is not None:
-        cost = request.prices[drawn.arms].tolist()
+        cost = policy.expected_prices(state, request)[drawn.arms].tolist()
     first, upgrade, often, *_ = mix_of_one(reward, cost, may)
     lot = rng.random()
     if often > 0.0:
@@ -92,10 +93,12 @@ def _may_cost(policy: PacedThompson, state: Paced, arm: int, request: Request) -
 
 
 def known_cost(policy: Policy, state: State, arm: int, request: Request = PLAIN) -> float | None:
-    """What a request costs with an arm, in units of the largest cost: as estimated, or on average; None if nothing is
-    known of that."""
+    """What a request costs with an arm, in units of the largest cost: by its estimate and how right those were so far,
+    or on average; None if nothing is known of that."""
     if request.prices is not None and not math.isnan(request.prices[arm]):
-        return float(request.prices[arm])
+        assert isinstance(policy, PacedThompson)
+        assert isinstance(state, Paced)
+        return float(policy.expected_prices(state, request)[arm])
     means = _known_means(policy, state, arm, request.segment)
     return None if means is None else means[1]
 

@@ -221,10 +221,20 @@ class PacedThompson(RequestPolicy):
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
+        shape, scale = self.of_relative(sums)
+        return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
+
+    def of_relative(self, sums: Array) -> tuple[Array, Array]:
+        """The parameters of the Gammas that these are drawn from, as (segment, arm)."""
         count, total, squares = sums
         prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
-        shape, scale = gamma_parameters(count, total, squares, prior)
-        return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
+        return gamma_parameters(count, total, squares, prior)
+
+    def expected_prices(self, state: Paced, request: Request) -> Array:
+        """What each arm costs by its estimate and by how many times their estimates its costs were, on average."""
+        assert request.prices is not None
+        shape, scale = self.of_relative(state.sums[PRICED:])
+        return np.asarray(request.prices * 2.0 * (shape * scale)[request.segment])
 
     def observe(
         self,

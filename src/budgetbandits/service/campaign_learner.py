@@ -48,7 +48,8 @@ class Pull(NamedTuple):
     arm: int
     reward: float | None
     cost: int | None
-    request: str | None = None
+    request: str | None
+    created_at: float
 
 
 @dataclass
@@ -83,7 +84,7 @@ class CampaignLearner:
         learned = self._learner.of_arm(arm)
         if self.sums is not None:
             learned |= self.sums.of_arm(arm)
-        return learned if arm in self.rests.usual else learned | self.rests.of_arm(arm)
+        return learned | self.rests.of_arm(arm)
 
     def of_all(self) -> dict[str, Any]:
         """What was learned and is not any one arm's."""
@@ -306,8 +307,7 @@ class CampaignLearner:
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
         if self.sums is not None:
             self.sums.told(arm, request.segment, reward, cost)
-        if arm not in self.rests.usual:
-            self.rests.told(arm, reward > 0.0 or cost > 0, at)
+        self.rests.told(arm, reward > 0.0 or cost > 0, at, told.created_at)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def failed(self, arm: int, at: float, made_at: float) -> None:

@@ -25,17 +25,17 @@ class Rest(NamedTuple):
 
     @classmethod
     def of(cls, learned: Mapping[str, Any], now: float) -> Rest:
-        rest = learned.get("rest")
-        if rest is None:
-            return cls(0, 0, None, None)
-        until, down = rest["until"] / SECOND, rest["began"] / SECOND if rest["since"] else None
-        return cls(rest["failures"], rest["row"], down, until if until > now else None)
+        rests = Rests(1, SECOND)
+        rests.take(0, learned.get("rest", {}))
+        rest, resting = rests.of_arm(0), rests.resting(int(now * SECOND))
+        down, until = rest["began"] / SECOND if rest["since"] else None, rest["until"] / SECOND
+        return cls(rest["failures"], rest["row"], down, None if resting is None else until)
 
 
 class CampaignRests:
     """The rests of so many arms.
 
-    usual  arms that have brought or cost something and never failed: there is nothing to say of their rests
+    usual  arms that have brought or cost something and never failed: they do not rest
     down   arms that have failed so often in a row that they rest, and have not answered since
     """
 
@@ -51,9 +51,9 @@ class CampaignRests:
         """One more arm."""
         self._rests.add()
 
-    def told(self, arm: int, something: bool, at: float) -> None:
-        """An outcome was told, which brought or cost something, or neither."""
-        self._rests.told(arm, something, math.ceil(at * SECOND))
+    def told(self, arm: int, something: bool, at: float, made_at: float) -> None:
+        """There is an outcome of a decision that was made then, which brought or cost something, or neither."""
+        self._rests.told(arm, something, math.ceil(at * SECOND), math.ceil(made_at * SECOND))
         self._note(arm)
 
     def failed(self, arm: int, at: float, made_at: float, answers: int) -> None:
@@ -79,11 +79,9 @@ class CampaignRests:
         return self._rests.set_back(math.ceil(now * SECOND))
 
     def of_arm(self, arm: int) -> dict[str, Any]:
-        """What an arm's row says of it next to what was learned: nothing, if its pulls tell all."""
-        rests = self._rests
-        if arm in self.usual or (not rests.failures[arm] and rests.idle[arm] == 0):
-            return {}
-        return {"rest": rests.of_arm(arm)}
+        """What an arm's row says of it next to what was learned: all that is not 0."""
+        known = {name: value for name, value in self._rests.of_arm(arm).items() if value}
+        return {"rest": known} if known else {}
 
     def take(self, arm: int, learned: Mapping[str, Any]) -> None:
         """What an arm's row says."""

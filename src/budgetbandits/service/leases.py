@@ -232,7 +232,8 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
         # told in two parts, a decision is learnt from when the second is there
         elif event.kind in TELLING and last[event.decision] == event.turn and cost is not None and reward is not None:
             assert event.arm is not None
-            pull = Pull(str(event.decision), event.arm, reward, cost, request)
+            assert made_at is not None
+            pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
             arms.update(learner.learn(pull, event.at, row.settings))
     return sorted(arms.union(learner.changed_since(before)))
 

@@ -190,10 +190,11 @@ class Replay:
             return
         lent = self._lent(event)
         learner = self.learner if lent is None else lent.learner
-        pull = Pull(_known(event.decision), _known(event.arm), known.reward, known.cost, known.request)
+        id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
+        pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
         learner.learn(pull, event.at, self.row.settings)
         if lent is not None:
-            lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request))
+            lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
 
     def _voided(self, event: Event) -> None:
         def void(known: Known) -> Known:
