@@ -453,26 +453,6 @@ def down():
     return rests
 
 
-def test_late_answers_to_asks_from_before_an_outage_do_not_end_it():
-    rests = down()
-    before = rests.of_arm(0)
-    for ask in range(21, 101):
-        rests.told(0, True, 111, ask)
-    assert rests.of_arm(0) == before | {"answered": 100}
-    rests.told(0, True, 120, 119)
-    assert (rests.since[0], rests.until[0], rests.row[0], rests.scattered[0]) == (0, 0, 0, 0)
-
-
-def test_late_answers_with_nothing_in_them_do_not_end_an_outage_either():
-    rests = Rests(1)
-    for ask in range(101, 111):
-        rests.failed(0, ask, ask, 0)
-    until = rests.until[0]
-    for ask in range(1, 2 * IDLE_PULLS):
-        rests.told(0, False, 111, ask)
-    assert (rests.idle[0], rests.until[0]) == (2 * IDLE_PULLS - 1, until)
-
-
 def test_late_failures_take_no_arm_down_that_has_answered_since():
     rests = Rests(1)
     rests.told(0, True, 51, 50)

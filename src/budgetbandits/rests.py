@@ -18,9 +18,10 @@ the seventeenth at ½. Failures of outages are no part of the usual rate, and ne
 - When a rest is over the arm is asked once, and rests again while the outcome of that ask is not known, for half as
   long as it has been failing; then it is asked once more. An answer ends the outage, a failure makes the next rest
   longer.
-- What counts is when asks were made, not when their outcomes became known. Failures of asks that were made before the
-  arm began to rest say nothing new. An answer to an ask from before the row of failures does not end it. The failure of
-  an ask from before the latest one that was answered is no part of a row.
+- Failures of asks that were made before the arm began to rest say nothing new. The failure of an ask from before the
+  latest one that was answered is no part of a row. Any answer ends a row, also a late one to an ask from before it:
+  else scattered failures would pass for an outage wherever answers become known late. So where rewards come late, an
+  outage is noticed only once the answers from before it have come in.
 - An arm that has neither brought nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one: its
   share of t asks falls like √(2/t).
 
@@ -133,16 +134,14 @@ class Rests:
         """There is an outcome now of an ask that was made then, which brought or cost something, or neither."""
         asked = self._by_this_clock(arm, now, asked)
         self.answered[arm] = max(asked, int(self.answered[arm]))
-        if asked >= self.began[arm]:  # or it says nothing of the failures since
-            if not self.since[arm]:
-                self.scattered[arm] += self.row[arm]
-            self._end_row(arm)
+        if not self.since[arm]:
+            self.scattered[arm] += self.row[arm]
+        self._end_row(arm)
         if something or self.idle[arm] < 0:
             self.idle[arm] = -1
         else:
             self.idle[arm] += 1
-        if not self.since[arm]:
-            self._rest(arm, now + int(self.idle[arm]) * self._unit if self.idle[arm] >= IDLE_PULLS else 0)
+        self._rest(arm, now + int(self.idle[arm]) * self._unit if self.idle[arm] >= IDLE_PULLS else 0)
 
     def _end_row(self, arm: int) -> None:
         self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0

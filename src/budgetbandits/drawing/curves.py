@@ -44,7 +44,7 @@ def regret(
     groups: Mapping[str, Sequence[Curve]],
     series: Sequence[Series],
     sheet: Sheet,
-    wanted: Wanted = Wanted(),
+    wanted: Wanted | None = None,
     ax: Axes | None = None,
 ) -> Picture | Axes:
     """A panel for each group, the curves in the order of the series.
@@ -52,6 +52,7 @@ def regret(
     Axes are logarithmic where budgets are `axes.geometric` or policies are `axes.apart` in some panel. ``ax`` takes a
     single group.
     """
+    wanted = wanted or Wanted()
     log = apart(groups.values()) if wanted.log is None else wanted.log
     with matplotlib.rc_context(settings(sheet)):
         if ax is not None:
