@@ -124,7 +124,7 @@ class Rests:
         return int(min(max(-(-(now - int(self.began[arm])) // 2), 1), LONGEST * self._unit))
 
     def asked(self, arm: int, now: int) -> bool:
-        """An ask was made of this arm. If it is down and its rest was over, it rests until that is told; whether so."""
+        """An ask was made of this arm. Whether it rests once more: it is down, and its rest was over."""
         if not self.since[arm] or self.until[arm] > now:
             return False
         self._rest(arm, now + self._length(arm, now))

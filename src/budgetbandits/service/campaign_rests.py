@@ -33,15 +33,11 @@ class Rest(NamedTuple):
 
 
 class CampaignRests:
-    """The rests of so many arms.
-
-    usual  arms that have brought or cost something and never failed: they do not rest
-    down   arms that have failed so often in a row that they rest, and have not answered since
-    """
+    """The rests of so many arms; ``down`` are those that have failed so often in a row that they rest, and have not
+    answered since."""
 
     def __init__(self, arms: int) -> None:
         self._rests = Rests(arms, SECOND)
-        self.usual: set[int] = set()
         self.down: set[int] = set()
 
     def copy(self) -> CampaignRests:
@@ -62,9 +58,8 @@ class CampaignRests:
         self._note(arm)
 
     def decided(self, arm: int, at: float) -> bool:
-        """A decision for this arm was made. If it is down and its rest was over, it rests until that is told; whether
-        so."""
-        return arm not in self.usual and self._rests.asked(arm, math.ceil(at * SECOND))
+        """A decision for this arm was made. Whether that began a further rest: see `Rests.asked`."""
+        return arm in self.down and self._rests.asked(arm, math.ceil(at * SECOND))
 
     def row_of(self, arm: int) -> tuple[int, float]:
         """How often an arm that is down has failed in a row, and since when."""
@@ -89,6 +84,4 @@ class CampaignRests:
         self._note(arm)
 
     def _note(self, arm: int) -> None:
-        usual = self._rests.idle[arm] < 0 and not self._rests.failures[arm]
-        (self.usual.add if usual else self.usual.discard)(arm)
         (self.down.add if self._rests.since[arm] else self.down.discard)(arm)

@@ -25,18 +25,14 @@ def isolated(campaign: str | None, work: Callable[[Transaction], T]) -> Callable
     """The work, whose errors are named if the campaign's rows are damaged."""
 
     def run(tx: Transaction) -> T:
-        try:
+        with named_damage(campaign):
             return work(tx)
-        except UNREADABLE as error:
-            if isinstance(error, BudgetBanditsError):
-                raise
-            raise damaged(campaign, error) from error
 
     return run
 
 
 @contextmanager
-def named_damage(campaign: str) -> Iterator[None]:
+def named_damage(campaign: str | None) -> Iterator[None]:
     """The same for a block."""
     try:
         yield
