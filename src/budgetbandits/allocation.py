@@ -26,7 +26,6 @@ from budgetbandits.errors import (
 from budgetbandits.holding import amounts_to_hold, estimated
 from budgetbandits.learner import Among, Learner
 from budgetbandits.money import Money
-from budgetbandits.named import listed
 from budgetbandits.observed import Observed
 from budgetbandits.open_asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.policies.base import PLAIN, Policy, Request
@@ -35,7 +34,7 @@ from budgetbandits.propensity import Propensities
 from budgetbandits.rests import Rests
 from budgetbandits.segments import Segments
 from budgetbandits.units import Units, checked_names
-from budgetbandits.validation import positive
+from budgetbandits.validation import listed, positive
 
 
 class Allocation(AllocationState):

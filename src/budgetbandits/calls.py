@@ -28,7 +28,7 @@ from budgetbandits.errors import (
     Unreachable,
 )
 from budgetbandits.http_library import httpx
-from budgetbandits.named import listed_texts
+from budgetbandits.validation import listed_texts
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None

@@ -1,4 +1,4 @@
-"""What counts as a number, wherever the library is given one: one rule, and NaN for everything else.
+"""Checks of numbers and of lists of names, wherever the library is given one.
 
 A number is an int, a float, or whatever else Python can turn into a float without reading text: NumPy's integers and
 floats, arrays of no dimension, fractions, decimals. True and False are 1 and 0 as rewards, where they say whether
@@ -8,6 +8,7 @@ something happened; as amounts and counts they are mistakes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from budgetbandits.errors import BadParameter
@@ -58,3 +59,23 @@ def whole(what: str, value: Any) -> int:
     if not 0.0 <= found <= MOST_COUNTED or found % 1.0:
         raise BadParameter(f"{what} is {value!r:.40}; give a whole number from 0 to 2^53")
     return int(found)
+
+
+def listed(what: str, names: Iterable[str]) -> list[str]:
+    """The names as a list; whether each is one is for whoever looks it up.
+
+    >>> listed("arms", ("search", "mail"))
+    ['search', 'mail']
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise BadParameter(f"{what} is {names!r:.60}; pass a list of names; put a single name into a list")
+    return list(names)
+
+
+def listed_texts(what: str, names: Iterable[str]) -> list[str]:
+    """The same for who sends them on or keeps them, and takes nothing but text."""
+    texts = listed(what, names)
+    for name in texts:
+        if not isinstance(name, str):
+            raise BadParameter(f"{what} has {name!r:.60}, which is no name; pass a list of names")
+    return texts

@@ -19,9 +19,9 @@ from pydantic_core import to_json
 from budgetbandits.errors import BadParameter, MissingKnowledge, NoArmLeft, UnknownArm
 from budgetbandits.holding import MARGIN
 from budgetbandits.learner import Among
-from budgetbandits.named import listed_texts
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, normal
+from budgetbandits.validation import listed_texts
 
 LARGEST_BATCH = 1000
 
