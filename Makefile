@@ -68,7 +68,7 @@ dist: .venv/lab  ## build the source archive and the wheel, install the wheel al
 	$(BIN)/python tests/dist/smoke.py dist
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
-	bash tests/service/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/contract tests/service -m "not attack" -k postgres
+	bash tests/helpers/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/service -m "not attack" -k postgres
 
 examples: .venv/ready  ## the manual's commands; the three example programs, each against a service of its own
 	$(BIN)/python -m pytest -m examples tests
@@ -81,10 +81,10 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/lint-imports
 
 deep: .venv/ready  ## the statistical tests of the engines with many more games
-	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/test_thompson.py tests/simulation/test_index.py
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/engines/test_thompson.py tests/simulation/engines/test_index.py
 
 mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 25 minutes)
-	$(BIN)/python tests/simulation/mutants.py
+	$(BIN)/python tests/simulation/engines/mutants.py
 
 benchmark: WHAT = mabwiser river pybandits rovingbandit
 benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), the engine, the service

@@ -17,10 +17,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from budgetbandits.arrays import Array
-from budgetbandits.drawing import profiles
-from budgetbandits.drawing.picture import Series, save
-from budgetbandits.drawing.style import looks, sheet
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.champion import Margin, Score, margins, scores
 from budgetbandits.experiments.results import Results
@@ -28,9 +24,13 @@ from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_tex
 from budgetbandits.experiments.standings import Values, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
+from budgetbandits.figures import profiles
+from budgetbandits.figures.layout import Series, save
+from budgetbandits.figures.style import looks, sheet
+from budgetbandits.formatting.numbers import estimate, interval, listed, number, open_interval
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.literature import published
 from budgetbandits.policies.names import label
-from budgetbandits.words import estimate, interval, listed, number, open_interval
 
 DOCS = Path(__file__).parent.parent / "docs"
 LONG = "bernoulli-10-long"

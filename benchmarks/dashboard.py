@@ -1,7 +1,7 @@
 """What the dashboard costs: pages of a long campaign and of many campaigns, and what people who look cost who decides.
 
     python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 20]
-    bash tests/service/with_postgres.sh python benchmarks/dashboard.py
+    bash tests/helpers/with_postgres.sh python benchmarks/dashboard.py
 
 First, a store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so many
 others, all of which have spent in every hour of the last day with each of their five arms: SQLite, or the PostgreSQL
@@ -29,18 +29,18 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import service
 
+from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.wanted import Wanted
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.dashboard.query import Wanted
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.list_sql import Order
 from budgetbandits.service.stores.rollup_sql import NUMBERS
 from budgetbandits.service.stores.rows import ARM, PLAIN_DECISION
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.times import Times
 
 MONTH = 30 * 86_400.0
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sydney", "America/Los_Angeles", "Asia/Kolkata",

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from paced import problems, rate
 
 from budgetbandits import Problem, simulate
-from budgetbandits.drawing.picture import save
-from budgetbandits.drift import DRIFTS, drifting
-from budgetbandits.fluid import Mix, best_mix
-from budgetbandits.traffic import Part, Traffic
+from budgetbandits.figures.layout import save
+from budgetbandits.numerics.fluid import Mix, best_mix
+from budgetbandits.problems.drift import DRIFTS, drifting
+from budgetbandits.problems.streams import Part, Traffic
 
 Array = NDArray[np.float64]
 

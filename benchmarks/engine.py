@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from budgetbandits import BudgetedThompson, Problem, parse_policy, simulate
 from budgetbandits.simulation import reference
-from budgetbandits.simulation.compiled.draws import gamma, new_stream, uniform
-from budgetbandits.simulation.engines import player, warm_up
-from budgetbandits.simulation.work import Player
+from budgetbandits.simulation.dispatch import player, warm_up
+from budgetbandits.simulation.engines.runtime.draws import gamma, new_stream, uniform
+from budgetbandits.simulation.parallel import Player
 
 Array = NDArray[np.float64]
 

@@ -16,11 +16,11 @@ import numpy as np
 from engine import problems
 
 from budgetbandits import Problem
-from budgetbandits.simulation.compiled.laws import Tables
-from budgetbandits.simulation.thompson import prices
-from budgetbandits.simulation.thompson.laws import engine_laws
-from budgetbandits.simulation.thompson.memory import COUNTERS
-from budgetbandits.simulation.thompson.player import Run, Settings
+from budgetbandits.simulation.engines.runtime.laws import Tables
+from budgetbandits.simulation.engines.thompson import prices
+from budgetbandits.simulation.engines.thompson.engine import Run, Settings
+from budgetbandits.simulation.engines.thompson.laws import engine_laws
+from budgetbandits.simulation.engines.thompson.state import COUNTERS
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

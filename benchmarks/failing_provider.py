@@ -28,8 +28,8 @@ import numpy as np
 
 from budgetbandits import Allocation
 from budgetbandits.errors import BudgetExhausted, HoldRefused
-from budgetbandits.intervals import student_quantile
-from budgetbandits.service.engine import Engine
+from budgetbandits.numerics.intervals import student_quantile
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 PRICES = {"small": 0.0008, "medium": 0.006, "large": 0.04}

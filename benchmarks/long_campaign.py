@@ -1,7 +1,7 @@
 """A campaign with a million decisions: the server's memory, and what audits and exports cost whoever decides meanwhile.
 
     python benchmarks/long_campaign.py [--decisions 1000000] [--seconds 10]
-    bash tests/service/with_postgres.sh python benchmarks/long_campaign.py --decisions 100000    # on PostgreSQL instead
+    bash tests/helpers/with_postgres.sh python benchmarks/long_campaign.py --decisions 100000    # on PostgreSQL instead
 
 The campaign is filled over HTTP in batches. Then eight clients decide and tell, first undisturbed, then while an audit
 runs, while two exports run, and while twelve clients ask for exports again and again. Rates are compared within one

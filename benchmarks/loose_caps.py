@@ -16,11 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from budgetbandits import Problem, simulate
-from budgetbandits.arrays import Array
-from budgetbandits.laws import Bernoulli, Fixed, Independent, Lattice
-from budgetbandits.paced_oracle import fluid_reward
-from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.problem import Arm
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent, Lattice
+from budgetbandits.problems.oracle_horizon import fluid_reward
+from budgetbandits.problems.problem import Arm
 
 REQUESTS, SEED = 1000, 7
 SHAPES = {

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from budgetbandits import parse_policy
-from budgetbandits.intervals import half_width, wilson
+from budgetbandits.numerics.intervals import half_width, wilson
 from budgetbandits.off_policy import Log, Target, evaluate, even, held_still, mix, one_arm, read_log
-from budgetbandits.recorded import ReplayTable
+from budgetbandits.problems.recorded import ReplayTable
 from budgetbandits.simulation.replay import logged
 
 DATA = Path(__file__).parent.parent / "examples" / "data"

@@ -19,13 +19,13 @@ import matplotlib as mpl
 import numpy as np
 
 from budgetbandits import family, simulate
-from budgetbandits.drawing.style import looks, settings, sheet
 from budgetbandits.experiments import Results
 from budgetbandits.experiments.statistics import student
+from budgetbandits.figures.style import looks, settings, sheet
+from budgetbandits.formatting.numbers import estimate, number
 from budgetbandits.policies.general_costs import UCBB2, rate_bound
-from budgetbandits.policies.index_policy import either
+from budgetbandits.policies.index import either
 from budgetbandits.policies.names import PAPER, label
-from budgetbandits.words import estimate, number
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -15,11 +15,11 @@ import sys
 import numpy as np
 from llm_routing import BUDGETS, COLUMNS, DATA
 
-from budgetbandits.intervals import half_width
+from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.thompson import BudgetedThompson
-from budgetbandits.recorded import ReplayTable
+from budgetbandits.problems.recorded import ReplayTable
 from budgetbandits.simulation.replay import replay
 
 

@@ -19,8 +19,8 @@ import paced_figures
 from numpy.typing import NDArray
 
 from budgetbandits import Problem, family, simulate
-from budgetbandits.drawing.picture import save
-from budgetbandits.intervals import student_quantile
+from budgetbandits.figures.layout import save
+from budgetbandits.numerics.intervals import student_quantile
 
 Array = NDArray[np.float64]
 

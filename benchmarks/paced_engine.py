@@ -14,7 +14,7 @@ import numpy as np
 from paced import SHARES, problems, rate
 
 from budgetbandits import simulate
-from budgetbandits.traffic import Traffic
+from budgetbandits.problems.streams import Traffic
 
 HORIZON, GAMES, FEW = 10_000, 20, 1
 

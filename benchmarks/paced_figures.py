@@ -16,9 +16,9 @@ import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.drawing import axes as scales
-from budgetbandits.drawing.picture import Picture, Series, below, finish, leftmost, legend, panels, save
-from budgetbandits.drawing.style import looks, settings, sheet
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels, save
+from budgetbandits.figures.style import looks, settings, sheet
 from budgetbandits.policies.names import label
 
 Array = NDArray[np.float64]

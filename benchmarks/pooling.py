@@ -5,7 +5,7 @@
 Four segments with rewards of 0.5 and 0.55, ± 0.02, at costs of 0.1 and 0.2 and with money for 0.15 a request, so that
 both arms are pulled. From request 150 of 800 on a fifth segment comes, with 0.75 and 0.95. How many games end with the
 dearer arm below 10 % of what the fifth segment had among the last 200 requests: with the limit on how sure a segment
-starts (`policies/pooling.py`), and without it.
+starts (`policies/paced/pooling.py`), and without it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from budgetbandits.policies.base import Request
-from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.pooling import SUREST
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.paced.pooling import SUREST
 
 REQUESTS, BEFORE, LAST, MONEY, NOISE = 800, 150, 200, 0.15, 0.02
 OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
@@ -45,7 +45,7 @@ def share(policy: PacedThompson, seed: int) -> float:
 
 def main(games: str = "20") -> None:
     for name, surest in (("with the limit", SUREST), ("without it", math.inf)):
-        with patch("budgetbandits.policies.pooling.SUREST", surest):
+        with patch("budgetbandits.policies.paced.pooling.SUREST", surest):
             stuck = sum(share(PacedThompson(), seed) < 0.1 for seed in range(100, 100 + int(games)))
         print(f"{name}: {stuck} of {games} games do without the better arm", flush=True)
 

@@ -18,9 +18,9 @@ import numpy as np
 from posteriors_figure import draw_correlated, draw_priors
 
 from budgetbandits import Problem, family, simulate_many
-from budgetbandits.arrays import Array
-from budgetbandits.laws import Bernoulli, Copula
-from budgetbandits.problem import Arm
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.distributions import Bernoulli, Copula
+from budgetbandits.problems.problem import Arm
 
 SEED = 1
 ARMS = 10

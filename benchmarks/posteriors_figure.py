@@ -8,8 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 
-from budgetbandits.arrays import Array
-from budgetbandits.drawing.style import look, settings, sheet
+from budgetbandits.figures.style import look, settings, sheet
+from budgetbandits.numerics.arrays import Array
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -13,12 +13,12 @@ import sys
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.fluid_draws import arms_at_rate
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.fluid_draws import arms_at_rate
 from budgetbandits.policies.base import Request
-from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.paced_plans import Drawn
-from budgetbandits.policies.paced_sums import Paced
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.paced.selection import Drawn
+from budgetbandits.policies.paced.statistics import Paced
 
 REQUESTS, REWARDS, COSTS, LARGEST = 1_500, (0.2, 0.8), np.array([0.1, 0.5]), 2.0
 

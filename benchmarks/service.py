@@ -1,7 +1,7 @@
 """The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
 
     python benchmarks/service.py [--seconds 5] [--snapshot 10]
-    bash tests/service/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
+    bash tests/helpers/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
 
 One server process (what ``budgetbandits serve`` starts) and one process of clients that write their requests by hand,
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
@@ -13,7 +13,7 @@ campaign is served by two servers with and without leases too. Where two servers
 two cores that shows little; a database whose commits take as long as over a network shows more:
 
     export PGOPTIONS="-c commit_delay=5000 -c commit_siblings=0"
-    bash tests/service/with_postgres.sh python benchmarks/service.py
+    bash tests/helpers/with_postgres.sh python benchmarks/service.py
 """
 
 from __future__ import annotations

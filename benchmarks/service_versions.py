@@ -2,7 +2,7 @@
 
     git worktree add /tmp/before COMMIT
     python benchmarks/service_versions.py before=/tmp/before/src now=src [--clients 8] [--seconds 3] [--turns 6]
-    bash tests/service/with_postgres.sh python benchmarks/service_versions.py …      # on PostgreSQL instead of SQLite
+    bash tests/helpers/with_postgres.sh python benchmarks/service_versions.py …      # on PostgreSQL instead of SQLite
 
 Each version has a server (with ``--servers 2``: two) and a database of its own, all started before the first turn. In a
 turn clients drive one version for some seconds; turns go to and fro between the versions, so that what else the machine

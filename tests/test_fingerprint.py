@@ -18,7 +18,7 @@ from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.fingerprint import fingerprint
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.simulation.simulate import identity_of
 from own_rules import Forgetful
 

@@ -11,15 +11,15 @@ import cloudpickle
 import pytest
 
 from budgetbandits import Allocation, Problem, family, plugins, simulate
-from budgetbandits.cli.simulating import simulate_command
+from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.errors import BadParameter, BadState, ExperimentError, PluginError, UnknownPolicy
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Workers, run
 from budgetbandits.experiments.study import Study
-from budgetbandits.laws import KNOWN_LAWS
 from budgetbandits.policies import KNOWN, parse_policy
-from budgetbandits.problem import KNOWN_FAMILIES
+from budgetbandits.problems.distributions import KNOWN_LAWS
+from budgetbandits.problems.problem import KNOWN_FAMILIES
 from budgetbandits.simulation.simulate import identity_of
 
 OMEGA = '''
@@ -58,7 +58,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from budgetbandits.laws import Beta, Law
+from budgetbandits.problems.distributions import Beta, Law
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,9 @@ print(ratio(1.0, 4.0), ratio(1.0, -1.0), ratios(np.ones(2), np.array([-1.0, 2.0]
 
 def test_what_formulas_call_compiles_without_an_engine_being_imported(tmp_path):
     """Numba is told by an entry point; so a policy of compiled functions needs nothing but the import of the manual."""
-    (extension,) = entry_points(group="numba_extensions", name="init").select(module="budgetbandits.numba_extension")
+    (extension,) = entry_points(group="numba_extensions", name="init").select(
+        module="budgetbandits.numerics.numba_extension"
+    )
     extension.load()()
     said = subprocess.run([sys.executable, "-c", JITTED], capture_output=True, text=True, check=True)
     assert said.stdout == "0.25 2.0 [inf 0.5]\n"

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from budgetbandits.allocation import Allocation
-    from budgetbandits.open_asks import Ask
-    from budgetbandits.oracle import Optimum, best_arms, best_ratio, optimum
+    from budgetbandits.allocation.allocation import Allocation
+    from budgetbandits.allocation.asks import Ask
     from budgetbandits.policies import POLICIES, parse_policy
     from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-    from budgetbandits.problem import Arm, Problem, family
+    from budgetbandits.problems.oracle import Optimum, best_arms, best_ratio, optimum
+    from budgetbandits.problems.problem import Arm, Problem, family
     from budgetbandits.simulation.many import random_problems, simulate_many
     from budgetbandits.simulation.outcome import Outcome
     from budgetbandits.simulation.simulate import simulate
@@ -37,12 +37,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "allocation": ("Allocation",),
-    "open_asks": ("Ask",),
-    "oracle": ("Optimum", "best_arms", "best_ratio", "optimum"),
+    "allocation.allocation": ("Allocation",),
+    "allocation.asks": ("Ask",),
+    "problems.oracle": ("Optimum", "best_arms", "best_ratio", "optimum"),
     "policies": ("POLICIES", "parse_policy"),
     "policies.thompson": ("BudgetedThompson", "Thompson"),
-    "problem": ("Arm", "Problem", "family"),
+    "problems.problem": ("Arm", "Problem", "family"),
     "simulation.many": ("random_problems", "simulate_many"),
     "simulation.outcome": ("Outcome",),
     "simulation.simulate": ("simulate",),

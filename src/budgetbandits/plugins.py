@@ -13,9 +13,9 @@ import itertools
 from pathlib import Path
 
 from budgetbandits.errors import BadParameter, PluginError
-from budgetbandits.laws import KNOWN_LAWS, Law
-from budgetbandits.policy_files import add_policy, defined, find_policy, policies_in, run_file, split
-from budgetbandits.problem import KNOWN_FAMILIES
+from budgetbandits.policies.files import add_policy, defined, find_policy, policies_in, run_file, split
+from budgetbandits.problems.distributions import KNOWN_LAWS, Law
+from budgetbandits.problems.problem import KNOWN_FAMILIES
 
 __all__ = ["add_policy", "find_policy", "load", "run_file", "split", "sweep"]
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.words import written
+from budgetbandits.formatting.numbers import written
 
 OnExpire = Literal["charge", "release"]
 

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from servers import free_port, serving

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from budgetbandits.service.engine import Engine
+from budgetbandits.report.viewer.folder import Folder
+from budgetbandits.report.viewer.pages import Viewer
+from budgetbandits.report.viewer.server import Server
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.viewing.folder import Folder
-from budgetbandits.viewing.pages import Viewer
-from budgetbandits.viewing.server import Server
 from servers import admin_key, free_port, serving
 
 pytestmark = pytest.mark.browser

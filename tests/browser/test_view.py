@@ -9,9 +9,9 @@ import pytest
 from budgetbandits.experiments import run
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.report.page import write_report
-from budgetbandits.viewing.folder import Folder
-from budgetbandits.viewing.pages import Viewer
-from budgetbandits.viewing.server import Server
+from budgetbandits.report.viewer.folder import Folder
+from budgetbandits.report.viewer.pages import Viewer
+from budgetbandits.report.viewer.server import Server
 from studies import small
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from budgetbandits import simulate
-from budgetbandits.drift import drifting
 from budgetbandits.errors import ExperimentError, StudyError
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.leaderboard import decision_time
@@ -19,7 +18,8 @@ from budgetbandits.experiments.schedule import effort
 from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
-from budgetbandits.traffic import Traffic
+from budgetbandits.problems.drift import drifting
+from budgetbandits.problems.streams import Traffic
 
 SUITE = Path(__file__).parents[2] / "examples/paced-suite.toml"
 TEXT = """

@@ -12,7 +12,7 @@ from budgetbandits.experiments import Experiment, plan
 from budgetbandits.experiments.plan import CHUNK
 from budgetbandits.experiments.shipped_files import EXPERIMENTS
 from budgetbandits.plugins import sweep
-from budgetbandits.problem import Problem
+from budgetbandits.problems.problem import Problem
 from studies import SMALL, small
 
 OWN = """\

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from budgetbandits.__main__ import main
-from budgetbandits.cli import comparing
+from budgetbandits.cli import compare as comparing
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
 from budgetbandits.experiments.ranking import ranking

@@ -11,9 +11,9 @@ from budgetbandits.experiments.runner import Workers, run
 from budgetbandits.experiments.schedule import Schedule, effort, kind_of
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.thompson import BetaThompson
-from budgetbandits.simulation import engines
+from budgetbandits.simulation import dispatch
 from studies import small
 
 NAMES = ("kube", "bts", "epsilon-first", "ucb1", "thompson", "bayes-ucb")
@@ -65,6 +65,6 @@ def test_preparing_is_told_before_playing(tmp_path):
 def test_an_engine_is_prepared_by_the_first_policy_that_it_plays(engine, ready, monkeypatch):
     cells = {cell.policy.name: replace(cell, engine=engine) for cell in CELLS}
     found = []
-    monkeypatch.setattr(engines, "warm_up", lambda problem, policy, horizon: found.append(policy.name))
+    monkeypatch.setattr(dispatch, "warm_up", lambda problem, policy, horizon: found.append(policy.name))
     assert runner._prepare([cells["bayes-ucb"], cells["kube"], cells["ucb1"]]) is IndexPolicy
     assert found == ready

@@ -9,9 +9,9 @@ import pytest
 from budgetbandits import Problem
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments.slopes import beside_root, growth_budgets, root_growth, slope_ratio, slopes
-from budgetbandits.laws import Table
-from budgetbandits.problem import Arm
-from budgetbandits.report import drawings
+from budgetbandits.problems.distributions import Table
+from budgetbandits.problems.problem import Arm
+from budgetbandits.report import figures
 from budgetbandits.report.page import write_report
 from budgetbandits.theory import lower_constant
 from studies import small
@@ -59,8 +59,8 @@ def test_correlated_arms_have_no_lower_bound():
 
 
 def test_the_report_shows_growth_where_there_is_some(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawings, "of_study", lambda *_: [])
-    monkeypatch.setattr(drawings, "FORMATS", ())
+    monkeypatch.setattr(figures, "of_study", lambda *_: [])
+    monkeypatch.setattr(figures, "FORMATS", ())
     run(small(budgets=(2, 20, 200), policies=small().policies[:1]), tmp_path)
     page = write_report(tmp_path).read_text()
     assert "How fast the regret of BTS grows" in page

@@ -17,7 +17,7 @@ from budgetbandits.experiments.statistics import (
     student,
     welch,
 )
-from budgetbandits.intervals import wilson
+from budgetbandits.numerics.intervals import wilson
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 20), (3, 20), (13, 500), (20, 20)])

@@ -13,7 +13,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments import worst_case as worst
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import drawings
+from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import write_report
 from studies import small
 

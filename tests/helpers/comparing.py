@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from budgetbandits.simulation.work import Player
+from budgetbandits.simulation.parallel import Player
 
 
 def sample(games: Player, runs: int, seed: int) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from budgetbandits.simulation.compiled import special
+from budgetbandits.simulation.engines.runtime import special
 
 
 def compile_part_of_an_engine(*_: object) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetbandits.simulation.thompson.laws import FiniteLaws, SampledLaws
-from budgetbandits.simulation.thompson.memory import COUNTERS
-from budgetbandits.simulation.thompson.player import Run, Settings
+from budgetbandits.simulation.engines.thompson.engine import Run, Settings
+from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.engines.thompson.state import COUNTERS
 
 
 def bernoulli(reward_means: Sequence[float], cost_means: Sequence[float]) -> FiniteLaws:

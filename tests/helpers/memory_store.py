@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store, Transaction
+from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import OWN, LeaseEvent
-from budgetbandits.service.stores.rollup_marks import Mark
+from budgetbandits.service.stores.watermark import Mark
 
 
 class MemoryStore(Store):

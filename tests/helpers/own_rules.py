@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.statistics import Tally
 
 
 def cautious_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:

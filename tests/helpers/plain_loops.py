@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.compiled.draws import gamma, new_stream, uniform
-from budgetbandits.simulation.thompson.laws import FiniteLaws
+from budgetbandits.simulation.engines.runtime.draws import gamma, new_stream, uniform
+from budgetbandits.simulation.engines.thompson.laws import FiniteLaws
 from engine_runs import RunResults
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from budgetbandits.service.reader import answer
+from budgetbandits.service.audit.reader import answer
 
 
 class ReadsHere:

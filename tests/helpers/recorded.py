@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.laws import OutcomeLaw
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy
-from budgetbandits.problem import Arm, Problem
+from budgetbandits.problems.distributions import OutcomeLaw
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation import reference
 
 

@@ -3,8 +3,8 @@
 import time
 from contextlib import contextmanager
 
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import create_app
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from reads_here import ReadsHere

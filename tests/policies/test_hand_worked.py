@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from budgetbandits import POLICIES, Allocation, parse_policy
-from budgetbandits.choosing.beta_ratio import choose_of_few
+from budgetbandits.allocation.choosers.beta_ratio import choose_of_few
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import LARGEST, SMALLEST
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v

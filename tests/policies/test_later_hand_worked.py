@@ -12,7 +12,7 @@ from budgetbandits.policies.budget_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
 from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.omega_ucb import (
     OmegaRising,
     omega_rising,

@@ -9,13 +9,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from budgetbandits import look
-from budgetbandits.drawing.style import DARK, LIGHT
+from budgetbandits import web
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report import drawings, page, study, tables
+from budgetbandits.figures.style import DARK, LIGHT
+from budgetbandits.formatting.numbers import estimate, exact
+from budgetbandits.report import figures as drawings
+from budgetbandits.report import page, study, tables
 from budgetbandits.report.page import write_report
-from budgetbandits.words import estimate, exact
 from made_up import study as made_up
 from studies import SMALL, small
 
@@ -165,7 +166,7 @@ def test_regret_that_is_not_positive_has_no_logarithm(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("media", "colours"), [("light", LIGHT), ("dark", DARK)])
 def test_pages_and_figures_have_the_same_colours(media, colours):
-    light, _, dark = look.style_sheet().partition("@media screen and (prefers-color-scheme: dark)")
+    light, _, dark = web.style_sheet().partition("@media screen and (prefers-color-scheme: dark)")
     for name, value in colours.items():
         assert f"--{name}: {value};" in (light if media == "light" else dark.partition("@media print")[0])
 

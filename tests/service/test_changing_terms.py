@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, UnknownArm
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.rollups import History, roll_up
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import DAY
+from budgetbandits.service.service import Engine
 from stores import STORES
 
 NOON = 20_000.5 * DAY
@@ -94,7 +94,7 @@ import asyncio, sys, time
 true = time.time
 time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
 from budgetbandits.service.feedback import Outcome
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.postgres import PostgresStore
 with PostgresStore(sys.argv[1]) as store:
     engine = Engine(store)

@@ -14,9 +14,9 @@ import pytest
 
 from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, Unreachable
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
 from stores import all_decisions
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.crashes
 
 # children of a fresh server process that has imported everything: quick to start, and without our threads
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["budgetbandits.service.engine", "budgetbandits.service.stores.sqlite"])
+processes.set_forkserver_preload(["budgetbandits.service.service", "budgetbandits.service.stores.sqlite"])
 
 
 def spend(path, campaign, worker, acknowledged):

@@ -9,12 +9,12 @@ import numpy as np
 from budgetbandits import Problem, simulate
 from budgetbandits.client import AsyncClient
 from budgetbandits.errors import HoldRefused
-from budgetbandits.oracle import best_ratio, gaps
 from budgetbandits.policies import parse_policy
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.problems.oracle import best_ratio, gaps
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 PROBLEM = Problem.bernoulli([0.7, 0.4, 0.3], [0.5, 0.5, 0.6])

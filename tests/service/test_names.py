@@ -6,10 +6,10 @@ import unicodedata
 import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.names import LOOKALIKES, checked_name
+from budgetbandits.service.service import Engine
 from memory_store import MemoryStore
 from stores import STORES
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.allocation.propensity import propensity
 from budgetbandits.errors import BadParameter
-from budgetbandits.learner import Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Request
-from budgetbandits.propensity import propensity
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
-from budgetbandits.service.export import export
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.audit.export import export
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore

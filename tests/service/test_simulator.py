@@ -23,10 +23,10 @@ from budgetbandits.errors import (
     StoreError,
     UnknownArm,
 )
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.ledger import day_of
+from budgetbandits.service.service import Engine
 from memory_store import MemoryStore
 from stores import STORES
 

@@ -11,8 +11,8 @@ import pytest
 
 from budgetbandits.client import Client
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.audit import verify
-from budgetbandits.service.engine import Engine
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.service import Engine
 from servers import admin_key, free_port, serving
 from stores import STORES
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from budgetbandits.cli import campaigns
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.schemas import CampaignView, NewCampaign
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import CHANGEABLE, Terms
 from memory_store import MemoryStore

@@ -4,7 +4,7 @@ import pytest
 
 from budgetbandits import Problem, simulate
 from budgetbandits.errors import BadParameter
-from budgetbandits.paced_oracle import fluid_reward, paced_optimum
+from budgetbandits.problems.oracle_horizon import fluid_reward, paced_optimum
 
 PROBLEM = Problem.bernoulli([0.2, 0.8, 0.7], [0.1, 0.5, 0.9])
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from budgetbandits import BudgetedThompson, Problem, family, random_problems, simulate, simulate_many
-from budgetbandits.drift import drifting
 from budgetbandits.errors import BadParameter, MissingExtra, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.simulation import engines, summaries
-from budgetbandits.simulation.compiled import laws
-from budgetbandits.simulation.compiled.laws import tables_of
+from budgetbandits.problems.drift import drifting
+from budgetbandits.simulation import dispatch, summaries
+from budgetbandits.simulation.engines.runtime import laws
+from budgetbandits.simulation.engines.runtime.laws import tables_of
 from budgetbandits.simulation.many import COLUMNS
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
@@ -63,7 +63,7 @@ def test_problems_in_a_list_are_numbered():
 
 def test_an_engine_is_made_ready_once(monkeypatch):
     ready = []
-    monkeypatch.setattr(engines, "warm_up", lambda problem, policy, horizon: ready.append(policy.spec))
+    monkeypatch.setattr(dispatch, "warm_up", lambda problem, policy, horizon: ready.append(policy.spec))
     simulate_many(PROBLEMS, ["bts", "kube"], [5.0], 1)
     assert ready == ["bts", "kube"]
 

@@ -8,10 +8,10 @@ import pytest
 import budgetbandits
 from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_policy
 from budgetbandits.errors import BadParameter, RoundLimit
-from budgetbandits.laws import Bernoulli, Beta, Copula, Fixed, Independent, Table
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.thompson import BetaThompson
-from budgetbandits.problem import Arm
+from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, Table
+from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.reference import play
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import interpolate, stats
 
-from budgetbandits.choosing.beta_ratio import NUMBERS, SURE, BetaRatios, envelope, ratio_above, ratios_above
-from budgetbandits.choosing.threshold import FEWEST, MOST, Threshold
-from budgetbandits.choosing.window import DenseWindow, SparseWindow
+from budgetbandits.allocation.choosers.beta_ratio import NUMBERS, SURE, BetaRatios, envelope, ratio_above, ratios_above
+from budgetbandits.allocation.choosers.threshold import FEWEST, MOST, Threshold
+from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
 from quadrature import exceedances, selection_probabilities

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family
-from budgetbandits.divergence import empirical_divergence
 from budgetbandits.errors import NotIndependent, ProblemError
-from budgetbandits.laws import Bernoulli, Beta, Copula, Fixed, Independent, Lattice, Table
-from budgetbandits.problem import Arm
+from budgetbandits.numerics.divergence import empirical_divergence
+from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import any_law_constant, any_law_distances, lower_constant
 from budgetbandits.theory.any_law import outcomes
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from budgetbandits import Problem
 from budgetbandits.errors import BadParameter, NotIndependent
-from budgetbandits.laws import Table
-from budgetbandits.problem import Arm
+from budgetbandits.problems.distributions import Table
+from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import delta_gaps, epsilon_gaps, lower_constant, reference_arm, upper_bound
 
 mean = st.floats(0.001, 1.0)

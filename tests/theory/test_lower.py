@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from budgetbandits import Problem, family
-from budgetbandits.divergence import relative_entropy
+from budgetbandits.numerics.divergence import relative_entropy
 from budgetbandits.theory import distances, lower_constant
 
 mean = st.floats(0.001, 0.999999) | st.just(1.0)  # closer to 1 the plain formulas below lose their digits first

@@ -9,19 +9,20 @@ from typing import Annotated
 import typer
 
 from budgetbandits import __version__, extras, plugins
-from budgetbandits.cli import listing, simulating, studies
+from budgetbandits.cli import catalogue, study
+from budgetbandits.cli import simulate as simulating
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.campaigns import campaign_app
-from budgetbandits.cli.checking import check_command
-from budgetbandits.cli.comparing import compare_command
-from budgetbandits.cli.evaluating import evaluate_command
+from budgetbandits.cli.check import check_command
+from budgetbandits.cli.compare import compare_command
+from budgetbandits.cli.evaluate import evaluate_command
 from budgetbandits.cli.keys import key_app
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
-from budgetbandits.cli.plots import plot_command
-from budgetbandits.cli.replaying import replay_command
+from budgetbandits.cli.plot import plot_command
+from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.serving import serve_command
-from budgetbandits.cli.viewing import view_command
+from budgetbandits.cli.service import serve_command
+from budgetbandits.cli.view import view_command
 from budgetbandits.errors import BudgetBanditsError
 
 app = typer.Typer(
@@ -55,14 +56,14 @@ app.command("simulate")(simulating.simulate_command)
 app.command("replay")(replay_command)
 app.command("evaluate")(evaluate_command)
 app.command("demo")(simulating.demo_command)
-app.command("policies")(listing.policies_command)
-app.command("laws")(listing.laws_command)
-app.command("families")(listing.families_command)
-app.command("problem")(listing.problem_command)
+app.command("policies")(catalogue.policies_command)
+app.command("laws")(catalogue.laws_command)
+app.command("families")(catalogue.families_command)
+app.command("problem")(catalogue.problem_command)
 app.command("check")(check_command)
-app.command("paper")(studies.paper_command)
-app.command("run")(studies.run_command)
-app.command("report")(studies.report_command)
+app.command("paper")(study.paper_command)
+app.command("run")(study.run_command)
+app.command("report")(study.report_command)
 app.command("compare")(compare_command)
 app.command("leaderboard")(leaderboard_command)
 app.command("recommend")(recommend_command)

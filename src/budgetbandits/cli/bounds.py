@@ -12,8 +12,9 @@ from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.errors import BadParameter
-from budgetbandits.oracle import best_arms, best_ratio, gaps, reward_bounds
-from budgetbandits.problem import Problem
+from budgetbandits.formatting.numbers import number, short
+from budgetbandits.problems.oracle import best_arms, best_ratio, gaps, reward_bounds
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory import (
     UpperBound,
     bts_constant,
@@ -25,7 +26,6 @@ from budgetbandits.theory import (
 )
 from budgetbandits.theory.constants import REMARK_GAMMA
 from budgetbandits.theory.upper import CHAINS
-from budgetbandits.words import number, short
 
 SHOWN = 20
 """Arms in the table; --json has them all."""

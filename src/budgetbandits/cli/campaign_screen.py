@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.amounts import decimals, shown
 from budgetbandits.cli.screen import filled, fits, plain_table, print_json
+from budgetbandits.formatting.money import decimals, shown
+from budgetbandits.formatting.numbers import in_full
 from budgetbandits.terms import MONEY, Terms
-from budgetbandits.words import in_full
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
-    from budgetbandits.service.engine import Engine
+    from budgetbandits.service.service import Engine
 
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds", "horizon",
         "propensity_draws")  # fmt: skip

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from budgetbandits.amounts import shown
 from budgetbandits.cli.campaign_screen import show, show_all
 from budgetbandits.cli.screen import AsJson, share_bar
 from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.money import shown
 from budgetbandits.terms import CHANGEABLE, Terms
 
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
@@ -171,7 +171,7 @@ def export_command(
     as_json: AsJson = False,
 ) -> None:
     """Write all decisions, or all events, to a file."""
-    from budgetbandits.service.export import export
+    from budgetbandits.service.audit.export import export
 
     if table not in ("decisions", "events"):
         raise BadParameter(f"table is {table!r}; use decisions or events")
@@ -183,7 +183,7 @@ def export_command(
 @campaign_app.command("verify")
 def verify_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Replay the campaign's events and compare the money, every hold, every choice and everything learnt."""
-    from budgetbandits.service.audit import verify
+    from budgetbandits.service.audit.audit import verify
 
     with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
         differences = verify(database, campaign, progress)

@@ -22,8 +22,8 @@ from budgetbandits.errors import BudgetBanditsError, HoldRefused
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision
-    from budgetbandits.service.engine import Engine
-    from budgetbandits.service.stores.base import Store, Transaction
+    from budgetbandits.service.service import Engine
+    from budgetbandits.service.stores.contract import Store, Transaction
 
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
 LAWS = {"cedar-70b": (0.78, 0.41), "atlas-mini": (0.735, 0.41), "cedar-8b": (0.45, 0.30), "atlas-large": (0.95, 1.3)}
@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 
 def serve_demo(port: int, open_page: bool) -> None:
     """Serve until Ctrl-C; with port 0 on any that is free."""
-    from budgetbandits.listening import listening
+    from budgetbandits.web.sockets import listening
 
     with listening("127.0.0.1", port) as listener:
-        from budgetbandits.service.engine import Engine
         from budgetbandits.service.http.auth import make_first_key
         from budgetbandits.service.http.server import serve
         from budgetbandits.service.rollups import roll_up
+        from budgetbandits.service.service import Engine
         from budgetbandits.service.stores import open_store
 
         with tempfile.TemporaryDirectory(prefix="budgetbandits-demo-") as folder:

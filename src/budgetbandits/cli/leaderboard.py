@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slower
-from budgetbandits.cli.studies import Cluster, Jobs, Ray, bar, show_report, workers_of
+from budgetbandits.cli.study import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
 from budgetbandits.policies.names import label
-from budgetbandits.words import count, interval, listed, number, open_interval, short
 
 FIRST = 12
 """Policies that the terminal shows; the page has all."""
@@ -110,7 +110,7 @@ def recommend_command(
     from budgetbandits.experiments.leaderboard import read_summary, shipped_summary
     from budgetbandits.experiments.recommend import Case, laws_of, recommend
     from budgetbandits.experiments.standings import FREE
-    from budgetbandits.problem import Problem
+    from budgetbandits.problems.problem import Problem
 
     if (problem is None) == (arms is None):
         raise BadParameter("name either a problem file or --arms; see 'budgetbandits recommend --help'")

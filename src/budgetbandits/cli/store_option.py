@@ -15,8 +15,8 @@ from budgetbandits.cli.screen import print_json
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
-    from budgetbandits.service.engine import Engine
-    from budgetbandits.service.stores.base import Store
+    from budgetbandits.service.service import Engine
+    from budgetbandits.service.stores.contract import Store
 
 
 DATABASE = "budgetbandits.db"
@@ -60,7 +60,7 @@ def opened_store(address: str) -> Iterator[Store]:
 @contextlib.contextmanager
 def opened_engine(address: str) -> Iterator[Engine]:
     """The whole service on that store, without HTTP."""
-    from budgetbandits.service.engine import Engine
+    from budgetbandits.service.service import Engine
 
     with opened_store(address) as store:
         yield Engine(store)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetbandits.arrays import AnyArray, Array
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.standings import Values, competes
 from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
+from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.policies.literature import published
 
 STATISTICS = ("mean", "median", "90 %", "99 %")

@@ -29,8 +29,8 @@ from budgetbandits.errors import BudgetBanditsError, ExperimentError, PluginErro
 from budgetbandits.experiments.problem_entries import problems_of
 from budgetbandits.experiments.toml_fields import no_others, number, several_in, text_in, whole_in
 from budgetbandits.policies.base import Policy
+from budgetbandits.problems.streams import Traffic
 from budgetbandits.simulation.simulate import ENGINES
-from budgetbandits.traffic import Traffic
 
 KEYS = (
     "name", "seed", "runs", "budgets", "budget_unit", "horizon", "policies", "plugins", "problems", "engine",

@@ -1,4 +1,4 @@
-"""Figures of a study: the numbers of `Results`, handed to `budgetbandits.drawing`."""
+"""Figures of a study: the numbers of `Results`, handed to `budgetbandits.figures`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 import polars as pl
 
 from budgetbandits import plugins
-from budgetbandits.arrays import AnyArray
-from budgetbandits.drawing import curves, profiles, rows
-from budgetbandits.drawing.picture import Picture, Series, chosen
-from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.experiments.plan import scaled
 from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
-from budgetbandits.intervals import half_width
-from budgetbandits.oracle import ratios
+from budgetbandits.figures import profiles, rankings
+from budgetbandits.figures import regret as curves
+from budgetbandits.figures.layout import Picture, Series, chosen
+from budgetbandits.figures.style import Sheet, looks, sheet
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.names import PAPER, label
+from budgetbandits.problems.oracle import ratios
 from budgetbandits.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -105,21 +106,21 @@ def dots(
     groups = {}
     for group in results.groups[:MANY]:
         found = {
-            row["policy"]: rows.Estimate(row["mean"], row["low"], row["high"])
+            row["policy"]: rankings.Estimate(row["mean"], row["low"], row["high"])
             for row in summary.filter(pl.col("group") == group).rows(named=True)
         }
-        groups[group] = [found.get(policy, rows.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
-    return rows.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
+        groups[group] = [found.get(policy, rankings.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
+    return rankings.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
 
 
 def wins(results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None) -> Picture:
     """On which share of a group's problems each policy is the best: surely, unsurely, or not surely worse than it."""
     found = _by_group(results, standing(results, metric, budget))
     groups = {
-        group: [rows.Wins(*np.bincount(column, minlength=4).tolist()[:3]) for column in standings.T]
+        group: [rankings.Wins(*np.bincount(column, minlength=4).tolist()[:3]) for column in standings.T]
         for group, standings in found.items()
     }
-    return rows.wins(groups, {group: len(standings) for group, standings in found.items()}, series_of(results), of)
+    return rankings.wins(groups, {group: len(standings) for group, standings in found.items()}, series_of(results), of)
 
 
 def standing(results: Results, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
@@ -190,7 +191,7 @@ def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Pictur
         ]  # fmt: skip
         groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])
         worth[named["name"]] = ratios(problem)
-    return rows.pulls(groups, worth, series_of(results), of)
+    return rankings.pulls(groups, worth, series_of(results), of)
 
 
 FIGURES: dict[str, Callable[..., Any]] = {

@@ -18,6 +18,7 @@ import polars as pl
 
 import budgetbandits
 from budgetbandits import plugins
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BudgetBanditsError, StudyError
 from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
@@ -26,14 +27,13 @@ from budgetbandits.experiments.shipped_files import shipped_file
 from budgetbandits.experiments.standings import Values, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
-from budgetbandits.learner import Learner
-from budgetbandits.oracle import best_ratio
 from budgetbandits.policies.base import UNLIMITED, Policy
 from budgetbandits.policies.literature import source_of
-from budgetbandits.problem import Problem
+from budgetbandits.problems.oracle import best_ratio
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Played
 from budgetbandits.simulation.outcome import slower_lines
 from budgetbandits.theory import any_law_constant, lower_constant
-from budgetbandits.traffic import Played
 
 SUMMARY = "leaderboard.json"
 PACED_SUMMARY = "paced.json"

@@ -21,8 +21,8 @@ from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.shipped_files import EXPERIMENTS, find, shipped_text
 from budgetbandits.policies.base import Policy
+from budgetbandits.problems.streams import Played, Traffic
 from budgetbandits.simulation.simulate import identity_of
-from budgetbandits.traffic import Played, Traffic
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from budgetbandits.drift import DRIFTS, drifting
 from budgetbandits.errors import BudgetBanditsError, ExperimentError
 from budgetbandits.experiments.toml_fields import no_others, number, several_in, text_in, whole_in
-from budgetbandits.hard_families import ARMS_FAMILIES
-from budgetbandits.problem import KNOWN_FAMILIES, Problem, family, two_gap
-from budgetbandits.recorded import parse_columns
-from budgetbandits.traffic import Played, Traffic, load
+from budgetbandits.problems.drift import DRIFTS, drifting
+from budgetbandits.problems.families import ARMS_FAMILIES
+from budgetbandits.problems.problem import KNOWN_FAMILIES, Problem, family, two_gap
+from budgetbandits.problems.recorded import parse_columns
+from budgetbandits.problems.streams import Played, Traffic, load
 
 DRIFT_KEYS = ("drift", "at")
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high", *DRIFT_KEYS)

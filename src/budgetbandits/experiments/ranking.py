@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.results import BETTER, Results
 from budgetbandits.experiments.statistics import Difference, moments, student, surely, welch
+from budgetbandits.numerics.arrays import AnyArray
 
 
 def ranking(results: Results, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:

@@ -14,10 +14,10 @@ from typing import Any
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.standings import FREE
 from budgetbandits.experiments.suite import LAWS
-from budgetbandits.laws import Bernoulli, Beta, Fixed, Independent, Lattice
 from budgetbandits.policies.base import KNOWLEDGE
 from budgetbandits.policies.literature import SOURCES, source_of
-from budgetbandits.problem import Problem
+from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice
+from budgetbandits.problems.problem import Problem
 
 LIKE = 3
 """Settings that are looked at, the most like the problem first."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from budgetbandits.intervals import half_width
+from budgetbandits.formatting.tables import Cell, Table, estimate
+from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.names import label
-from budgetbandits.tables import Cell, Table, estimate
 
 if TYPE_CHECKING:
     from budgetbandits.experiments.results import Results

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.frames import record_of, with_group
 from budgetbandits.experiments.result_tables import table_of
@@ -27,11 +26,12 @@ from budgetbandits.experiments.statistics import (
 )
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.table import load as load_table
-from budgetbandits.problem import Problem
+from budgetbandits.formatting.numbers import count
+from budgetbandits.formatting.tables import Table
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Traffic, from_toml
 from budgetbandits.simulation.summaries import check_metric, spread, summarise
-from budgetbandits.tables import Table
-from budgetbandits.traffic import Traffic, from_toml
-from budgetbandits.words import count
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")

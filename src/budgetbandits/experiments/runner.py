@@ -29,8 +29,8 @@ from budgetbandits.experiments.schedule import Schedule, Task, kind_of
 from budgetbandits.experiments.study import Effort, Study
 from budgetbandits.experiments.table import PLACE
 from budgetbandits.simulation.outcome import Outcome
+from budgetbandits.simulation.parallel import check_jobs
 from budgetbandits.simulation.simulate import choose_engine, outcome_of, work_of
-from budgetbandits.simulation.work import check_jobs
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""

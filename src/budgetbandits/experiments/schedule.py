@@ -12,7 +12,7 @@ from typing import Any
 
 from budgetbandits.experiments.plan import Cell
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson
 

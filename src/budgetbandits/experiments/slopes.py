@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.errors import NotIndependent
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import Difference, student
-from budgetbandits.intervals import student_quantile
-from budgetbandits.problem import Problem
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import student_quantile
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory import lower_constant
 
 

@@ -15,18 +15,9 @@ import numpy as np
 from scipy import special
 
 from budgetbandits import plugins
-from budgetbandits.arrays import AnyArray, Array
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.statistics import (
-    LEVEL,
-    RESAMPLES,
-    SEED,
-    Difference,
-    holm,
-    moments,
-    student,
-    welch,
-)
+from budgetbandits.experiments.statistics import LEVEL, RESAMPLES, SEED, Difference, holm, moments, student, welch
+from budgetbandits.numerics.arrays import AnyArray, Array
 
 FREE = frozenset({"budget", "horizon"})
 """Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from budgetbandits import intervals
-from budgetbandits.arrays import AnyArray
-from budgetbandits.intervals import student_quantile
+from budgetbandits.numerics import intervals
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import student_quantile
 
 LEVEL = intervals.LEVEL
 RESAMPLES = 2_000

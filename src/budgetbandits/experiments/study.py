@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import budgetbandits
-from budgetbandits.arrays import Array
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study_record import checked
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, written
+from budgetbandits.problems.streams import Played, Traffic
 from budgetbandits.simulation.outcome import slower_lines
-from budgetbandits.traffic import Played, Traffic
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")

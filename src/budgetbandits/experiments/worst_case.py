@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.statistics import SEED
-from budgetbandits.intervals import half_width
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.intervals import half_width
 
 RESAMPLES = 1_000
 

@@ -39,8 +39,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
 from budgetbandits.off_policy.targets import Target
 

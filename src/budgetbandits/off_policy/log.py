@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
-from budgetbandits.cells import plain
 from budgetbandits.errors import BadParameter, MissingExtra, ProblemError
-from budgetbandits.recorded import csv_columns, named_columns, numbered, numbers
+from budgetbandits.formatting.spreadsheet import plain
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.recorded import csv_columns, named_columns, numbered, numbers
 
 MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 """What a column may stand for; ``arms`` lists those that could be chosen, as JSON, and may be empty for all; where

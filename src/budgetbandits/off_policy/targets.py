@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.allocation.propensity import counts
 from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
-from budgetbandits.learner import Learner
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
-from budgetbandits.propensity import counts
 
 DRAWS = 10_000
 """Choices of a policy that is held still, in each situation, which its probabilities are counted from."""

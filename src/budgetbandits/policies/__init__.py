@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from budgetbandits.arrays import either, everywhere, trial
 from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.numerics.arrays import either, everywhere, trial
 from budgetbandits.policies.base import Policy, State, best, first_pull
 from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
@@ -18,15 +18,15 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreed
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
 from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone
+from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.omega_ucb import OmegaRising, OmegaStarUCB, OmegaUCB
-from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
 from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
 from budgetbandits.policies.ucb_m1 import UCBM1

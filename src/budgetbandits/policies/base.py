@@ -22,8 +22,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.validation import number
 
 KNOWLEDGE = {

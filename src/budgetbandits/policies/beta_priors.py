@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
 
 Pairs = tuple[tuple[float, float], ...]
 """One pair (a, b) of parameters for all arms, or several: one for each arm in order."""

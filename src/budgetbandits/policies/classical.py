@@ -22,8 +22,8 @@ import numpy as np
 import scipy
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.statistics import Tally
 
 STEPS = 10
 

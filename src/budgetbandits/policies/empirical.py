@@ -24,13 +24,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.divergence import empirical_divergence
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.divergence import empirical_divergence
 from budgetbandits.policies.base import State
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.statistics import Tally
 
 MOST_STEPS = 100
 """More would make a histogram of more than ten thousand cells."""

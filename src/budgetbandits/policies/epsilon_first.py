@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State, best
 from budgetbandits.policies.kube import SLACK
-from budgetbandits.policies.tally import Tally, TallyPolicy
+from budgetbandits.policies.statistics import Tally, TallyPolicy
 
 
 @dataclass

@@ -27,8 +27,8 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import LARGEST
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
-from budgetbandits.policies.tally import Moments, Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.statistics import Moments, Tally
 
 GATE = 0.28 / 1.28
 """(λ − 1)/λ: the cost must be known to within this share of it."""

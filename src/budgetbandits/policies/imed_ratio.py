@@ -28,9 +28,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.divergence import ratio_divergence
-from budgetbandits.policies.index_policy import IndexPolicy, Monotone
-from budgetbandits.policies.tally import Tally
+from budgetbandits.numerics.divergence import ratio_divergence
+from budgetbandits.policies.index import IndexPolicy, Monotone
+from budgetbandits.policies.statistics import Tally
 
 LOWEST = -1e300
 """Instead of −∞, which the engine with bounds keeps for arms that nobody can pay."""

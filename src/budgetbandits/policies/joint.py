@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array, trial
+from budgetbandits.numerics.arrays import Array, trial
 from budgetbandits.policies.base import State
 from budgetbandits.policies.beta_priors import LEAST, MOST
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy

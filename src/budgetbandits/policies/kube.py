@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State, first_pull
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.statistics import Tally
 
 SLACK = 1e-9
 """Budgets are sums of floats: a cost that fits but for rounding fits."""

@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, MomentsPolicy, Monotone, either
-from budgetbandits.policies.tally import Moments, Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.statistics import Moments, Tally
 
 MANY_PULLS = 30.0
 """From so many pulls on ω*-UCB trusts the variance."""

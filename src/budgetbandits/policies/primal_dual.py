@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.policies.base import State
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.statistics import Tally
 
 
 def upper(mean: Any, pulls: Any, width: Any) -> Any:

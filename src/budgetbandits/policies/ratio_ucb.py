@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, Monotone, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.statistics import Tally
 
 
 def i_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, State, best
 
 Arms = NDArray[np.int64]

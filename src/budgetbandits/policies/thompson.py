@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array, trial
+from budgetbandits.numerics.arrays import Array, trial
 from budgetbandits.policies.base import State
 from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
 from budgetbandits.policies.sampling import Arms, SamplingPolicy

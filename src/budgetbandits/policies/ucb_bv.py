@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.statistics import Tally
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:

@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.general_costs import GATE, KnownVariances
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.statistics import Tally
 
 MOST_GROUPS = 256
 

@@ -26,10 +26,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.divergence import largest_ratio
+from budgetbandits.numerics.divergence import largest_ratio
 from budgetbandits.policies.classical import check_lower_order
-from budgetbandits.policies.index_policy import RISING, IndexPolicy, either
-from budgetbandits.policies.tally import Tally
+from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.statistics import Tally
 
 SOLVED = replace(RISING, error=1e-7)
 """Monotone up to what Newton's method leaves where costs are as small as 1e-9."""

@@ -14,11 +14,11 @@ from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.standings import Values, shown, told
 from budgetbandits.experiments.study import versions
 from budgetbandits.experiments.suite import Suite
+from budgetbandits.formatting.numbers import count, interval, listed
 from budgetbandits.policies.base import KNOWLEDGE
 from budgetbandits.policies.names import label
-from budgetbandits.report import drawings
+from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import render
-from budgetbandits.words import count, interval, listed
 
 ALWAYS = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""

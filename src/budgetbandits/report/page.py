@@ -11,13 +11,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgetbandits import look
+from budgetbandits import web
 from budgetbandits.experiments.paper.findings import Findings, is_paper, load
 from budgetbandits.experiments.results import Results
+from budgetbandits.formatting.numbers import count, estimate, exact, interval, number, open_interval, short
 from budgetbandits.policies.names import label
-from budgetbandits.report import asked, paper, study, tables
+from budgetbandits.report import paper, problems, study, tables
 from budgetbandits.report.theory_figures import exponent
-from budgetbandits.words import count, estimate, exact, interval, number, open_interval, short
 
 REPORT = "report.html"
 
@@ -61,13 +61,13 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
     environment.filters |= {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
     environment.globals |= {
         "estimate": estimate, "interval": interval, "open_interval": open_interval,
-        "counted": count, "shown_arms": asked.ARMS,
+        "counted": count, "shown_arms": problems.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
     script = _text("rescale.js") + _text("report.js")
     return environment.get_template(template).render(
         content,
-        style_sheets=Markup(look.style_sheet() + _text("report.css")),
+        style_sheets=Markup(web.style_sheet() + _text("report.css")),
         script=Markup(script),
         script_hash=_allowed(script),
     )

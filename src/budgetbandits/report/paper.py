@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.experiments.paper.findings import CALIBRATED, ENSEMBLE, Findings
-from budgetbandits.report import drawings, sentences, study, tables
-from budgetbandits.words import count, exact
+from budgetbandits.formatting.numbers import count, exact
+from budgetbandits.report import figures as drawings
+from budgetbandits.report import study, summary, tables
 
 
 def content(found: Findings, folder: Path) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
         "warning": None
         if found.is_full
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
-        "sentences": sentences.of_paper(found),
+        "sentences": summary.of_paper(found),
         "claims": found.claims,
         "figures": [],
         "winners": tables.winners(ensemble),

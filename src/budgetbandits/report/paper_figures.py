@@ -6,15 +6,15 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
-from budgetbandits.arrays import AnyArray
-from budgetbandits.drawing import axes as scales
-from budgetbandits.drawing import svg
-from budgetbandits.drawing.picture import Picture, Series, below, finish, leftmost, legend, panels
-from budgetbandits.drawing.style import Sheet, settings
 from budgetbandits.experiments.figures import series_of
 from budgetbandits.experiments.paper.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.words import number
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures import svg
+from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.formatting.numbers import number
+from budgetbandits.numerics.arrays import AnyArray
 
 
 def who_wins(ensemble: Results, sheet: Sheet) -> Picture:

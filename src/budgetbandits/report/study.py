@@ -11,8 +11,10 @@ import polars as pl
 from budgetbandits.experiments import worst_case
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import slopes
-from budgetbandits.report import asked, drawings, sentences, tables
-from budgetbandits.words import count
+from budgetbandits.formatting.numbers import count
+from budgetbandits.report import figures as drawings
+from budgetbandits.report import problems as asked
+from budgetbandits.report import summary, tables
 
 BUDGETS = {
     "smallest mean cost": "budgets are multiples of each problem's smallest mean cost",
@@ -30,7 +32,7 @@ def content(results: Results, folder: Path) -> dict[str, Any]:
         "title": results.record["name"],
         "facts": facts(results),
         "warning": None,
-        "sentences": sentences.of_study(results),
+        "sentences": summary.of_study(results),
         "claims": [],
         "figures": drawings.of_study(results, folder),
         "winners": tables.winners(results) if several and len(results.policies) > 1 else None,

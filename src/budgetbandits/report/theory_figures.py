@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from budgetbandits.drawing import axes as scales
-from budgetbandits.drawing.picture import Picture, below, finish, grow, leftmost, panels
-from budgetbandits.drawing.style import Sheet, look, settings
 from budgetbandits.experiments.paper.proven import Bounds
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.experiments.worst_case import Exponent, Growth
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures.layout import Picture, below, finish, grow, leftmost, panels
+from budgetbandits.figures.style import Sheet, look, settings
 from budgetbandits.policies.names import label
 
 

@@ -17,8 +17,8 @@ from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.damage import isolated
 from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
-from budgetbandits.service.requests import Keyed, Said, keyed, said
-from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.request import Keyed, Said, keyed, said
+from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.records import Event
 from budgetbandits.service.tasks import Task
 

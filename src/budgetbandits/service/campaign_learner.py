@@ -16,19 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits import stand_in
+from budgetbandits.allocation import substitutes
+from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.propensity import propensity
+from budgetbandits.allocation.segments import Segments
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
-from budgetbandits.learner import Among, Learner
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.propensity import propensity
-from budgetbandits.segments import Segments
 from budgetbandits.service import plans
-from budgetbandits.service.campaign_rests import CampaignRests
+from budgetbandits.service.campaign_cooldowns import CampaignRests
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.requests import Amounts, Said, Wanted
+from budgetbandits.service.request import Amounts, Said, Wanted
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
@@ -178,7 +178,7 @@ class CampaignLearner:
         for arm in sorted(self.rests.down):
             if active[arm]:
                 failures, since = self.rests.row_of(arm)
-                other, times = stand_in.likely(self._learner.policy, self.state, arm, awake) or (None, None)
+                other, times = substitutes.likely(self._learner.policy, self.state, arm, awake) or (None, None)
                 name = None if other is None else self.names[other]
                 found.append(
                     {"arm": self.names[arm], "failures": failures, "since": since, "stand_in": name, "times": times}

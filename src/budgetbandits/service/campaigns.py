@@ -16,16 +16,16 @@ from pydantic_core import to_json
 
 from budgetbandits.errors import BadState, Conflict, StoreError
 from budgetbandits.service import arm_changes, ledger
-from budgetbandits.service.campaign_rests import Rest
+from budgetbandits.service.campaign_cooldowns import Rest
 from budgetbandits.service.clocks import Clock, moment, set_back
 from budgetbandits.service.damage import UNREADABLE, isolated, named_damage
-from budgetbandits.service.leases import Leases
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import checked_name, is_id, normal
 from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 

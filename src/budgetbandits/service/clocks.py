@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from budgetbandits.errors import Conflict, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.settings import terms_of
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Event
 
 Clock = Callable[[], float]

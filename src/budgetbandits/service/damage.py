@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from budgetbandits.errors import BadState, BudgetBanditsError
-from budgetbandits.service.stores.base import T, Transaction
+from budgetbandits.service.stores.contract import T, Transaction
 
 UNREADABLE = (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, AssertionError)
 """What comes of taking a damaged row for a good one."""

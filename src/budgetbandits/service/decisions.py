@@ -17,11 +17,11 @@ from typing import Any
 from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.damage import UNREADABLE, isolated
-from budgetbandits.service.leases import Leases
+from budgetbandits.service.funds import Purse
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.purses import Purse
-from budgetbandits.service.requests import Keyed, Said, keyed, said
-from budgetbandits.service.stores.base import About, Store, T, Transaction, found
+from budgetbandits.service.request import Keyed, Said, keyed, said
+from budgetbandits.service.stores.contract import About, Store, T, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event
 from budgetbandits.service.tasks import Ahead, Task
 

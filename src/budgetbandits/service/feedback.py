@@ -14,11 +14,11 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, Not
 from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.damage import isolated
-from budgetbandits.service.leases import Leases
+from budgetbandits.service.funds import Purse
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.purses import Purse
-from budgetbandits.service.requests import LARGEST_BATCH
-from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.request import LARGEST_BATCH
+from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event
 from budgetbandits.service.tasks import Ahead, Task
 

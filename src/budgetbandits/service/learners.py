@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.settings import terms_of
-from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.service.tags import changed_since, newest_tag
 from budgetbandits.terms import Terms

@@ -39,10 +39,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
-from budgetbandits.amounts import shown
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import LARGEST_AMOUNT
-from budgetbandits.words import written
 
 MICROS = 1_000_000
 LARGEST = int(LARGEST_AMOUNT) * MICROS

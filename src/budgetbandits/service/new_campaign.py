@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from budgetbandits.amounts import shown
-from budgetbandits.choosing import best_kind
+from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.money import shown
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units

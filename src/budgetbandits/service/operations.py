@@ -14,7 +14,7 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, Conflict
 from budgetbandits.service.names import check_text
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 
 
 @dataclass(frozen=True)

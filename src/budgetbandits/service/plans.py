@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from budgetbandits.learner import Learner
-from budgetbandits.policies.paced_sums import Paced
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.policies.paced.statistics import Paced
 from budgetbandits.policies.primal_dual import Priced
 from budgetbandits.service.ledger import Account
 

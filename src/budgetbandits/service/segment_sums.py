@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced import PacedThompson
+from budgetbandits.policies.paced.policy import PacedThompson
 
 NAME = "answered"
 """The entry of an arm's row."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from budgetbandits.amounts import shown
 from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.numbers import written
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -16,7 +17,6 @@ from budgetbandits.service.ledger import Limits, to_micros, to_units
 from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
-from budgetbandits.words import written
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "policy_version")
 """What follows from a campaign's arms and policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from budgetbandits.service.stores.base import About, Store, Transaction
+from budgetbandits.service.stores.contract import About, Store, Transaction
 
 T = TypeVar("T")
 

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from budgetbandits import oracle
-from budgetbandits.drawing import arms, curves
-from budgetbandits.drawing.picture import Picture, Series, chosen
-from budgetbandits.drawing.style import Sheet, looks, sheet
 from budgetbandits.errors import BadParameter
-from budgetbandits.intervals import LEVEL, student_quantile
+from budgetbandits.figures import arms
+from budgetbandits.figures import regret as curves
+from budgetbandits.figures.layout import Picture, Series, chosen
+from budgetbandits.figures.style import Sheet, looks, sheet
+from budgetbandits.numerics.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import PAPER, label
+from budgetbandits.problems import oracle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from budgetbandits.simulation.outcome import Outcome
-from budgetbandits.traffic import Traffic
+from budgetbandits.problems.streams import Traffic
 
 
 def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:

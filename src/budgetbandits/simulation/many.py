@@ -12,8 +12,10 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
-from budgetbandits.policy_files import policy_of
-from budgetbandits.problem import Problem, check_family, family
+from budgetbandits.policies.files import policy_of
+from budgetbandits.problems.problem import Problem, check_family, family
+from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
     check_numbers,
     check_specs,
@@ -25,8 +27,6 @@ from budgetbandits.simulation.simulate import (
     work_of,
 )
 from budgetbandits.simulation.summaries import check_metric, need_polars
-from budgetbandits.simulation.work import Work, check_jobs, in_parallel
-from budgetbandits.traffic import Played, Traffic
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits import oracle, paced_oracle
-from budgetbandits.arrays import AnyArray, Array
-from budgetbandits.intervals import half_width
+from budgetbandits.formatting.tables import Cell, Table, estimate
+from budgetbandits.numerics.arrays import AnyArray, Array
+from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.names import label
-from budgetbandits.problem import Problem
+from budgetbandits.problems import oracle, oracle_horizon
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Played, Traffic
 from budgetbandits.simulation.summaries import need_polars, summarise
-from budgetbandits.tables import Cell, Table, estimate
-from budgetbandits.traffic import Played, Traffic
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,14 +121,14 @@ class Outcome:
         horizon, whether it was an arm of the best mix; in traffic, in every part an arm of the best plan for it."""
         if isinstance(self.problem, Traffic):
             assert self.part_pulls is not None
-            plans = [paced_oracle.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
+            plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
             wrong = ~(np.array(plans) > PLANNED) & self.problem.offered
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
         if self.horizon < math.inf:
             for place, budget in enumerate(self.budgets.tolist()):
-                mix = paced_oracle.fluid_mix(self._arms, budget, self.horizon)
+                mix = oracle_horizon.fluid_mix(self._arms, budget, self.horizon)
                 best[0, place, [mix.arms[0], mix.upgrade]] = True
         else:
             best[:, :, oracle.best_arms(self._arms)] = True
@@ -206,7 +206,7 @@ class Outcome:
     def _shortfall(self, place: int) -> Array:
         """The pseudo-regret at one budget with a horizon. By duality the fluid bound is λB + T max (μr − λμc)."""
         budget = float(self.budgets[place])
-        price = paced_oracle.fluid_mix(self._arms, budget, self.horizon).price
+        price = oracle_horizon.fluid_mix(self._arms, budget, self.horizon).price
         values = self._arms.reward_means - price * self._arms.cost_means
         unanswered = self.horizon - self.rounds[:, place]
         short = self.pulls[:, place] @ (values.max() - values) + unanswered * values.max()
@@ -221,7 +221,7 @@ class Outcome:
     @property
     def _fluid(self) -> Array:
         """The fluid bound at each budget."""
-        bounds = [paced_oracle.fluid_reward(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
+        bounds = [oracle_horizon.fluid_reward(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
         return np.array(bounds)
 
     @property

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, Request, RequestPolicy, State
-from budgetbandits.problem import Problem
-from budgetbandits.simulation.common import CommonOutcomes
-from budgetbandits.traffic import Played, Traffic
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.simulation.common_outcomes import CommonOutcomes
 
 Game = tuple[float, float, int, NDArray[np.int64]]
 """How a game ended: reward, spend, rounds and pulls of every arm; in traffic, of every part and arm."""

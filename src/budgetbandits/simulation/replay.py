@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
-from budgetbandits.fluid import best_mix
-from budgetbandits.learner import Among, Learner
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
-from budgetbandits.policies.paced_sums import SMALLEST_COST
-from budgetbandits.propensity import Chances, chances
-from budgetbandits.recorded import ReplayTable
+from budgetbandits.policies.paced.statistics import SMALLEST_COST
+from budgetbandits.problems.recorded import ReplayTable
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def replay(
     of money, and with what it has learned then on this one.
 
     >>> from budgetbandits import parse_policy
-    >>> from budgetbandits.recorded import read_table
+    >>> from budgetbandits.problems.recorded import read_table
     >>> rows = [(n, arm, r, c) for n in range(200) for arm, r, c in (("small", 0.5, 0.001), ("large", 0.9, 0.1))]
     >>> columns = dict(zip(("request", "arm", "reward", "cost"), zip(*rows)))
     >>> played = replay(ReplayTable.of(read_table(columns)), parse_policy("bts-paced"), 0.05, orders=3)

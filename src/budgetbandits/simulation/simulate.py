@@ -13,14 +13,14 @@ import numpy as np
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
-from budgetbandits.policy_files import policy_of
-from budgetbandits.problem import Problem
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Played, Traffic
 from budgetbandits.simulation.failures import blaming
 from budgetbandits.simulation.outcome import Engine, Outcome
+from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
-from budgetbandits.simulation.work import Work, all_games, check_jobs
-from budgetbandits.traffic import Played, Traffic
 
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
@@ -51,7 +51,7 @@ def simulate(
     seed (None) one is drawn; `Outcome.seed` says which.
 
     With a ``horizon`` the game also ends after so many pulls: the budget is for so many requests, and regret is
-    measured against the fluid bound (`paced_oracle`). Traffic, whose arms change (`budgetbandits.traffic`), needs one.
+    measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -155,17 +155,17 @@ def choose_engine(
     if wish == "reference":
         return Engine("reference", "asked for")
     try:
-        from budgetbandits.simulation import engines
+        from budgetbandits.simulation import dispatch
     except ImportError:
         if wish == "fast":
             raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
         return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
-    from budgetbandits.simulation.compiled.notice import noticing, say_compiling
+    from budgetbandits.simulation.engines.runtime.notice import noticing, say_compiling
 
     with noticing(compiling or say_compiling), blaming(policy):
-        chosen = engines.engine_for(problem, policy, budgets, horizon)
+        chosen = dispatch.engine_for(problem, policy, budgets, horizon)
         if chosen.compiled and not ready:
-            engines.warm_up(problem, policy, horizon)
+            dispatch.warm_up(problem, policy, horizon)
     if wish == "fast" and not chosen.compiled:
         raise BadParameter(
             f"no fast engine plays {policy.spec}: {chosen.reason}; use engine='auto' or engine='reference'"

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from budgetbandits.errors import BadParameter, MissingExtra
-from budgetbandits.intervals import wilson
+from budgetbandits.numerics.intervals import wilson
 
 if TYPE_CHECKING:
     import polars as pl

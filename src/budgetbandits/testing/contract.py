@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation import Allocation
+from budgetbandits.allocation.allocation import Allocation
 from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import KNOWLEDGE, UNLIMITED, Policy, State
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 
 BUDGET = 10.0**9
 ROUNDS = 100_000

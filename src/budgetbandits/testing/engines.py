@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from budgetbandits import extras, laws
+from budgetbandits import extras
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.index_policy import IndexPolicy
+from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.problem import Arm, Problem, family
+from budgetbandits.problems import distributions
+from budgetbandits.problems.problem import Arm, Problem, family
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.simulate import choose_engine, simulate
 from budgetbandits.testing.contract import Broken, Check, expect
@@ -19,9 +20,12 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
     "laws of every kind": (
         Problem(
             (
-                Arm("table", laws.Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
-                Arm("copula", laws.Copula(laws.Beta(2, 2), laws.Beta(1, 3), 0.6)),
-                Arm("mixed", laws.Independent(laws.Lattice([0.1, 0.7], [1, 2]), laws.Fixed(0.3))),
+                Arm("table", distributions.Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("copula", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), 0.6)),
+                Arm(
+                    "mixed",
+                    distributions.Independent(distributions.Lattice([0.1, 0.7], [1, 2]), distributions.Fixed(0.3)),
+                ),
             )
         ),
         [2.0, 10.0],
@@ -37,9 +41,9 @@ def declares_the_truth(policy: Policy) -> str | None:
     if not isinstance(policy, IndexPolicy | SamplingPolicy):
         return "it has no index and no score"
     try:
-        from budgetbandits.simulation.index import library, rehearsal
+        from budgetbandits.simulation.engines.index import library, rehearsal
+        from budgetbandits.simulation.engines.sampling import rehearsal as sampling
         from budgetbandits.simulation.known import Unsuited
-        from budgetbandits.simulation.sampling import rehearsal as sampling
     except ImportError as error:
         needed = extras.remedy(error)
         if needed is None:

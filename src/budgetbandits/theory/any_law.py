@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.divergence import empirical_divergence
 from budgetbandits.errors import ProblemError
-from budgetbandits.laws import Bernoulli, Copula, Independent, OutcomeLaw, Table
-from budgetbandits.oracle import best_ratio, gaps
-from budgetbandits.problem import Problem
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.divergence import empirical_divergence
+from budgetbandits.problems.distributions import Bernoulli, Copula, Independent, OutcomeLaw, Table
+from budgetbandits.problems.oracle import best_ratio, gaps
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.gaps import worse_arms
 
 

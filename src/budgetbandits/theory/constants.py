@@ -17,9 +17,9 @@ import math
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.oracle import best_ratio, gaps
-from budgetbandits.problem import Problem
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.oracle import best_ratio, gaps
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.gaps import check_gamma, reference_arm, worse_arms
 
 REMARK_GAMMA = math.sqrt(0.5)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.arrays import Array
 from budgetbandits.errors import BadParameter, NotIndependent
-from budgetbandits.laws import Independent
-from budgetbandits.oracle import best_arms, best_ratio, gaps, ratios
-from budgetbandits.problem import Problem
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.distributions import Independent
+from budgetbandits.problems.oracle import best_arms, best_ratio, gaps, ratios
+from budgetbandits.problems.problem import Problem
 
 
 def reference_arm(problem: Problem) -> int:

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.divergence import divergence_at_gap, shifted_entropy
-from budgetbandits.oracle import best_ratio, gaps
-from budgetbandits.problem import Problem
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.divergence import divergence_at_gap, shifted_entropy
+from budgetbandits.problems.oracle import best_ratio, gaps
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.gaps import check_independent, worse_arms
 
 ROUNDING = 1e-12

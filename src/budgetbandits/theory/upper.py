@@ -24,8 +24,8 @@ from typing import Literal
 import numpy as np
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.oracle import best_ratio, gaps, reward_bounds
-from budgetbandits.problem import Problem
+from budgetbandits.problems.oracle import best_ratio, gaps, reward_bounds
+from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.gaps import (
     check_budget,
     check_gamma,

@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from budgetbandits.arrays import Array
-from budgetbandits.divergence import shifted_entropy
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.divergence import shifted_entropy
 
 EXACT_PULLS = 512
 """Terms summed exactly: a few hundredths of a second."""

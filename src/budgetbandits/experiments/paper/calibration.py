@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from budgetbandits.arrays import Array
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.problem import Problem, family
+from budgetbandits.problems.problem import Problem, family
 from budgetbandits.simulation.simulate import simulate
 
 BUDGET, EPSILON = 50_000.0, 0.1

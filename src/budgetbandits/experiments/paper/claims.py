@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.intervals import wilson
+from budgetbandits.numerics.intervals import wilson
 
 BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
 UNDECIDED, SAYS_NOTHING, PROVEN = "undecided", "says nothing here", "proven"

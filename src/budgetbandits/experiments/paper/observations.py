@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.paper.claims import MUCH, Claim, tally
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import beside_root, games_at, growth_budgets, root_growth, slope_ratio
 from budgetbandits.experiments.statistics import Moments, against_rivals, moments, surely, welch
+from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.policies.names import NAMES
 
 

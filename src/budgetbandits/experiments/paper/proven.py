@@ -10,17 +10,11 @@ import joblib
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.paper.claims import Claim, Tally, tally
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.problem import Problem
-from budgetbandits.theory import (
-    bts_constant,
-    lower_constant,
-    ucb_bv1_constant,
-    ucb_bv2_constant,
-    upper_bounds,
-)
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.problems.problem import Problem
+from budgetbandits.theory import bts_constant, lower_constant, ucb_bv1_constant, ucb_bv2_constant, upper_bounds
 from budgetbandits.theory.upper import CHAINS, Chain
 
 EXACT_PULLS = 128

@@ -14,17 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from budgetbandits.arrays import AnyArray
 from budgetbandits.experiments.paper import calibration
 from budgetbandits.experiments.paper.claims import MUCH, Claim, Tally, percent, tally
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.statistics import (
-    RESAMPLES,
-    bootstrap_interval,
-    moments,
-    resampled_std,
-)
-from budgetbandits.intervals import half_width, wilson
+from budgetbandits.experiments.statistics import RESAMPLES, bootstrap_interval, moments, resampled_std
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import half_width, wilson
 from budgetbandits.policies.names import NAMES
 
 EPSILON_FIRST = "epsilon-first"

@@ -21,7 +21,7 @@ from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.dashboard.steps import Step, follow
 from budgetbandits.service.dashboard.subject import Subject
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign
 
 log = structlog.get_logger("budgetbandits")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from budgetbandits.service.campaign_rests import Rest
+from budgetbandits.formatting.datetimes import HOUR
+from budgetbandits.service.campaign_cooldowns import Rest
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
 from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
 from budgetbandits.service.ledger import to_units
@@ -13,7 +14,6 @@ from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.service.stores.rollup_sql import Counts
-from budgetbandits.times import HOUR
 
 
 @dataclass

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from budgetbandits.arrays import Array
-from budgetbandits.posteriors import Beta, Ratio
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.posteriors import Beta, Ratio
 
 POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])

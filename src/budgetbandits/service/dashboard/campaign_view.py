@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from budgetbandits.errors import UnknownArm
+from budgetbandits.formatting.datetimes import DAY, HOUR
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard import timeline
 from budgetbandits.service.dashboard.arms import Arm, OtherArm, by_worth, compared_arms, other_arms
@@ -16,21 +17,20 @@ from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.overruns import Overran
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, projections
+from budgetbandits.service.dashboard.query import SECONDS, Wanted
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.dashboard.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
 from budgetbandits.service.dashboard.svg import colour_class
-from budgetbandits.service.dashboard.wanted import SECONDS, Wanted
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
-from budgetbandits.service.requests import Wanted as Request
+from budgetbandits.service.request import Wanted as Request
 from budgetbandits.service.rollups import History
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.page_sql import Filter, Found, Holds, Pages
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.times import DAY, HOUR
 
 DECISIONS, EVENTS = 12, 8
 MOST_LISTED = 200

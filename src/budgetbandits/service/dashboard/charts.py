@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup, escape
 
+from budgetbandits.formatting.datetimes import DAY, HOUR, Times
 from budgetbandits.service.dashboard.campaign_view import CampaignView
 from budgetbandits.service.dashboard.numbers import money, on_axis, share, short
 from budgetbandits.service.dashboard.shares import OTHERS, What
 from budgetbandits.service.dashboard.svg import CHARACTER, ticks
 from budgetbandits.service.ledger import to_units
-from budgetbandits.times import DAY, HOUR, Times
 
 LEFT, TOP, BOTTOM = 52, 14, 26
 

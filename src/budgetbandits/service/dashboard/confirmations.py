@@ -10,17 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
+from budgetbandits.formatting.datetimes import DAY, wait
 from budgetbandits.service import ledger
 from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.dashboard.fields import Change
 from budgetbandits.service.dashboard.subject import Subject
+from budgetbandits.service.funds import dearest, fitting_now
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
-from budgetbandits.service.purses import dearest, fitting_now
 from budgetbandits.service.settings import limits_of
-from budgetbandits.times import DAY, wait
 
 
 def topped_up(subject: Subject, amount: float) -> list[Change]:

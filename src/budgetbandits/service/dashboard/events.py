@@ -11,7 +11,7 @@ from budgetbandits.service.dashboard.term_form import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Event
 
 PAGE = 50

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.formatting.datetimes import DAY, MINUTE
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.terms import checked_number
-from budgetbandits.times import DAY, MINUTE
 
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""

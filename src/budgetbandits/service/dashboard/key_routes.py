@@ -13,18 +13,18 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
+from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.addresses import address
 from budgetbandits.service.dashboard.forms import sent
 from budgetbandits.service.dashboard.preview import Preview, operation
+from budgetbandits.service.dashboard.query import event_of
 from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.dashboard.steps import Step, follow
-from budgetbandits.service.dashboard.wanted import event_of
 from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
-from budgetbandits.service.stores.base import Transaction, found
+from budgetbandits.service.stores.contract import Transaction, found
 from budgetbandits.service.stores.key_sql import KeyEvent
 from budgetbandits.service.stores.records import Key
-from budgetbandits.times import Times
 
 log = structlog.get_logger("budgetbandits")
 EVENTS = 50

@@ -10,11 +10,11 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from budgetbandits import look
+from budgetbandits import web
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.dashboard.fresh import Fresh
+from budgetbandits.service.dashboard.view_cache import Fresh
 from budgetbandits.service.http.parts import Service
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 
 MOST_LIVE = 500
 """Pages of one server that are told what happens as it happens; others are told that they are not."""
@@ -38,9 +38,9 @@ class Live:
         """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for: ``over``
         says why that has ended, and nothing until then."""
         if self._open >= MOST_LIVE:
-            return Response(FULL, headers=look.STREAM)  # and the page asks again some time later
+            return Response(FULL, headers=web.STREAM)  # and the page asks again some time later
         events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
-        return StreamingResponse(events, headers=look.STREAM)
+        return StreamingResponse(events, headers=web.STREAM)
 
     async def _events(
         self, drawn: Fresh, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
@@ -59,7 +59,7 @@ class Live:
                     yield b"event: store\ndata: cannot be read\n\n"
                 else:
                     now = time.monotonic()
-                    if last != seen or now >= told + look.BEAT:
+                    if last != seen or now >= told + web.BEAT:
                         yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
                         seen, told = last, now
                 async for beat in _waiting(every):
@@ -70,8 +70,8 @@ class Live:
 
 async def _waiting(seconds: float) -> AsyncIterator[bytes]:
     """Wait for so long, with a beat wherever that is longer than a page goes without one."""
-    while seconds > look.BEAT / 2:
-        await asyncio.sleep(look.BEAT / 2)
-        seconds -= look.BEAT / 2
+    while seconds > web.BEAT / 2:
+        await asyncio.sleep(web.BEAT / 2)
+        seconds -= web.BEAT / 2
         yield BEAT
     await asyncio.sleep(seconds)

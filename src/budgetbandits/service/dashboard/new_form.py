@@ -7,6 +7,8 @@ from functools import cache, partial
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
+from budgetbandits.formatting.datetimes import DAY, exact_duration
+from budgetbandits.formatting.numbers import in_full
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.dashboard.fields import Change, Fields, number, term
 from budgetbandits.service.dashboard.numbers import Unit, exact
@@ -14,10 +16,8 @@ from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import Terms
-from budgetbandits.times import DAY, exact_duration
-from budgetbandits.words import in_full
 
 DOES = "Create the campaign"
 NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")

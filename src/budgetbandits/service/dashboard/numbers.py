@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from budgetbandits.amounts import decimals
-from budgetbandits.words import in_full
+from budgetbandits.formatting.money import decimals
+from budgetbandits.formatting.numbers import in_full
 
 
 def digits_for(budget: float) -> int:

@@ -8,15 +8,15 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.datetimes import DAY, HOUR
 from budgetbandits.service.dashboard.fields import whole_number
 from budgetbandits.service.dashboard.projection import RunsOut, lasts_for, projections
 from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.list_sql import Group, Order
-from budgetbandits.times import DAY, HOUR
 
 PAGE = 100
 """Campaigns on a page."""

@@ -6,17 +6,17 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from budgetbandits import look
+from budgetbandits import web
+from budgetbandits.formatting.datetimes import duration, exact_duration, wait
+from budgetbandits.formatting.numbers import in_full
 from budgetbandits.service.dashboard import addresses, charts, numbers, price_chart, svg
 from budgetbandits.service.ledger import to_units
-from budgetbandits.times import duration, exact_duration, wait
-from budgetbandits.words import in_full
 
 if TYPE_CHECKING:
     import jinja2
 
 FOLDER = resources.files("budgetbandits.service.dashboard")
-SHARED = {"live.js": look.live_script, "icon.svg": look.icon}
+SHARED = {"live.js": web.live_script, "icon.svg": web.icon}
 SCRIPT = "text/javascript; charset=utf-8"
 TYPES = {"style.css": "text/css; charset=utf-8", "live.js": SCRIPT, "dashboard.js": SCRIPT, "icon.svg": "image/svg+xml"}
 
@@ -27,12 +27,12 @@ def asset(name: str) -> bytes:
     if name in SHARED:
         return SHARED[name]().encode()
     text = (FOLDER / "assets" / name).read_text(encoding="utf-8")
-    return (look.live_style_sheet() + text if name == "style.css" else text).encode()
+    return (web.live_style_sheet() + text if name == "style.css" else text).encode()
 
 
 @cache
 def asset_path(name: str) -> str:
-    return look.asset_path(name, asset(name))
+    return web.asset_path(name, asset(name))
 
 
 @cache
@@ -45,7 +45,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.globals.update(
         asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode(),
-        beat=look.BEAT, address=addresses.address, campaign_address=addresses.campaign_address,
+        beat=web.BEAT, address=addresses.address, campaign_address=addresses.campaign_address,
     )  # fmt: skip
     made.filters.update(
         money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,

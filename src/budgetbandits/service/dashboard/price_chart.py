@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.charts import BOTTOM, LEFT, TOP, Frame, drawing, time_axis
 from budgetbandits.service.dashboard.numbers import on_axis, significant
 from budgetbandits.service.dashboard.svg import CHARACTER, ticks
-from budgetbandits.times import Times
 
 
 def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 
-from budgetbandits.fluid import best_mix
+from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
-from budgetbandits.service.stores.base import T
+from budgetbandits.service.stores.contract import T
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
 
 MOST_POINTS = 170

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.paced import PacedThompson
-from budgetbandits.policies.paced_sums import COUNT, PAID, REWARD
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.dashboard.projection import lasts_for

@@ -14,24 +14,24 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
+from budgetbandits.formatting.datetimes import Times, known_zones
 from budgetbandits.service.damage import isolated
 from budgetbandits.service.dashboard.addresses import address, address_of, campaign_address, path_of
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import CampaignView, campaign_view
 from budgetbandits.service.dashboard.events import events_view
 from budgetbandits.service.dashboard.forms import check_origin, read_form, secured
-from budgetbandits.service.dashboard.fresh import Fresh, Load
 from budgetbandits.service.dashboard.live import Live
 from budgetbandits.service.dashboard.overview import Asked, Overview, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
+from budgetbandits.service.dashboard.query import Wanted, event_of
 from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions
-from budgetbandits.service.dashboard.wanted import Wanted, event_of
+from budgetbandits.service.dashboard.view_cache import Fresh, Load
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
-from budgetbandits.service.stores.base import T, Transaction, found
+from budgetbandits.service.stores.contract import T, Transaction, found
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.times import Times, known_zones
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has

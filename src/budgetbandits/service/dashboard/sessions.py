@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from budgetbandits.errors import NotAllowed
 from budgetbandits.service.dashboard.fields import whole_number
 from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
-from budgetbandits.service.stores.base import Store, Transaction, found
+from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from budgetbandits.formatting.datetimes import DAY, HOUR, duration
 from budgetbandits.service.dashboard.numbers import digits_for, exact
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.glance_sql import Glance
 from budgetbandits.service.stores.list_sql import Group, Rank, Since
-from budgetbandits.times import DAY, HOUR, duration
 
 SILENT = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was

@@ -22,7 +22,7 @@ from budgetbandits.service.dashboard.preview import Preview, values_of
 from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.problem_json import describe
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 
 
 @dataclass(frozen=True)

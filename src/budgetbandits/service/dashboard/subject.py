@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from budgetbandits.service import lease_ledger
+from budgetbandits.formatting.numbers import listed
 from budgetbandits.service.dashboard.numbers import Unit
+from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.stores.base import Transaction, found
+from budgetbandits.service.stores.contract import Transaction, found
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
-from budgetbandits.words import listed
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Subject:
     @cached_property
     def recalled(self) -> Account:
         """Its money when all leases have ended: so every change of an operator begins."""
-        return lease_ledger.all_given_back(self.account, [lease.account for lease in self.leases])
+        return ledger.all_given_back(self.account, [lease.account for lease in self.leases])
 
     @property
     def word(self) -> str:

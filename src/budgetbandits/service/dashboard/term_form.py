@@ -12,6 +12,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from budgetbandits.formatting.datetimes import exact_duration
+from budgetbandits.formatting.numbers import in_full
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.numbers import Unit, count
@@ -20,8 +22,6 @@ from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, limits_of, terms_of
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.times import exact_duration
-from budgetbandits.words import in_full
 
 WAS = "was_"
 NUMBERS = (

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.dashboard.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.stores.rollup_marks import Mark
-from budgetbandits.times import HOUR
+from budgetbandits.service.stores.watermark import Mark
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)

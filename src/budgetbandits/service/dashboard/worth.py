@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from budgetbandits.arrays import Array
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.service.dashboard.beliefs import Belief, Estimate, density, estimate
 
 POINTS = 32

@@ -17,15 +17,15 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import KeyRing
-from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.middleware import CountRequests, LimitBodies, RefuseNul
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import not_found
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.contract import Store
 
 for _needed in ("fastapi", "jinja2"):  # imported later, but missed at once
     if find_spec(_needed) is None:

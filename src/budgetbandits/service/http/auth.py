@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
-from budgetbandits.service.http.guesses import Guesses, network
+from budgetbandits.service.http.rate_limit import Guesses, network
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.base import About, Store, Transaction, found
+from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.key_sql import KeyEvent
 from budgetbandits.service.stores.records import Key
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from budgetbandits.service.http.guesses import network
 from budgetbandits.service.http.problem_json import problem
+from budgetbandits.service.http.rate_limit import network
 
 LARGEST_HEAD = 32_768
 """Bytes of a request's line and headers."""

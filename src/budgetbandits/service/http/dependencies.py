@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute
 from starlette.types import Message
 
 from budgetbandits.service.http.auth import actor, check_header
-from budgetbandits.service.http.bodies import check_mistakes, check_no_nul, check_query, check_size
 from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.request_body import check_mistakes, check_no_nul, check_query, check_size
 from budgetbandits.service.http.schemas import Body
 
 LARGEST_WITHOUT = 1_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.http.auth import drop_key, make_first_key, prefix_of
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.stores.contract import Store
 
 KEY_FILE = Path("budgetbandits-admin.key")
 """Where the key goes when nobody is looking: what a server prints ends in the log of its container."""

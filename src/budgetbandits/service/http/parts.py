@@ -9,9 +9,9 @@ from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.http.auth import KeyRing
-from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.stores.contract import Store
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.requests import LARGEST_BATCH, Said, said
+from budgetbandits.service.request import LARGEST_BATCH, Said, said
 from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
 
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]

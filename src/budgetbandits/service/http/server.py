@@ -18,16 +18,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.engine import Engine
 from budgetbandits.service.http.app import Later, create_app
 from budgetbandits.service.http.connections import BoundedConnection, Connections, room
 from budgetbandits.service.http.first_key import hand_over_first_key
 from budgetbandits.service.http.logs import write_logs
-from budgetbandits.service.http.long_reads import LongReads
 from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.service import Engine
 from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.stores.contract import Store
 
 EXPIRE_EVERY = 1.0
 ROLL_UP_EVERY = 5.0

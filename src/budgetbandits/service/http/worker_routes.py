@@ -19,12 +19,12 @@ from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, Hol
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import Booked, Outcome
 from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.bodies import SMALL, check_mistakes, check_no_nul, check_query, read_body
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.probes import healthz, readyz
 from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe
+from budgetbandits.service.http.request_body import SMALL, check_mistakes, check_no_nul, check_query, read_body
 from budgetbandits.service.http.schemas import (
     AskDecision,
     AskDecisions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Store
+from budgetbandits.service.stores.contract import Store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.row_cache import WritingTransaction
 
 GROUP = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from budgetbandits.service.stores.base import ANSWERS
+from budgetbandits.service.stores.contract import ANSWERS
 from budgetbandits.service.stores.records import Key
 from budgetbandits.service.stores.statements import Statements
 

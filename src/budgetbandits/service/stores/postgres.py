@@ -33,10 +33,10 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction, Unforeseen
+from budgetbandits.service.stores.contract import NOTHING, About, Store, T, Transaction, Unforeseen
 from budgetbandits.service.stores.event_sql import BY_ROWS
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
-from budgetbandits.service.stores.postgres_loop import LoopWriter
+from budgetbandits.service.stores.postgres_async import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
     READING,
     WRITING,

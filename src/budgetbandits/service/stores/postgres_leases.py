@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.service.stores.base import About
-from budgetbandits.service.stores.foreseen_leases import EventsNeeded, ForeseenLeases
+from budgetbandits.service.stores.contract import About
 from budgetbandits.service.stores.lease_sql import lease_event_of, lease_of
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
+from budgetbandits.service.stores.preloaded_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.records import LeaseEvent
 from budgetbandits.service.stores.rows import decision_of
 

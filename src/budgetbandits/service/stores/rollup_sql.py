@@ -8,7 +8,7 @@ from operator import add, attrgetter
 from typing import Any
 
 from budgetbandits.service.stores.event_sql import between
-from budgetbandits.service.stores.rollup_marks import Mark, Marks
+from budgetbandits.service.stores.watermark import Mark, Marks
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 """Seconds that a row may be about."""

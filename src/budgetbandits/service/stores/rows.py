@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.service.lease_ledger import NO_DAY
+from budgetbandits.service.leases.ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.base import NOTHING, About, Store, T, Transaction
+from budgetbandits.service.stores.contract import NOTHING, About, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
 from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
 from budgetbandits.service.stores.schema import check_version, migrations

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from budgetbandits.service.stores.base import Transaction
+from budgetbandits.service.stores.contract import Transaction
 
 
 class Statements(Transaction):

@@ -1,0 +1,387 @@
+"""Allocation: spend a real budget with a policy, one `ask` and one `tell` at a time."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.allocation.asks import Ask, OpenAsk, OpenAsks
+from budgetbandits.allocation.cooldowns import Rests
+from budgetbandits.allocation.holds import amounts_to_hold, estimated
+from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.money import Money
+from budgetbandits.allocation.observations import Observed
+from budgetbandits.allocation.propensity import Propensities
+from budgetbandits.allocation.segments import Segments
+from budgetbandits.allocation.state import AllocationState, planned_requests
+from budgetbandits.allocation.units import Units, checked_names
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetExhausted,
+    CostOverrun,
+    HoldRefused,
+    MissingKnowledge,
+    NoArmLeft,
+    NotAsked,
+    UnknownArm,
+)
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import PLAIN, Policy, Request
+from budgetbandits.policies.files import policy_of
+from budgetbandits.validation import listed, positive
+
+
+class Allocation(AllocationState):
+    """A budget, named arms in the user's own units, and a policy that decides.
+
+    ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy".
+
+    ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
+    to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
+    are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for, for policies
+    that plan with them: each ask is one, whether it is answered or fails. ``history`` maps an arm to what is known of
+    it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for
+    policies that must know them, in the user's units. With ``propensity_draws`` each ask says how likely it was, from
+    so many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
+
+    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
+    it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
+
+    Threads may share an allocation: each call is done as a whole before the next one begins.
+
+    >>> from budgetbandits import BudgetedThompson
+    >>> spend = Allocation(BudgetedThompson(), ["search", "social"], budget=20.0, cost_max=2.0, seed=1)
+    >>> while not spend.exhausted:
+    ...     ask = spend.ask()
+    ...     reward, cost = {"search": (1, 0.5), "social": (0, 0.5)}[ask.arm]
+    ...     spend.tell(ask, reward=reward, cost=cost)
+    >>> spend.spent, sum(spend.pulls.values())
+    (20.0, 40)
+    """
+
+    def __init__(
+        self,
+        policy: Policy | type[Policy] | str,
+        arms: Sequence[str],
+        budget: float,
+        *,
+        cost_max: float | Mapping[str, float] = 1.0,
+        reward_max: float = 1.0,
+        seed: int | None = None,
+        history: Mapping[str, tuple[int, float, float]] | None = None,
+        costs: Mapping[str, float] | None = None,
+        cost_floor: float | None = None,
+        horizon: float | None = None,
+        propensity_draws: int = 0,
+    ) -> None:
+        policy = policy_of(policy)
+        self._lock = threading.RLock()
+        self._money = Money(positive("budget", budget))
+        self._names = checked_names(arms)
+        self._units = Units.of(cost_max, reward_max, self._names, policy.own_scales)
+        self._number = {name: i for i, name in enumerate(self._names)}
+        self._asks = OpenAsks()
+        self._observed = Observed(len(self._names))
+        self._rests = Rests(len(self._names))
+        self._segments = Segments()
+        known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
+        if cost_floor is not None:
+            known["cost_floor"] = self._units.cost_floor(cost_floor)
+        if costs is not None:
+            known["costs"] = [self._units.known_cost(name, costs) for name in self._names]
+        if horizon is not None:
+            known["horizon"] = planned_requests(policy, horizon)
+        scales = self._units.scales(self._names)
+        self._learner = Learner.new(
+            policy, len(self._names), known, scales=None if scales is None else np.array(scales)
+        )
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
+        self._rng = np.random.default_rng(seed)
+        self._propensities = Propensities(propensity_draws, int(np.random.SeedSequence(seed).generate_state(1)[0]))
+        if history is not None and not isinstance(history, Mapping):
+            raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
+        for name, past in (history or {}).items():
+            self._recall(name, past)
+        self._hear_what_is_gone()
+
+    # --- ask and tell --------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        hold: float | bool = False,
+        *,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> Ask:
+        """The arm to pull next.
+
+        With ``hold`` an amount of money is set aside until the cost is told: True for the most that the pull can cost,
+        or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds what
+        the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
+
+        ``arms`` and ``exclude`` say which arms may answer this request. ``segment`` names the kind of the request, and
+        ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
+        """
+        with self._lock:
+            # most asks say nothing of their request, and then there is little to look at
+            allowed = self._learner.state.active
+            if arms is not None or exclude is not None:
+                allowed = self._allowed(arms, exclude)
+            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            amounts: Array | float = 0.0
+            payable = allowed
+            if hold is False and holds is None:
+                self._money.check(0.0, self._asks.held)
+            else:
+                amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+                payable = self._money.affordable(allowed, amounts, self._asks.held)
+            request = PLAIN
+            if segment is not None or estimates is not None or self._segments:
+                shares = None if estimates is None else estimates / self._units.cost_max
+                # may open a segment: after all checks
+                request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
+            now, resting, chances = self._asks.next_number, None, None
+            if now < self._rests.latest:
+                payable, resting = self._rests.offered(payable, now)
+            if self._propensities.draws:
+                chances = self._propensities.before(self._learner, now, payable, request, resting)
+            arm = self._learner.choose(self._rng, payable, request, resting)
+            if arm is None:
+                raise BudgetExhausted(
+                    f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
+                    "add to the budget with top_up() or start a new allocation"
+                )
+            if isinstance(amounts, float):
+                amount = self._money.wanted = amounts
+            else:
+                amount = float(amounts[arm])
+                self._money.wanted = np.where(allowed, amounts, np.inf).tolist()
+            ask = OpenAsk(arm, amount)
+            if request is not PLAIN:
+                ask.segment = request.segment
+            if estimates is not None:
+                ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
+            if chances is not None:
+                # by their numbers, also if they are all: there may be more of them by the time somebody looks
+                could = payable if resting is None or resting[arm] else payable & ~resting
+                ask.propensity, ask.could = chances.of(arm), np.flatnonzero(could).tolist()
+            self._rests.asked(arm, now)
+            number = self._asks.add(ask)
+            return Ask(number, self._names[arm]) if chances is None else self._named(number, ask)
+
+    def can_ask(
+        self,
+        hold: float | bool = False,
+        *,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> bool:
+        """Whether `ask` with these arguments would name an arm now: the money to be held is there, neither spent nor
+        held by others, and the policy goes on.
+
+        >>> spend = Allocation("bts", ["search", "social"], budget=5.0, cost_max=2.0, seed=1)
+        >>> while spend.can_ask(hold=True):
+        ...     spend.tell(spend.ask(hold=True), reward=1, cost=1.5)
+        >>> spend.spent
+        4.5
+        """
+        with self._lock:
+            allowed = self._allowed(arms, exclude)
+            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            if estimates is not None:
+                _ = self._learner.by_request  # an error for policies that look at no prices
+            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+            try:
+                payable = self._money.affordable(allowed, amounts, self._asks.held)
+            except (BudgetExhausted, HoldRefused):
+                return False
+            with self._learner.only(payable):
+                return self._learner.goes_on
+
+    def tell(
+        self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
+    ) -> None:
+        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+
+        ``ask`` is what `ask` returned, or its id; an arm's name stands for the oldest open ask of that arm. The cost is
+        booked at once, also when the budget is gone by now, and also what of it is above ``cost_max``: then the policy
+        learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
+        With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
+        nothing is learned, its request is one gone of the horizon, and after a few of them in a row the arm rests for a
+        while.
+        """
+        with self._lock:
+            if failed:
+                self._tell_failure(ask, reward, cost)
+                return
+            if reward is None and cost is None:
+                raise BadParameter(f"neither reward nor cost is given for {ask!r}; tell at least one")
+            number, known = self._find(ask, reward is not None, cost is not None)
+            arm, units = known.arm, self._units
+            name = self._names[arm]
+            reward = known.reward if reward is None else units.reward(reward, name)
+            hold, overrun, counts, charge = known.hold, known.overrun, known.counts, 0.0
+            if cost is None:
+                cost = known.cost
+            else:
+                cost, charge = units.cost(cost, name)
+                hold, overrun, counts = 0.0, charge - cost, self._money.covers(charge)
+                if overrun:
+                    _warn(name, charge, cost, 3)
+            if reward is None or cost is None:
+                self._asks.replace(
+                    number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
+                )
+            else:
+                share, price = reward / units.reward_max, cost / units.scale(name)
+                request = PLAIN if known.prices is None and not self._segments else self._request_of(known)
+                self._learner.learn(arm, share, price, self._rng, request)
+                self._asks.close(number)
+                self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number, number)
+                self._observed.add(arm, reward, cost + overrun)
+                if counts:
+                    self._money.earned += reward
+            self._money.spent += charge
+            self._money.overrun += overrun - known.overrun
+            if reward is None or known.cost is not None or overrun:  # the two come one after the other
+                self._hear_what_is_gone()
+
+    def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
+        number, known = self._find(ask, reward=True, cost=cost is not None)
+        name = self._names[known.arm]
+        brought = 0.0 if reward is None else self._units.reward(reward, name)
+        if brought > 0.0:
+            raise BadParameter(f"arm {name!r} has failed and brought {brought:g}; tell the reward, or that it failed")
+        learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
+        if charge > learned:
+            _warn(name, charge, learned, 4)
+        self._money.failed += learned + (known.cost or 0.0)
+        self._money.spent += charge
+        self._money.overrun += charge - learned
+        self._asks.close(number)
+        self._rests.failed(known.arm, self._asks.next_number, number, self._observed.pulls[known.arm])
+        self._hear_what_is_gone()
+
+    def forget(self, ask: Ask | int | str) -> None:
+        """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
+        with self._lock:
+            number, known = self._find(ask, reward=True, cost=True)
+            self._asks.close(number)
+            self._learner.drop(known.arm)
+
+    # --- changes on the way --------------------------------------------------------------------------------------
+
+    def top_up(self, amount: float) -> None:
+        """Add to the budget. A policy that planned with the old one is told the new one."""
+        with self._lock:
+            self._money.budget = positive(
+                "the budget with this amount", self._money.budget + positive("amount", amount)
+            )
+            self._hear_what_is_gone()
+
+    def new_horizon(self, horizon: float) -> None:
+        """The budget is for this many requests in all, those already answered included."""
+        with self._lock:
+            self._learner.new_horizon(planned_requests(self.policy, horizon))
+
+    def add_arm(
+        self,
+        name: str,
+        *,
+        history: tuple[int, float, float] | None = None,
+        cost: float | None = None,
+        cost_max: float | None = None,
+    ) -> None:
+        """A new arm, from the next ask on; ``cost`` is for policies that must know the costs, ``cost_max`` for arms
+        with largest costs of their own; it may not be above the largest of the first arms."""
+        with self._lock:
+            checked_names([*self._names, name], fewest=1)
+            units = self._units.joined_by(name, cost_max)
+            known_cost = None
+            if "costs" in self._learner.state.known:
+                if cost is None:
+                    raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
+                known_cost = units.known_cost(name, {name: cost})
+            past = None if history is None else units.past(name, history)
+            self._units = units
+            self._number[name] = self._learner.add(known_cost, units.cap(name) / units.cost_max)
+            self._observed.add_arm()
+            self._rests.add()
+            self._money.joined_by(units.cap(name))
+            self._names.append(name)
+            if past is not None:
+                self._learner.recall(self._number[name], *past)
+
+    def retire(self, name: str) -> None:
+        """Never choose this arm again; its open asks can still be told."""
+        with self._lock:
+            arm, active = self._arm(name), self._learner.state.active
+            if active.sum() == 1 and active[arm]:
+                raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
+            self._learner.retire(arm)
+
+    # --- checks --------------------------------------------------------------------------------------------------
+
+    def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
+        """The open ask of which the reward, the cost or both can be told, and its number."""
+        if isinstance(ask, Ask):
+            number, known = ask.id, self._asks.find(ask.id, reward, cost)
+            if self._names[known.arm] != ask.arm:
+                raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
+            return number, known
+        if isinstance(ask, str):
+            number = self._asks.oldest(ask, self._arm(ask), reward, cost)
+        elif isinstance(ask, bool) or not isinstance(ask, int | np.integer):
+            raise UnknownArm(f"no arm or ask {ask!r:.40}; pass what ask() returned, its id, or the name of an arm")
+        else:
+            number = int(ask)
+        return number, self._asks.find(number, reward, cost)
+
+    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
+        """The arms that may answer a request: active, and not left out of it."""
+        active = self._learner.state.active
+        excluded = [] if exclude is None else listed("exclude", exclude)
+        if arms is None and not excluded:
+            return active
+        allowed = active.copy()
+        if arms is not None:
+            allowed[:] = False
+            allowed[[self._arm(name) for name in listed("arms", arms)]] = True
+            allowed &= active
+        allowed[[self._arm(name) for name in excluded]] = False
+        if not allowed.any():
+            raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
+        return allowed
+
+    def _request_of(self, ask: OpenAsk) -> Request:
+        """The request that an open ask is for."""
+        if ask.prices is None:
+            return Request(ask.segment) if self._segments else PLAIN
+        prices = np.full(len(self._names), np.nan)
+        prices[: len(ask.prices)] = ask.prices  # None becomes NaN
+        return Request(ask.segment, prices / self._units.cost_max)
+
+    def _recall(self, name: str, past: tuple[int, float, float]) -> None:
+        self._learner.recall(self._arm(name), *self._units.past(name, past))
+
+
+def _warn(arm: str, charge: float, cap: float, level: int) -> None:
+    """Of an overrun, before anything is changed: whoever makes errors of warnings can repeat the call."""
+    warnings.warn(
+        f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked. If such costs are real, "
+        "start the next allocation with a larger cost_max",
+        CostOverrun,
+        stacklevel=level,
+    )

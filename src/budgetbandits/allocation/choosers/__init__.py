@@ -1,0 +1,110 @@
+"""How to choose exactly as a policy does without drawing everything; no policy lives here.
+
+`chooser_for` picks the quickest way. A chooser that is *repeatable* needs the state and a generator, so that whoever
+has those makes the same choice again; one that is not may draw coming rounds ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from budgetbandits.allocation.choosers.beta_ratio import FEW_ARMS, BetaRatios, choose_of_few
+from budgetbandits.allocation.choosers.protocol import Chooser, ScoresAbove
+from budgetbandits.allocation.choosers.threshold import Threshold
+from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
+from budgetbandits.errors import BadState
+from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.thompson import BudgetedThompson
+
+__all__ = ["Chooser", "Kind", "ScoresAbove", "best_kind", "chooser_for", "scores_above"]
+
+Kind = Literal["plain", "threshold", "window", "sparse window"]
+"""The policy's own `choose`; a level that few arms exceed; rounds drawn ahead, whole or above a level."""
+
+MANY_FOR_THRESHOLD = 256
+"""From so many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
+
+MANY_FOR_WINDOW = 64
+"""From so many arms on a level pays for rounds drawn ahead ..."""
+
+TOO_MANY_FOR_WINDOW = 5_000
+"""... and from so many on it does not: each arm would have to be looked at once in 128 rounds."""
+
+
+class Plain:
+    """Asks the policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._ratios = _draws_beta_ratios(policy)
+
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        if self._ratios and len(state.pulls) <= FEW_ARMS:
+            return choose_of_few(state, rng)
+        return self._policy.choose(state, rng)
+
+    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+        pass
+
+    def reset(self, state: State, arm: int | None = None) -> None:
+        pass
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
+        pass
+
+
+def best_kind(policy: Policy, arms: int, repeatable: bool) -> Kind:
+    """The kind of chooser that is quickest for a policy and a number of arms."""
+    if not isinstance(policy, SamplingPolicy) or not _draws_to_choose(policy):
+        return "plain"
+    lazily = scores_above(policy) is not None
+    if repeatable:
+        return "threshold" if lazily and arms >= MANY_FOR_THRESHOLD else "plain"
+    if not lazily or arms < MANY_FOR_WINDOW:
+        return "window"
+    return "sparse window" if arms < TOO_MANY_FOR_WINDOW else "threshold"
+
+
+def chooser_for(kind: Kind, policy: Policy, state: State) -> Chooser:
+    """A new chooser of this kind."""
+    if kind == "plain":
+        return Plain(policy)
+    if isinstance(policy, SamplingPolicy):
+        if kind == "window":
+            return DenseWindow(policy)
+        above = scores_above(policy)
+        if above is not None and kind == "sparse window":
+            return SparseWindow(policy, above)
+        if above is not None and kind == "threshold":
+            threshold = Threshold(policy, above)
+            threshold.reset(state)
+            return threshold
+    raise BadState(f"{policy.name} cannot choose by {kind!r:.40}; restore the state with the policy that wrote it")
+
+
+def scores_above(policy: Policy) -> ScoresAbove | None:
+    """What tells how the policy's scores behave above a level; None if nothing does."""
+    if isinstance(policy, ScoresAbove):
+        return policy
+    return BetaRatios() if _draws_beta_ratios(policy) else None
+
+
+def _draws_beta_ratios(policy: Policy) -> bool:
+    """Whether it pulls the best of the scores of Budgeted Thompson Sampling: nothing of that is overridden."""
+    if not isinstance(policy, BudgetedThompson):
+        return False
+    own, paper = type(policy), BudgetedThompson
+    return (
+        own.draw is paper.draw and own.draw_one is paper.draw_one and own.start is paper.start
+    ) and _draws_to_choose(policy)
+
+
+def _draws_to_choose(policy: SamplingPolicy) -> bool:
+    return type(policy).choose is SamplingPolicy.choose

@@ -1,0 +1,276 @@
+"""A learner: a policy, what it has learned, and how it chooses.
+
+It is the only driver of a policy outside simulation: an `Allocation` and the decision service hold one. Rewards, costs
+and the budget are in the policy's units, where the largest reward and the largest cost of a pull are 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.allocation import substitutes
+from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State, best
+from budgetbandits.policies.sampling import SamplingPolicy
+
+Among = NDArray[np.bool_]
+"""Which arms may be chosen, one entry for each."""
+
+
+class Learner:
+    """Choose, learn, add, retire, bring back.
+
+    Whoever must be able to repeat a choice from the state and a generator alone passes ``repeatable``; otherwise
+    coming rounds may be drawn ahead, which is quicker.
+
+    >>> import numpy as np
+    >>> from budgetbandits import BudgetedThompson
+    >>> learner, rng = Learner.new(BudgetedThompson(), 2), np.random.default_rng(1)
+    >>> for _ in range(100):
+    ...     arm = learner.choose(rng)
+    ...     learner.learn(arm, reward=1.0, cost=0.2 + 0.6 * arm, rng=rng)
+    >>> learner.state.pulls.tolist()
+    [97, 3]
+    """
+
+    def __init__(self, policy: Policy, state: State, kind: Kind) -> None:
+        self.policy = policy
+        self.state = state
+        self.kind: Kind = kind
+        """How it chooses."""
+        self.chooser: Chooser = chooser_for(kind, policy, state)
+        self._may_stop = type(policy).goes_on is not Policy.goes_on
+        self.draws_few = False
+        """Whether a choice among less than half of the arms draws these alone, where a level is kept for all."""
+        parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
+        self._of_arms = [name for name, array in parts.items() if array]
+        self._of_all = [name for name, array in parts.items() if not array]
+
+    @classmethod
+    def new(
+        cls,
+        policy: Policy,
+        arms: int,
+        known: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = False,
+        kind: Kind | None = None,
+        scales: Array | None = None,
+    ) -> Self:
+        """Before the first pull; ``known`` holds what the policy must know beforehand.
+
+        ``scales`` are the arms' own largest costs as shares of the largest of all. Where the policy can make use of
+        them (`Policy.own_scales`), an arm's cost of 1 is its own largest cost.
+        """
+        state = policy.start(arms, known or {})
+        if scales is not None and policy.own_scales:
+            state.known["scales"] = np.asarray(scales, dtype=float)
+            kind = "plain"  # other choosers compare the arms' scores as they are drawn
+        return cls(policy, state, kind or best_kind(policy, arms, repeatable))
+
+    # --- choose and learn ----------------------------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the policy would name an arm; False when it has stopped."""
+        return self.policy.goes_on(self.state)
+
+    def choose(
+        self,
+        rng: np.random.Generator,
+        among: Among | None = None,
+        request: Request = PLAIN,
+        resting: Among | None = None,
+    ) -> int | None:
+        """The arm to pull, among these if not among all that are active; None if the policy stops.
+
+        ``resting`` are those of them that rest, if any does and any other does not: an arm that rests is named only
+        where another in its place would cost too much (`stand_in`).
+        """
+        arm = self._named(rng, among, request)
+        if resting is None or arm is None or not resting[arm]:
+            return arm
+        awake = (self.state.active if among is None else among) & ~resting
+        if substitutes.keeps_pace(self.policy, self.state):
+            other = substitutes.by_plan(self.policy, self.state, arm, awake, rng, request)
+            return arm if other is None else other
+        other = self._named(rng, awake, request)
+        if other is None:  # a policy that knows what arms cost may be able to pay those at rest alone
+            return arm
+        taken = rng.random() < substitutes.share(self.policy, self.state, arm, other)
+        self.drop(arm if taken else other)
+        return other if taken else arm
+
+    def _named(self, rng: np.random.Generator, among: Among | None, request: Request) -> int | None:
+        """The arm that the policy names among these, if not among all that are active."""
+        state = self.state
+        if among is None or among is state.active:
+            if self._may_stop and not self.goes_on:
+                return None
+            return self.chooser.choose(state, rng) if request is PLAIN else self._choose(rng, request)
+        if self.draws_few and 2 * int(among.sum()) < int(state.active.sum()):
+            return self.choose_of_few(rng, np.flatnonzero(among))  # else the level would move to and fro
+        with self.only(among, request) as seen:
+            if not self.goes_on:
+                return None
+            # what was drawn ahead was drawn for all active arms
+            ahead = self.kind in ("window", "sparse window")
+            return self.policy.choose(state, rng) if ahead else self._choose(rng, seen)
+
+    @contextmanager
+    def only(self, among: Among | None, request: Request = PLAIN) -> Iterator[Request]:
+        """While these arms alone may be chosen, if not all that are active: the request as the policy sees it. One that
+        plans for the requests to come is told that they may have the others, too."""
+        active = self.state.active
+        if among is None or among is active:
+            yield request
+            return
+        self.state.active = among
+        try:
+            yield replace(request, coming=active) if isinstance(self.policy, RequestPolicy) else request
+        finally:
+            self.state.active = active
+
+    def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
+        if request is PLAIN:
+            return self.chooser.choose(self.state, rng)
+        return self.by_request.choose(self.state, rng, request)
+
+    def choose_of_few(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> int | None:
+        """The arm to pull of these alone, by a policy that draws scores; nothing is kept of the others, or changed."""
+        assert isinstance(self.policy, SamplingPolicy)
+        scores = self.policy.draw(self.state, rng, 1, arms)[0]
+        place = best(scores, rng)
+        return None if place is None else int(arms[place])
+
+    def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN) -> None:
+        """From one pull, which may have been chosen long ago or not at all."""
+        if request is PLAIN:
+            self.policy.observe(self.state, arm, reward, cost, rng)
+        else:
+            self.by_request.observe(self.state, arm, reward, cost, rng, request)
+        self.chooser.told(self.state, rng, arm)
+
+    def drop(self, arm: int) -> None:
+        """A choice of this arm was never acted on, and nothing will be told of it."""
+        self.policy.drop(self.state, arm)
+
+    @property
+    def by_request(self) -> RequestPolicy:
+        """The policy, if it looks at requests."""
+        if isinstance(self.policy, RequestPolicy):
+            return self.policy
+        raise BadParameter(f"{self.policy.name} looks at neither segments nor prices of requests; use bts-paced")
+
+    def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
+        """From so many past pulls with this total reward and total cost."""
+        self.policy.recall(self.state, arm, pulls, reward, cost)
+        self.chooser.reset(self.state, arm)
+
+    # --- changes on the way --------------------------------------------------------------------------------------
+
+    def add(self, cost: float | None = None, scale: float = 1.0) -> int:
+        """One more arm, by its number; ``cost`` is for policies that must know the costs, ``scale`` its largest cost as
+        a share of the largest of all, where arms have scales of their own."""
+        if "scales" in self.state.known:
+            self.state.known["scales"] = np.append(self.state.known["scales"], scale)
+        known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
+        self.state.extend(self.policy.one_more(self.state, known))
+        self.chooser.reset(self.state)
+        return len(self.state.pulls) - 1
+
+    def retire(self, arm: int) -> None:
+        """Never choose this arm again; it can still be learned from."""
+        self.state.active[arm] = False
+        self.chooser.reset(self.state)
+
+    def bring_back(self, arm: int) -> None:
+        """Choose an arm again that was retired, with what is known of it."""
+        self.state.active[arm] = True
+        self.chooser.reset(self.state)
+
+    def new_budget(self, budget: float) -> None:
+        """A policy that plans with the budget must know what it is now."""
+        if "budget" in self.state.known:
+            self.state.known["budget"] = budget
+
+    def new_horizon(self, horizon: float) -> None:
+        """A policy that plans with the number of requests must know what it is now."""
+        if "horizon" in self.state.known:
+            self.state.known["horizon"] = horizon
+
+    def new_unlearned(self, requests: int) -> None:
+        """A policy that counts what it learned from must know how many other requests are gone."""
+        if "horizon" in self.state.known:
+            self.state.known["failed"] = requests
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON but for infinities: `from_dict` goes on bit for bit."""
+        return {"state": self.state.to_dict(), "chooser": {"kind": self.kind} | self.chooser.to_dict()}
+
+    @classmethod
+    def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
+        state = policy.start(arms, saved["state"]["known"]).filled(saved["state"])
+        if "scales" in saved["state"]["known"]:
+            state.known["scales"] = np.array(saved["state"]["known"]["scales"], dtype=float)
+        chooser = dict(saved["chooser"])
+        learner = cls(policy, state, chooser.pop("kind"))
+        learner.chooser.restore(chooser, state)
+        return learner
+
+    def of_arm(self, arm: int) -> dict[str, Any]:
+        """What was learned about one arm, as plain values."""
+        state = vars(self.state)
+        return {name: state[name][..., arm].tolist() for name in self._of_arms}
+
+    def of_all(self) -> dict[str, Any]:
+        """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
+        state = vars(self.state)
+        return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
+
+    def take(self, of_all: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
+        """Go on from what `of_all` and `of_arm` of these arms said; BadState if they cannot have said that."""
+        numbers, state = list(of_arms), vars(self.state)
+        try:
+            for name in self._of_arms if numbers else ():
+                old = state[name]
+                new = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
+                self.state.check(name, new)
+                if new.shape[:-1] != old.shape[:-1]:
+                    self.state.widen(new.shape[1])  # others have opened segments
+                    old = state[name]
+                old[..., numbers] = new
+            for name in self._of_all:
+                setattr(self.state, name, of_all[name])
+            self.chooser.restore(of_all, self.state, numbers)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, BadState):
+                raise
+            raise BadState(f"the saved state is damaged ({error!r:.80})") from None
+
+    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
+        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
+        chooses gives its state a new array."""
+        state = vars(self.state)
+        changed: set[int] = set()
+        for name in self._of_arms:
+            if state[name].shape != before[name].shape:  # a segment was opened
+                return list(range(len(self.state.pulls)))
+            if state[name] is not before[name]:
+                apart = state[name] != before[name]
+                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+        return sorted(changed)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

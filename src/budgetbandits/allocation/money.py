@@ -1,0 +1,99 @@
+"""The money of an allocation, in the user's units: a budget, what of it is spent, and what it has earned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BudgetExhausted, HoldRefused
+from budgetbandits.numerics.arrays import Array
+
+ROUNDING = 1e-9
+"""Of the budget: what is left by rounding alone is not money."""
+
+
+@dataclass
+class Money:
+    """What was told so far; what open asks hold is theirs to say.
+
+    failed   of what is spent, that on pulls that failed: no policy plans with it
+    overrun  of what is spent, that above the largest cost of a pull: no policy learns of it
+    wanted   what the last ask had to hold: one amount, or that for each arm, infinite for one it could not be for
+    """
+
+    budget: float
+    spent: float = 0.0
+    earned: float = 0.0
+    failed: float = 0.0
+    overrun: float = 0.0
+    wanted: float | list[float] = 0.0
+
+    @property
+    def nothing(self) -> float:
+        """An amount that is no money, only rounding."""
+        return ROUNDING * self.budget
+
+    @property
+    def gone(self) -> bool:
+        return self.budget - self.spent <= self.nothing
+
+    def ended(self, active: NDArray[np.bool_]) -> bool:
+        """Whether no ask of these arms can be made that holds what the last one did, whatever becomes of those that are
+        open."""
+        unspent, nothing = self.budget - self.spent, self.nothing
+        return unspent <= nothing or self._least(active) > unspent + nothing
+
+    def _least(self, active: NDArray[np.bool_]) -> float:
+        if isinstance(self.wanted, float):
+            return self.wanted
+        least = float(np.array(self.wanted)[active].min())
+        return least if least < np.inf else 0.0  # none of its arms is left, which is not for want of money
+
+    def joined_by(self, cap: float) -> None:
+        """There is one more arm, of which a pull costs at most this."""
+        if not isinstance(self.wanted, float):
+            self.wanted.append(min(cap, max(amount for amount in self.wanted if amount < np.inf)))
+
+    def planned(self, unlearned: float) -> float:
+        """The budget as a policy knows it that has not learned of failures and overruns, nor of this money spent."""
+        return max(self.budget - self.failed - self.overrun - unlearned, self.nothing)
+
+    def left(self, held: float) -> float:
+        """What is neither spent nor held."""
+        return max(self.budget - self.spent - held, 0.0)
+
+    def covers(self, cost: float) -> bool:
+        """Whether a cost still fits."""
+        return self.spent + cost <= self.budget * (1.0 + ROUNDING)
+
+    def check(self, amount: float, held: float) -> None:
+        """Refuse an ask that would hold this amount if it cannot be paid, now or at all."""
+        unspent, nothing = self.budget - self.spent, ROUNDING * self.budget
+        free = unspent - held
+        if free > nothing and amount <= free + nothing:
+            return
+        if unspent <= nothing:
+            raise BudgetExhausted(f"{self.spent:g} of the budget of {self.budget:g} is spent; add to it with top_up()")
+        if amount > unspent + nothing:
+            raise BudgetExhausted(
+                f"{unspent:g} left, {amount:g} to be held; hold less, or add to the budget with top_up(); "
+                "can_ask() says beforehand whether there is enough"
+            )
+        raise HoldRefused(
+            "blocked_by_holds",
+            f"open asks hold {held:g} of the {unspent:g} left; tell what one of them cost or forget() it, "
+            "then ask again, or add to the budget with top_up(); can_ask() says beforehand whether there is enough",
+        )
+
+    def affordable(self, among: NDArray[np.bool_], amounts: Array | float, held: float) -> NDArray[np.bool_]:
+        """Those of the arms for which there is the money to be held; an error if there are none."""
+        if isinstance(amounts, float):
+            self.check(amounts, held)
+            return among
+        self.check(float(amounts[among].min()), held)
+        free = self.budget - self.spent - held + self.nothing
+        if float(amounts[among].max()) <= free:
+            return among
+        return among & (amounts <= free)

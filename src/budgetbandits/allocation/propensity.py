@@ -1,0 +1,172 @@
+"""How likely a choice was: what an evaluation of other policies needs to know of each.
+
+For some policies the probability of a choice has a closed form; for Thompson sampling with several resources it has
+none. It is estimated from n further choices at the same state, of which m named the same arm:
+
+    propensity = (1 + m) / (1 + n).
+
+The choice itself is one of the n + 1, which is what makes its inverse nearly unbiased: for m ~ Bin(n, p),
+
+    E[(1 + n) / (1 + m)] = (1 − (1 − p)ⁿ⁺¹) / p,
+
+so that only choices less likely than about 1/n count for too little, and no weight is above n + 1. A policy that leaves
+nothing to chance gets 1, and so does the only arm that can be chosen.
+
+The n further choices are drawn before the choice itself: some policies count what they have chosen, and would then go
+on to the next arm.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.allocation import substitutes
+from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.validation import whole
+
+AT_ONCE = 1_000_000
+"""Scores that are drawn into one array."""
+
+
+@dataclass(frozen=True)
+class Propensities:
+    """Of the asks of an allocation: from so many draws for each, 0 for none, by a generator of its own for each ask, so
+    that no choice is changed and there is nothing to save but the seed."""
+
+    draws: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "draws", whole("propensity_draws", self.draws))  # 0 for no propensities
+
+    def before(
+        self, learner: Learner, number: int, among: Among, request: Request, resting: Among | None = None
+    ) -> Chances | None:
+        """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
+        know."""
+        if not self.draws:
+            return None
+        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, among, request, resting)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How often each arm was named in so many choices; without any, there is one arm to choose."""
+
+    named: NDArray[np.int64] | None
+    draws: int
+
+    def of(self, arm: int) -> float:
+        """The propensity of a choice of this arm."""
+        return 1.0 if self.named is None else (1.0 + float(self.named[arm])) / (1.0 + self.draws)
+
+
+@runtime_checkable
+class DrawsMany(Protocol):
+    """A policy that draws many choices at once."""
+
+    def choices(
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+    ) -> NDArray[np.int64]: ...
+
+
+def chances(
+    learner: Learner,
+    rng: np.random.Generator,
+    draws: int,
+    among: Among | None = None,
+    request: Request = PLAIN,
+    resting: Among | None = None,
+) -> Chances:
+    """Of the choice that the learner is about to make, among these arms if not among all that are active, of which some
+    may rest.
+
+    No choice is changed by it if ``rng`` is not the generator that they are made with.
+    """
+    could = learner.state.active if among is None else among
+    alone = int(could.sum()) == 1
+    return Chances(None if alone else counts(learner, rng, draws, among, request, resting), draws)
+
+
+def propensity(
+    learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: Among | None = None,
+    request: Request = PLAIN, resting: Among | None = None,
+) -> float:  # fmt: skip
+    """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
+    return chances(learner, rng, draws, among, request, resting).of(arm)
+
+
+def counts(
+    learner: Learner,
+    rng: np.random.Generator,
+    draws: int,
+    among: Among | None = None,
+    request: Request = PLAIN,
+    resting: Among | None = None,
+) -> NDArray[np.int64]:
+    """How often each arm is named in so many choices, none of which is made."""
+    with learner.only(among, request) as seen:
+        chosen = _choices(learner.policy, learner.state, rng, draws, seen)
+    if resting is not None and resting[chosen].any():
+        awake = (learner.state.active if among is None else among) & ~resting
+        chosen = _with_stand_ins(learner, rng, chosen, resting, awake, request)
+    return np.bincount(chosen, minlength=len(learner.state.pulls))
+
+
+def _with_stand_ins(
+    learner: Learner,
+    rng: np.random.Generator,
+    chosen: NDArray[np.int64],
+    resting: Among,
+    awake: Among,
+    request: Request,
+) -> NDArray[np.int64]:
+    """Of each choice of an arm at rest, the arm that answers in its place, if one does (`stand_in`)."""
+    policy, state = learner.policy, learner.state
+    if substitutes.keeps_pace(policy, state):
+        in_place = [substitutes.by_plan(policy, state, arm, awake, rng, request) if resting[arm] else None
+                    for arm in chosen.tolist()]  # fmt: skip
+        named = [arm if other is None else other for arm, other in zip(chosen.tolist(), in_place, strict=True)]
+        return np.array(named, dtype=np.int64)
+    with learner.only(awake, request) as seen:
+        others = _choices(policy, state, rng, len(chosen), seen)
+    if len(others) < len(chosen):  # the policy stops without the arms at rest
+        return chosen
+    lot, taken = rng.random(len(chosen)), np.zeros(len(chosen), dtype=bool)
+    for arm in np.unique(chosen[resting[chosen]]).tolist():
+        for other in np.unique(others).tolist():
+            pair = (chosen == arm) & (others == other)
+            taken |= pair & (lot < substitutes.share(policy, state, arm, other))
+    return np.where(taken, others, chosen)
+
+
+def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int, request: Request) -> NDArray[np.int64]:
+    if isinstance(policy, DrawsMany):
+        return policy.choices(state, rng, draws, request)
+    if isinstance(policy, SamplingPolicy) and type(policy).choose is SamplingPolicy.choose:
+        return _highest(policy, state, rng, draws)
+    named = []
+    for _ in range(draws):
+        here = copy.deepcopy(state)  # some policies count the choices that they have made
+        arm = policy.choose(here, rng, request) if isinstance(policy, RequestPolicy) else policy.choose(here, rng)
+        if arm is not None:
+            named.append(arm)
+    return np.array(named, dtype=np.int64)
+
+
+def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+    """The arm of the highest score in each of so many rounds; ties, which have no chance, go to the first."""
+    arms = np.flatnonzero(state.active)
+    scales = state.known["scales"][arms] if "scales" in state.known else 1.0
+    chosen, rounds = [], max(1, AT_ONCE // len(arms))
+    for begin in range(0, draws, rounds):
+        scores = policy.draw(state, rng, min(rounds, draws - begin), arms) / scales
+        chosen.append(arms[scores.argmax(axis=1)])
+    return np.concatenate(chosen)

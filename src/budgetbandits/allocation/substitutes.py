@@ -1,0 +1,136 @@
+"""Who answers a request in the place of an arm at rest (`rests`): another arm, as far as the money goes.
+
+An outage must not spend what is meant for later requests. A policy names an arm as if none were at rest. If that arm
+rests, others that are awake take its place as far as they may cost what the request may; for the remaining requests the
+arm at rest is asked all the same. That may fail, as it did before, and it may be over.
+
+By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no
+more for it. It may cost as much money as there is for each request where money is not scarce or where it is not known
+what the arm costs, and at most that where the plan itself is short of money. The arms awake answer by the mix that
+brings most of all that cost so much on average (`fluid`), by drawn means as ever. If that much is not enough for them,
+the one with the best ratio answers with probability
+
+    what the request may cost / what the arm costs.
+
+So the money lasts for as many requests as without the outage. It may end earlier where nothing is known of the price of
+arms that are down from the first request on: no plan can count on them.
+
+Other policies keep no pace. By these the policy's choice among the arms awake answers with probability
+
+    min(1, 2 × what the arm at rest costs / what this one costs).
+
+An arm that costs about as much takes its place always, and while one that costs fifty times as much is the only one,
+money is spent twice as fast, not fifty times.
+
+Whoever wants another arm at any price leaves the one at rest out of the request, or retires it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.numerics.fluid import best_mix, mix_of_one
+from budgetbandits.policies.base import PLAIN, Policy, Request, State
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
+from budgetbandits.policies.posteriors import kept_posterior
+from budgetbandits.policies.statistics import Tally
+
+FASTER = 2.0
+"""How many times the price of an arm at rest another may cost, where there is no pace to keep."""
+
+
+def share(policy: Policy, state: State, arm: int, other: int) -> float:
+    """How likely the other arm is to answer in the place of an arm at rest, by a policy that keeps no pace."""
+    usual, price = known_cost(policy, state, arm), known_cost(policy, state, other)
+    return min(1.0, FASTER * usual / price) if usual and price else 1.0  # of which nothing is known, or which is free
+
+
+def keeps_pace(policy: Policy, state: State) -> bool:
+    """Whether the policy plans money for a number of requests."""
+    return isinstance(policy, PacedThompson) and isinstance(state, Paced) and math.isfinite(state.known["horizon"])
+
+
+def by_plan(
+    policy: Policy, state: State, arm: int, awake: NDArray[np.bool_], rng: np.random.Generator, request: Request = PLAIN
+) -> int | None:
+    """Which of the arms awake answers in the place of an arm at rest, by a policy that keeps a pace; None if none."""
+    assert isinstance(policy, PacedThompson)
+    assert isinstance(state, Paced)
+    may, active = _may_cost(policy, state, arm, request), state.active
+    state.active = awake
+    try:
+        drawn = policy.draw(state, Request(request.segment), rng)
+    finally:
+        state.active = active
+    reward, cost = drawn.reward[request.segment].tolist(), drawn.cost[request.segment].tolist()
+    if request.prices is not None:
+        cost = policy.expected_prices(state, request)[drawn.arms].tolist()
+    first, upgrade, often, *_ = mix_of_one(reward, cost, may)
+    lot = rng.random()
+    if often > 0.0:
+        return int(drawn.arms[upgrade if lot < often else first])
+    return int(drawn.arms[first]) if lot * cost[first] < may else None
+
+
+def _may_cost(policy: PacedThompson, state: Paced, arm: int, request: Request) -> float:
+    """What a request may cost that an arm at rest would have answered, by the plan for the means of the posteriors."""
+    usual, rate, arms = known_cost(policy, state, arm, request), state.rate, np.flatnonzero(state.active)
+    if usual is None:
+        return rate
+    a, b = policy.laws(state, arms)
+    scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
+    reward, cost = (a / (a + b))[0].tolist(), ((a / (a + b))[1] * scales).tolist()
+    answered = [number + 1.0 for number in state.answered]
+    weight = [number / sum(answered) for number in answered]
+    mix = best_mix(reward, cost, weight, rate)
+    if mix.price == 0.0:
+        return max(usual, rate)
+    return min(usual, rate) if mix.share == 0.0 and mix.spend(cost, weight) > rate else usual
+
+
+def known_cost(policy: Policy, state: State, arm: int, request: Request = PLAIN) -> float | None:
+    """What a request costs with an arm, in units of the largest cost: by its estimate and how right those were so far,
+    or on average; None if nothing is known of that."""
+    if request.prices is not None and not math.isnan(request.prices[arm]):
+        assert isinstance(policy, PacedThompson)
+        assert isinstance(state, Paced)
+        return float(policy.expected_prices(state, request)[arm])
+    means = _known_means(policy, state, arm, request.segment)
+    return None if means is None else means[1]
+
+
+def likely(policy: Policy, state: State, arm: int, awake: NDArray[np.bool_]) -> tuple[int, float] | None:
+    """For people: the arm awake that has the best ratio so far, and how many times the price of this one it costs; None
+    if that is not known."""
+    usual = known_cost(policy, state, arm)
+    means = {each: _known_means(policy, state, each) for each in np.flatnonzero(awake).tolist()}
+    ratios = {each: known[0] / known[1] for each, known in means.items() if known is not None and known[1] > 0.0}
+    if not usual or not ratios:
+        return None
+    other = max(ratios, key=lambda each: ratios[each])
+    known = means[other]
+    assert known is not None
+    return other, known[1] / usual
+
+
+def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tuple[float, float] | None:
+    """The mean reward and cost of an arm, in the segment if anything is known of it there."""
+    means = None
+    if isinstance(state, Paced):
+        counts = state.sums[COUNT, :, arm]
+        here = segment if counts[segment] > 0.0 else slice(None)
+        if counts.sum() > 0.0:
+            means = tuple(float(state.sums[row, here, arm].sum() / counts[here].sum()) for row in (REWARD, COST))
+    elif isinstance(state, Tally) and state.pulls[arm]:
+        means = float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
+    elif state.pulls[arm]:
+        kept = kept_posterior(policy, state, arm)
+        means = None if kept is None else (kept.reward.mean, kept.cost.mean)
+    if means is None:
+        return None
+    scales = state.known.get("scales")
+    return means[0], means[1] * (1.0 if scales is None else float(scales[arm]))

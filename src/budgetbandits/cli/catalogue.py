@@ -1,0 +1,117 @@
+"""The commands that list what there is, ``policies``, ``laws``, ``families``, and ``problem``, which draws one."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.errors import BadParameter
+from budgetbandits.policies import KNOWN
+from budgetbandits.policies.base import KNOWLEDGE, written
+from budgetbandits.problems.distributions import JOINT_LAWS, KNOWN_LAWS
+from budgetbandits.problems.drift import DRIFTS, drifting
+from budgetbandits.problems.families import ARMS_FAMILIES
+from budgetbandits.problems.problem import KNOWN_FAMILIES, family
+
+
+def policies_command(as_json: AsJson = False) -> None:
+    """List the policies, their parameters and what each must know."""
+    policies = {name: kind() for name, kind in KNOWN.items()}
+    if as_json:
+        print_json(
+            {
+                "policies": [
+                    {
+                        "name": name, "parameters": vars(policy), "needs": sorted(policy.needs),
+                        "summary": _summary(type(policy)),
+                    }
+                    for name, policy in policies.items()
+                ],
+                "knowledge": KNOWLEDGE,
+            }
+        )  # fmt: skip
+        return
+    table = plain_table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is, and its parameters")
+    table.add_column("must know")
+    for name, policy in policies.items():
+        given = vars(policy).items()
+        parameters = ", ".join(key if value is None else f"{key}={written(value)}" for key, value in given)
+        about = escape(_summary(type(policy))) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
+        table.add_row(name, about, ", ".join(sorted(policy.needs)))
+    console = Console()
+    console.print(table)
+    console.print("Parameters by word: epsilon-first:epsilon=0.2. A parameter without a value need not be given.")
+    console.print("What a policy must know a simulation hands over; elsewhere you do:")
+    for what, meaning in KNOWLEDGE.items():
+        console.print(f"  {what:10} {meaning}", highlight=False)
+
+
+def laws_command(as_json: AsJson = False) -> None:
+    """List the laws that a problem file can give rewards and costs."""
+    laws: list[dict[str, Any]] = [
+        {"name": name, "parameters": list(inspect.signature(law).parameters), "joint": joint, "summary": _summary(law)}
+        for joint, kinds in ((False, KNOWN_LAWS), (True, JOINT_LAWS))
+        for name, law in kinds.items()
+    ]
+    if as_json:
+        print_json({"laws": laws})
+        return
+    table = plain_table()
+    for column in ("law", "of", "parameters", "what it is"):
+        table.add_column(column, no_wrap=column != "what it is")
+    for law in laws:
+        of = "both at once" if law["joint"] else "reward or cost"
+        table.add_row(law["name"], of, ", ".join(law["parameters"]), escape(law["summary"]))
+    console = Console()
+    console.print(table)
+    console.print('In a problem file: reward = { law = "bernoulli", mean = 0.31 }', highlight=False, markup=False)
+
+
+def families_command(as_json: AsJson = False) -> None:
+    """List the families of random problems."""
+    known: dict[str, Callable[..., Any]] = {**KNOWN_FAMILIES, **ARMS_FAMILIES}
+    families = [{"name": name, "summary": _summary(make)} for name, make in known.items()]
+    if as_json:
+        print_json({"families": families})
+        return
+    table = plain_table()
+    table.add_column("family", no_wrap=True)
+    table.add_column("how it draws rewards and costs")
+    for each in families:
+        table.add_row(each["name"], escape(each["summary"]))
+    Console().print(table)
+
+
+def problem_command(
+    family_name: Annotated[str, typer.Argument(metavar="FAMILY", help="One that 'budgetbandits families' lists.")],
+    arms: Annotated[int, typer.Option(help="How many arms.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same problem.")] = 0,
+    low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,
+    high: Annotated[float, typer.Option(help="The largest mean.")] = 1.0,
+    drift: Annotated[str | None, typer.Option(help=f"What happens to it: {', '.join(DRIFTS)}.")] = None,
+    at: Annotated[int | None, typer.Option(min=1, help="At which request that is.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a random problem as TOML; with --drift, traffic: the problem before and after something has happened."""
+    if (drift is None) != (at is None):
+        raise BadParameter("--drift says what happens and --at at which request; give both, or neither")
+    problem = family(family_name, arms, seed, low, high)
+    text = (problem if drift is None or at is None else drifting(problem, drift, at)).to_toml()
+    if as_json:
+        print_json(tomllib.loads(text))
+    else:
+        print(text, end="")
+
+
+def _summary(thing: Callable[..., Any]) -> str:
+    """The first line of what its author says of it."""
+    return (thing.__doc__ or "").strip().partition("\n")[0].replace("``", "")

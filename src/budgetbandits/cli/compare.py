@@ -1,0 +1,187 @@
+"""The command ``compare``: the policies of a study in order, and who surely beats whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower
+from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.numbers import count, estimate, exact, interval, listed, number
+from budgetbandits.policies.names import label
+
+if TYPE_CHECKING:  # polars takes a quarter of a second to import, which other commands need not wait for
+    from budgetbandits.experiments import Results
+
+Row = dict[str, Any]
+FORMATS = ("markdown", "latex", "csv")
+SUPERLATIVE = {"lower": "lowest", "higher": "highest"}
+LOWER, HIGHER, UNSURE = "<", ">", "·"
+
+
+def compare_command(
+    folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
+    budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
+    metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
+    written: Annotated[
+        str | None, typer.Option("--format", help="Print a table for a paper or a program: markdown, latex or csv.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Who wins where: the policies in order and every pair of them, with 95 % intervals."""
+    from budgetbandits.experiments import Results
+    from budgetbandits.experiments.paper import findings
+
+    if written is not None and (written not in FORMATS or as_json):
+        raise BadParameter(f"--format is {written!r}; use one of {', '.join(FORMATS)}, without --json")
+    folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
+    found = [Results.load(each) for each in folders]
+    if written is not None:
+        print(_written(found, budget, metric, written))
+        return
+    studies = [_comparison(results, budget, metric) for results in found]
+    if as_json:
+        print_json({"studies": studies})
+    else:
+        for study in studies:
+            _show(Console(), study)
+
+
+def _written(found: list[Results], budget: float | None, metric: str, written: str) -> str:
+    """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
+    import polars as pl
+
+    from budgetbandits.experiments.ranking import ranking
+
+    if written == "csv":
+        ranked = [
+            ranking(results, budget, metric).select(pl.lit(results.record["name"]).alias("study"), pl.all())
+            for results in found
+        ]
+        return str(pl.concat(ranked).write_csv()).rstrip("\n")
+    tables = [results.to_table(metric, [results.largest(budget)]) for results in found]
+    return "\n\n".join(table.to_markdown() if written == "markdown" else table.to_latex() for table in tables)
+
+
+def _comparison(results: Results, budget: float | None, metric: str) -> Row:
+    from budgetbandits.experiments.ranking import ranking
+    from budgetbandits.experiments.results import BETTER
+
+    if len(results.policies) < 2:
+        raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
+    ranked = ranking(results, budget, metric).rows(named=True)
+    pairs = results.compare(budget, metric).rows(named=True)
+    return {
+        "study": results.record["name"],
+        "metric": metric,
+        "better": BETTER[metric],
+        "budget": results.largest(budget),
+        "runs": results.record["runs"],
+        "slower": results.slower,
+        "groups": [
+            {"group": group, "policies": _of(group, ranked), "pairs": _of(group, pairs)} for group in results.groups
+        ],
+    }
+
+
+def _of(group: str, rows: list[Row]) -> list[Row]:
+    return [{key: value for key, value in row.items() if key != "group"} for row in rows if row["group"] == group]
+
+
+def _show(console: Console, study: Row) -> None:
+    metric = study["metric"].replace("_", "-")
+    title = f"{study['study']}: {metric} at B = {exact(study['budget'])}"
+    console.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
+    for group in study["groups"]:
+        ranked = group["policies"]
+        sizes = f"{count(ranked[0]['problems'], 'problem')}, {count(study['runs'], 'run')}"
+        console.print(f"\n{escape(group['group'])} ({sizes})", highlight=False)
+        _show_ranking(console, ranked)
+        console.print(escape(_verdict(ranked, study["better"])), highlight=False)
+        if len(ranked) > 2:
+            _show_matrix(console, group, study["better"])
+    show_slower(study["slower"])
+
+
+def _show_ranking(console: Console, ranked: list[Row]) -> None:
+    """The ranking; of several problems also who is best on how many, in the table or, if that is too wide, under it."""
+    several = ranked[0]["problems"] > 1
+    table = _ranking(ranked, counts=several)
+    if not several or fits(table, console):
+        console.print(table)
+        return
+    console.print(_ranking(ranked, counts=False))
+    best = [f"{label(row['policy'])} {row['best_on']} ({row['surely_best_on']})" for row in ranked if row["best_on"]]
+    for line in filled(["Best on (surely):", *best], console.width):
+        console.print(escape(line), highlight=False)
+
+
+def _ranking(ranked: list[Row], counts: bool) -> Table:
+    """Each policy with a number, which the matrix calls it by, and how far it is behind the first."""
+    table = plain_table()
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("policy", overflow="fold")
+    for column in ("mean", "behind", "95 % interval", *(("best on", "surely") if counts else ())):
+        table.add_column(column, justify="right", no_wrap=True)
+    for place, row in enumerate(ranked, start=1):
+        name = escape(label(row["policy"]))
+        table.add_row(
+            str(place),
+            f"[bold]{name}[/bold]" if place == 1 and row["sure"] else name,
+            number(row["mean"]),
+            *(("", "") if place == 1 else _behind(row)),
+            *([f"{row['best_on']:,}", f"{row['surely_best_on']:,}"] if counts else []),
+        )
+    return table
+
+
+def _behind(row: Row) -> tuple[str, str]:
+    """How far a policy is behind the first, whichever way is better, and the interval of that."""
+    ends = sorted((row["low"], row["high"]) if row["difference"] >= 0.0 else (-row["low"], -row["high"]))
+    return estimate(abs(row["difference"]), (ends[1] - ends[0]) / 2)[0], interval(*ends)
+
+
+def _verdict(ranked: list[Row], better: str) -> str:
+    first, *others = ranked
+    close = [label(row["policy"]) for row in others if not row["sure"]]
+    name, superlative = label(first["policy"]), SUPERLATIVE[better]
+    if not close:
+        return f"{name} is surely {superlative}."
+    whom = listed(close) if len(close) <= 3 else f"{len(close)} others"
+    return f"{name} is {superlative}, but not surely {better} than {whom}."
+
+
+def _show_matrix(console: Console, group: Row, better: str) -> None:
+    """Every pair: of several problems the number on which the row is surely better, of one which way it goes."""
+    ranked = group["policies"]
+    problems = ranked[0]["problems"]
+    wins = {(pair["first"], pair["second"]): pair["wins"] for pair in group["pairs"]}
+    wins |= {(pair["second"], pair["first"]): pair["losses"] for pair in group["pairs"]}
+    signs = (LOWER, HIGHER) if better == "lower" else (HIGHER, LOWER)
+    table = plain_table()
+    for column in ("", *range(1, len(ranked) + 1)):
+        table.add_column(str(column), justify="right", no_wrap=True)
+    for place, row in enumerate(ranked, start=1):
+        cells = []
+        for other in ranked:
+            won, lost = (wins.get(each, 0) for each in _both(row["policy"], other["policy"]))
+            cell = f"{won:,}" if problems > 1 else signs[0] if won else signs[1] if lost else UNSURE
+            cells.append("" if row is other else cell)
+        table.add_row(str(place), *cells)
+    if fits(table, console):
+        what = f"on how many problems the row is surely {better} than the column"
+        signs_mean = f"{LOWER} row surely lower than column, {HIGHER} higher, {UNSURE} unsure"
+        console.print(f"\nPairs: {what if problems > 1 else signs_mean}", highlight=False)
+        console.print("Each pair is judged alone.", highlight=False)
+        console.print(table)
+    else:
+        console.print(f"The {len(group['pairs'])} pairs need a wider screen, or --json.", highlight=False)
+
+
+def _both(first: str, second: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (first, second), (second, first)

@@ -1,0 +1,176 @@
+"""The command ``evaluate``: what other policies would have earned, from a log of decisions with their propensities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from budgetbandits import plugins
+from budgetbandits.cli.screen import AsJson, fits, plain_table, print_json
+from budgetbandits.errors import BadParameter
+from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate, even, held_still, mix, one_arm
+from budgetbandits.off_policy.estimates import Value, mean_of
+from budgetbandits.off_policy.log import MEANINGS, read_log
+from budgetbandits.off_policy.targets import DRAWS
+from budgetbandits.policies.names import label
+from budgetbandits.problems.recorded import parse_columns
+
+FAR = 4.0
+"""Standard errors that the mean weight may be away from what it should be."""
+
+
+def evaluate_command(
+    log: Annotated[Path, typer.Argument(help="An export of decisions with propensities: .parquet or .csv.")],
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A policy, as for simulate; it learns first and is then held still.")
+    ] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Always this arm. May be repeated, as all of these.")] = None,
+    shares: Annotated[
+        list[str] | None, typer.Option("--mix", help="Arms by these shares: NAME=SHARE,NAME=SHARE.")
+    ] = None,
+    evenly: Annotated[bool, typer.Option("--even", help="Every arm equally often.")] = False,
+    columns: Annotated[str, typer.Option(help="What the columns are, where they are called otherwise: arm=…,….")] = "",
+    learn_on: Annotated[
+        Path | None, typer.Option(help="Another log for policies to learn from; else the first half of this one.")
+    ] = None,
+    budget_per_request: Annotated[
+        float | None, typer.Option(help="Money for each request, for policies that plan with a budget.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws for a policy's probabilities of choice.")] = DRAWS,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate what other policies would have earned and spent for each request of a log; or say that it cannot."""
+    if not (policy or arm or shares or evenly):
+        raise BadParameter("nothing to evaluate; name a --policy, an --arm or a --mix, or say --even")
+    if not policy and (learn_on is not None or budget_per_request is not None):
+        raise BadParameter("--learn-on and --budget-per-request are for a --policy; name one, or leave them out")
+    named = parse_columns(columns, MEANINGS)
+    whole = read_log(log, named)
+    before, here = _learn_and_look(whole, learn_on, named, bool(policy))
+    targets = list(_targets(here, arm, shares, evenly))
+    for text in policy or ():
+        for each in plugins.sweep(text):
+            targets.append(
+                held_still(here, plugins.find_policy(each), before, budget_per_request, draws, seed)
+            )  # fmt: skip
+    found = [evaluate(here, target) for target in targets]
+    if as_json:
+        print_json(_record(whole, here, found, targets))
+    else:
+        _show(str(log), whole, here, found)
+
+
+def _learn_and_look(whole: Log, learn_on: Path | None, columns: dict[str, str], learn: bool) -> tuple[Log, Log]:
+    """What policies learn from, and what all targets are evaluated on."""
+    if not learn:
+        return whole, whole
+    if learn_on is not None:
+        return read_log(learn_on, columns), whole
+    half = len(whole) // 2
+    if half < 1:
+        raise BadParameter("the log has a single decision; collect more")
+    return whole.part(slice(half)), whole.part(slice(half, None))
+
+
+def _targets(log: Log, arms: list[str] | None, shares: list[str] | None, evenly: bool) -> Iterator[Target]:
+    for name in arms or ():
+        yield one_arm(log, name)
+    for text in shares or ():
+        yield mix(log, dict(_share(part, text) for part in text.split(",") if part.strip()))
+    if evenly:
+        yield even(log)
+
+
+def _share(part: str, text: str) -> tuple[str, float]:
+    name, equals, share = part.rpartition("=")
+    try:
+        if equals and name.strip():
+            return name.strip(), float(share)
+    except ValueError:
+        pass
+    raise BadParameter(f"mix is {text!r:.60}; write NAME=SHARE,NAME=SHARE")
+
+
+def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]) -> dict[str, Any]:
+    return {
+        "decisions": len(log),
+        "left_out": whole.left_out,
+        "arms": log.arms,
+        "segments": log.segments,
+        "logged": {name: mean_of(values).as_json() for name, values in (("reward", log.reward), ("cost", log.cost))},
+        "results": [
+            {
+                "target": each.target, "draws": target.draws, "problem": each.problem or None,
+                "effective_sample_size": each.effective, "unseen": each.unseen, "unanswered": each.unanswered,
+                "mean_weight": each.weight.as_json(), "reward": _value(each.reward), "cost": _value(each.cost),
+            }
+            for each, target in zip(found, targets, strict=True)
+        ],
+    }  # fmt: skip
+
+
+def _value(value: Value | None) -> dict[str, Any] | None:
+    return None if value is None else {name: each.as_json() for name, each in vars(value).items()}
+
+
+def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
+    console = Console()
+    head = f"{escape(title)}\n{len(log):,} decisions" + (f", {len(log.segments)} segments" if log.segments else "")
+    if len(log) < len(whole):
+        head += f"; policies have learned from the {len(whole) - len(log):,} before them"
+    if whole.left_out:
+        head += f"\n{whole.left_out:,} rows without reward, cost or propensity are left out"
+    wide, narrow = (_table(head, log, found, gains) for gains in (True, False))
+    console.print(wide if fits(wide, console) else narrow)
+    for each in found:
+        if each.problem:
+            console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", highlight=False, soft_wrap=True)
+        elif abs(each.weight.value - (1.0 - each.unanswered)) > FAR * max(each.weight.error, 1e-12):
+            console.print(
+                f"{escape(label(each.target))}: its weights have the mean {_said(each.weight)} (95 %), not "
+                f"{1.0 - each.unanswered:.3g}: the log's propensities are not those of its choices.",
+                highlight=False, soft_wrap=True,
+            )  # fmt: skip
+
+
+def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
+    lines = plain_table(
+        title=head,
+        title_justify="left",
+        caption="for each request: doubly robust, ± as far as the farther end of its 95 % interval.\n"
+        + ("gain: reward above that of the policy that ran.\n" if gains else "")
+        + "effective: how many decisions of the target's own would say as much.",
+        caption_justify="left",
+    )
+    lines.add_column("target", overflow="fold")
+    for column in ("reward", *(["gain"] if gains else []), "cost", "effective"):
+        lines.add_column(column, justify="right", no_wrap=True)
+    ran = [_said(mean_of(values)) for values in (log.reward, log.cost)]
+    lines.add_row("what ran", ran[0], *([""] if gains else []), ran[1], f"{len(log):,}", end_section=True)
+    for each in found:
+        if each.reward is None or each.cost is None:
+            cells = ["too little overlap", *([""] if gains else []), ""]
+        else:
+            gain = [_said(each.reward.more, "+")] if gains else []
+            cells = [_said(each.reward.doubly_robust), *gain, _said(each.cost.doubly_robust)]
+        lines.add_row(escape(label(each.target)), *cells, f"{each.effective:,.0f}")
+    return lines
+
+
+def _said(estimate: Estimate, sign: str = "") -> str:
+    """The value and how far its interval reaches, with as many digits as the latter has two of."""
+    reach = max(estimate.high - estimate.value, estimate.value - estimate.low)
+    if not reach > 0.0:
+        return f"{estimate.value:{sign}.4g}"
+    digits = int(np.clip(1 - np.floor(np.log10(reach)), 0, 12))
+    if digits > 5:
+        return f"{estimate.value:{sign}.4g} ± {reach:.2g}"
+    return f"{estimate.value:{sign}.{digits}f} ± {reach:.{digits}f}"

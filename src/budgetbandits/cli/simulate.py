@@ -1,0 +1,228 @@
+"""The commands ``simulate`` and ``demo``: policies on one problem."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits import plugins
+from budgetbandits.cli.demo_service import serve_demo
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
+from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.names import label
+from budgetbandits.problems.oracle import best_arms, best_ratio
+from budgetbandits.problems.problem import family
+from budgetbandits.problems.streams import Played, Traffic, load
+from budgetbandits.simulation.outcome import Outcome, slower_lines
+from budgetbandits.simulation.simulate import check_specs, simulate
+
+
+def simulate_command(
+    problem: Annotated[
+        Path, typer.Argument(help="A file of a problem or of traffic (TOML); 'budgetbandits problem' prints one.")
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            help="A policy, with parameters as epsilon-first:epsilon=0.1 or epsilon=[0.1,0.2], or FILE.py:CLASS. May "
+            "be repeated."
+        ),
+    ],
+    budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
+    horizon: Annotated[int | None, typer.Option(min=1, help="The budget is for so many requests.")] = None,
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
+    engine: Annotated[str, typer.Option(help="fast, reference, or auto: fast where there is such an engine.")] = "auto",
+    max_rounds: Annotated[int | None, typer.Option(help="Stop with an error when a game gets this long.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
+    arms = load(problem)
+    policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
+    check_specs(policies)
+    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
+    if as_json:
+        print_json(_record(arms, outcomes))
+    else:
+        _show(arms, outcomes, title=str(problem))
+
+
+def _simulate_all(
+    problem: Played,
+    policies: list[Policy],
+    budgets: list[float],
+    runs: int,
+    seed: int,
+    jobs: int,
+    engine: str = "auto",
+    max_rounds: int | None = None,
+    horizon: int | None = None,
+) -> list[Outcome]:
+    outcomes = []
+    with _progress(len(policies) * runs) as advance_to:
+        for i, policy in enumerate(policies):
+
+            def report(done: int, before: int = i * runs, name: str = policy.spec) -> None:
+                advance_to(before + done, name)
+
+            outcomes.append(
+                simulate(
+                    problem,
+                    policy,
+                    budgets,
+                    runs,
+                    seed,
+                    engine=engine,
+                    jobs=jobs,
+                    max_rounds=max_rounds,
+                    horizon=horizon,
+                    progress=report,
+                )
+            )
+    return outcomes
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
+    """A bar on stderr; silent where stderr is not a terminal."""
+    console = Console(stderr=True)
+    with progress_bar(console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total, rate="")
+        yield lambda done, name: bar.update(task, completed=done, description=name)
+
+
+def _record(problem: Played, outcomes: list[Outcome]) -> dict[str, Any]:
+    about: dict[str, Any] = {"arms": problem.names}
+    if isinstance(problem, Traffic):
+        about |= {"phases": problem.firsts, "segments": problem.segments}
+    else:
+        about |= {
+            "best_arms": [problem.names[arm] for arm in best_arms(problem)], "best_ratio": best_ratio(problem),
+        }  # fmt: skip
+    return about | {"results": [result for outcome in outcomes for result in summaries(outcome)]}
+
+
+def summaries(outcome: Outcome) -> list[dict[str, Any]]:
+    """One plain record for each budget."""
+    regret, pseudo, identified = outcome.regret, outcome.pseudo_regret, outcome.best_arm_identified
+    records = []
+    for b, budget in enumerate(outcome.budgets.tolist()):
+        hits = identified[:, b]
+        parts = {} if outcome.part_pulls is None else {"part_pulls": outcome.part_pulls[:, b].mean(axis=0).tolist()}
+        records.append(
+            {
+                "policy": outcome.policy,
+                "budget": budget,
+                "runs": outcome.runs,
+                "regret": spread(regret[:, b]),
+                "pseudo_regret": spread(pseudo[:, b]),
+                "rounds": spread(outcome.rounds[:, b]),
+                "reward": spread(outcome.reward[:, b]),
+                "spend": spread(outcome.spend[:, b]),
+                "pulls": outcome.pulls[:, b].mean(axis=0).tolist(),
+                **parts,
+                "best_arm_identified": float(hits.mean()),
+                "missed_runs": int((~hits).sum()),
+                "regret_when_identified": spread(regret[hits, b]),
+                "regret_when_missed": spread(regret[~hits, b]),
+                "engine": outcome.engine,
+                "engine_reason": outcome.engine_reason,
+                "seconds": outcome.seconds,
+            }
+        )
+    return records
+
+
+def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
+    """Mean, standard deviation and standard error; null where there are too few values for them."""
+    n = len(values)
+    std = float(values.std(ddof=1)) if n > 1 else None
+    return {"mean": float(values.mean()) if n else None, "std": std, "sem": None if std is None else std / n**0.5}
+
+
+def _headline(problem: Played, outcome: Outcome) -> str:
+    requests = f", {outcome.horizon:,.0f} requests" if outcome.horizon < math.inf else ""
+    if isinstance(problem, Traffic):
+        many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
+                if len(each) > 1]  # fmt: skip
+        return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
+    best = ", ".join(problem.names[arm] for arm in best_arms(problem))
+    return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
+
+
+def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
+    paced = outcomes[0].horizon < math.inf
+    against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
+    found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
+    table = plain_table(
+        title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
+        title_justify="left",
+        caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
+        f"pseudo: the same regret from the pull counts. best arm: {found}",
+        caption_justify="left",
+    )
+    table.add_column("policy", overflow="fold")
+    for column in ("budget", "regret", "std", "pseudo", "rounds", "best arm"):
+        table.add_column(column, justify="right", no_wrap=True)
+    records = [record for outcome in outcomes for record in summaries(outcome)]
+    records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
+    for record, following in zip(records, [*records[1:], None], strict=True):
+        table.add_row(
+            label(record["policy"]),
+            f"{record['budget']:,g}",
+            _estimate(record["regret"], record["runs"]),
+            "–" if record["regret"]["std"] is None else f"{record['regret']['std']:,.1f}",
+            _estimate(record["pseudo_regret"], record["runs"]),
+            f"{record['rounds']['mean']:,.0f}",
+            f"{record['best_arm_identified']:.1%}",
+            end_section=following is not None and following["budget"] != record["budget"],
+        )
+    Console().print(table)
+    show_slower(slower_lines((each.policy, each.engine, each.engine_reason) for each in outcomes))
+
+
+def _estimate(record: dict[str, float | None], runs: int) -> str:
+    mean = record["mean"]
+    assert mean is not None
+    digits = 1 if abs(mean) < 1000 else 0  # a tenth of thousands tells nothing and costs the table its width
+    half = "" if record["sem"] is None else f" ± {half_width(record['sem'], runs):,.{digits}f}"
+    return f"{mean:,.{digits}f}{half}"
+
+
+def demo_command(
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
+    as_json: AsJson = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Instead: the service's dashboard, with campaigns being spent.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve; 0 for any that is free.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,
+) -> None:
+    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem; or the dashboard."""
+    if serve:
+        serve_demo(port, not no_browser)
+        return
+    problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
+    policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
+    outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs)
+    if as_json:
+        print_json(_record(problem, outcomes))
+        return
+    _show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
+    Console().print(
+        "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
+        "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
+    )

@@ -1,0 +1,147 @@
+"""The client of the decision service for an event loop: see `client`, which is where to import it from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from budgetbandits.client import protocol
+from budgetbandits.client.http_library import httpx
+from budgetbandits.client.models import CampaignInfo
+from budgetbandits.client.protocol import Call, Context, Made, T, Told
+from budgetbandits.client.retries import DEADLINE, Tries
+
+
+@dataclass
+class AsyncDecision(Made):
+    """A decision of an `AsyncClient`."""
+
+    _client: AsyncClient = field(repr=False, compare=False, kw_only=True)
+
+    async def settle(self, *, reward: float | None = None, cost: float | None = None) -> float:
+        """What it brought, what it cost, or both; one now and the other later. Gives the overrun, 0 if all is well."""
+        overrun = await self._client.feedback(self.campaign, self.id, reward=reward, cost=cost)
+        self.resolved = self.resolved or cost is not None
+        return overrun
+
+    async def fail(self, *, cost: float | None = None) -> float:
+        """There was no answer; ``cost`` is what it cost all the same. Gives the overrun, 0 if all is well."""
+        overrun = await self._client.feedback(self.campaign, self.id, cost=cost, failed=True)
+        self.resolved = True
+        return overrun
+
+    async def void(self) -> None:
+        """The call was never made: the money is free again."""
+        await self._client.void(self.campaign, self.id)
+        self.resolved = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.leave(kind)
+
+
+class AsyncClient:
+    """A connection for an event loop, with what workers need of `client.Client`."""
+
+    def __init__(
+        self, url: str, key: str, *, timeout: float = 10.0, deadline: float = DEADLINE,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:  # fmt: skip
+        self._deadline, self._timeout = deadline, timeout
+        self._http = httpx.AsyncClient(
+            base_url=protocol.address(url), headers=protocol.headers(key), timeout=timeout, transport=transport
+        )
+
+    async def decide(
+        self,
+        campaign: str,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> AsyncDecision:
+        """Ask which arm to pull; see `client.Client.decide`."""
+        request = protocol.request(segment, arms, exclude, prices, holds)
+        return AsyncDecision(*await self._do(protocol.decide(campaign, key, context, request), wait), _client=self)
+
+    async def decide_many(
+        self,
+        campaign: str,
+        count: int,
+        *,
+        key: str | None = None,
+        context: Context = None,
+        wait: float = 0.0,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> list[AsyncDecision]:
+        """As many decisions as ``count`` says, all of them or none; see `client.Client.decide`."""
+        request = protocol.request(segment, arms, exclude, prices, holds)
+        made = await self._do(protocol.decide_many(campaign, count, key, context, request), wait)
+        return [AsyncDecision(*each, _client=self) for each in made]
+
+    async def feedback(
+        self,
+        campaign: str,
+        decision: str,
+        *,
+        reward: float | None = None,
+        cost: float | None = None,
+        failed: bool = False,
+    ) -> float:
+        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well.
+
+        With ``failed`` there was no answer: what it cost, if anything, is booked, and the arm rests for a while.
+        """
+        return await self._do(protocol.feedback(campaign, decision, reward, cost, failed))
+
+    async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[Told]:
+        """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""
+        return await self._do(protocol.feedback_many(campaign, outcomes))
+
+    async def void(self, campaign: str, decision: str) -> None:
+        """The call was never made: the money is free again."""
+        await self._do(protocol.void(campaign, decision))
+
+    async def campaign(self, campaign: str) -> CampaignInfo:
+        """One campaign with its arms."""
+        return await self._do(protocol.show(campaign))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _do(self, call: Call[T], wait: float = 0.0) -> T:
+        protocol.check_open(self._http)
+        tries = Tries(call, self._deadline, self._timeout, wait)
+        while True:
+            try:
+                answer = await self._http.request(**tries.request())
+            except httpx.TransportError as error:
+                await asyncio.sleep(tries.after_failure(error))
+                continue
+            pause = tries.after(answer)
+            if pause is None:
+                return protocol.result(call, answer)
+            await asyncio.sleep(pause)

@@ -1,0 +1,98 @@
+"""A campaign as the service describes it to a client: its money, its terms and its arms, as text, table or figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from budgetbandits.formatting.money import shown as amounts
+from budgetbandits.formatting.tables import MOST_ROWS, Table, left_out
+from budgetbandits.terms import Terms
+
+
+@dataclass(frozen=True)
+class ArmInfo:
+    name: str
+    cost_cap: float
+    active: bool
+    pulls: int
+    failures: int = 0
+    rests_until: float | None = None
+    """Seconds since 1970; None if it does not rest."""
+    down_since: float | None = None
+    """When the first of so many failures in a row was decided that it rests; None if it is not down."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CampaignInfo(Terms):
+    """A campaign's money, in the user's unit, and its terms."""
+
+    id: str
+    name: str
+    policy: str
+    status: str
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    left: float
+    overrun: float
+    created_at: float
+    arms_down: int = 0
+    """Arms that have failed so often in a row that they rest."""
+    answered: int = 0
+    """Requests that were told in full ..."""
+    gone: int = 0
+    """... and those whose money is gone, whatever was told of them besides."""
+    segments: tuple[str, ...] = ()
+    arms: tuple[ArmInfo, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"CampaignInfo({self._headline})"
+
+    def _repr_html_(self) -> str:
+        if not self.arms:  # as a list of campaigns has them
+            return Table((), (), title=f"Campaign {self._headline}").to_html()
+        caps = amounts([arm.cost_cap for arm in self.arms[:MOST_ROWS]])
+        rows = [(arm.name + _state(arm), f"{arm.pulls:,}", cap) for arm, cap in zip(self.arms, caps, strict=False)]
+        title, note = f"Campaign {self._headline}", left_out(len(self.arms))
+        return Table(("arm", "pulls", "cost cap"), rows, title=title, note=note).to_html()
+
+    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
+        """A Matplotlib figure: where the money is, and the pulls of each arm. Needs the extra ``lab``.
+
+        ``width`` is "paper", "page", "phone" or inches. A campaign from a list comes without its arms.
+        """
+        from budgetbandits.figures import campaign, style
+
+        money = {"spent": self.spent, "held": self.held, "leased": self.leased, "left": self.left}
+        arms = [campaign.Pulled(arm.name, arm.pulls, arm.active) for arm in self.arms]
+        title = f"{self.name}, {self.status}, {self.policy}"
+        return campaign.campaign(title, money, arms, style.sheet(width, dark))
+
+    @property
+    def _headline(self) -> str:
+        """Name, state, policy and money, in a line."""
+        parts = {"held": self.held, "leased": self.leased, "left": self.left, "overrun": self.overrun}
+        spent, budget, *others = amounts([self.spent, self.budget, *parts.values()])
+        said = [f"{name} {text}" for name, text in zip(parts, others, strict=True) if parts[name] or name == "left"]
+        return f"{self.name!r}, {self.status}, {self.policy}: spent {spent} of {budget}, {', '.join(said)}"
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
+        """From an answer; what a newer service says beyond this is left out."""
+        arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
+        return cls(**_known(cls, {**values, "arms": arms, "segments": tuple(values.get("segments", ()))}))
+
+
+def _state(arm: ArmInfo) -> str:
+    """What is unusual about an arm, if anything."""
+    said = [] if arm.active else ["retired"]
+    said += [f"{arm.failures:,} failed"] if arm.failures else []
+    said += ["down"] if arm.down_since is not None else ["at rest"] if arm.rests_until is not None else []
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: values[each.name] for each in fields(kind) if each.name in values}

@@ -1,0 +1,314 @@
+"""What a client of the service sends and how it reads the answers, without sending anything itself.
+
+Both clients in `client` use it: the calls, and the errors by their names.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from numbers import Integral, Real
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from budgetbandits import errors
+from budgetbandits.client.http_library import httpx
+from budgetbandits.client.models import CampaignInfo
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetBanditsError,
+    HoldRefused,
+    NotAllowed,
+    NotFound,
+    ServiceError,
+    Unreachable,
+)
+from budgetbandits.validation import listed_texts
+
+T = TypeVar("T")
+Context = Mapping[str, Any] | None
+
+
+@dataclass
+class Made:
+    """A decision: which arm, and until when its money is held.
+
+    ``resolved`` says whether its cost was told, or it was voided; until then its money is held.
+    """
+
+    id: str
+    campaign: str
+    arm: str
+    hold: float
+    expires_at: float
+    resolved: bool = field(default=False, init=False)
+
+    def leave(self, error: type[BaseException] | None) -> None:
+        if error is None and not self.resolved:
+            warnings.warn(
+                f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
+                RuntimeWarning, stacklevel=3,
+            )  # fmt: skip
+
+
+PAGE = 500
+"""Campaigns that are asked for at once."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of one outcome in a batch: ``problem`` is None if it was taken."""
+
+    decision: str
+    overrun: float
+    problem: BudgetBanditsError | None = None
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request, which may be sent twice, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    takes_long: bool = False
+    """Whether its answer takes as long as it takes."""
+
+
+# --- the calls -------------------------------------------------------------------------------------------------------
+
+
+def request(
+    segment: str | None,
+    arms: Iterable[str] | None,
+    exclude: Iterable[str] | None,
+    prices: Mapping[str, float] | None,
+    holds: Mapping[str, float] | None,
+) -> dict[str, Any]:
+    """What is said of a request, as it is sent: nothing of what is not said."""
+    if segment is not None and not isinstance(segment, str):
+        raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
+    said = {
+        "segment": segment,
+        "arms": None if arms is None else listed_texts("arms", arms),
+        "exclude": None if exclude is None else listed_texts("exclude", exclude) or None,
+        "prices": None if prices is None else _amounts("prices", prices),
+        "holds": None if holds is None else _amounts("holds", holds) or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _amounts(what: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Arms with an amount for each, as JSON takes them; numbers of NumPy are numbers."""
+    if not isinstance(values, Mapping):
+        raise BadParameter(f"{what} is {values!r:.60}; map the names of arms to amounts")
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise BadParameter(f"{what} has {name!r:.60}, which is no name; map the names of arms to amounts")
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise BadParameter(f"{what}: {name!r:.60} is {value!r:.60}; give an amount, a number")
+    return _finite(values)
+
+
+def decide(campaign: str, key: str | None, context: Context, request: Mapping[str, Any]) -> Call[tuple[Any, ...]]:
+    body = {"context": _context(context), **request}
+    return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
+
+
+def verify(campaign: str) -> Call[list[str]]:
+    return Call("GET", path_of(campaign, "verify"), lambda answer: list(answer["differences"]), takes_long=True)
+
+
+def decide_many(
+    campaign: str, count: int, key: str | None, context: Context, request: Mapping[str, Any]
+) -> Call[list[tuple[Any, ...]]]:
+    body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **request}
+    return Call(
+        "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
+        body, _keyed(key),
+    )  # fmt: skip
+
+
+def feedback(campaign: str, decision: str, reward: float | None, cost: float | None, failed: bool) -> Call[float]:
+    path = path_of(campaign, f"decisions/{quote(decision, safe='')}/feedback")
+    body = _finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
+    return Call("POST", path, lambda answer: float(answer["overrun"]), body)
+
+
+def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[Told]]:
+    body = {"outcomes": [_finite(outcome) for outcome in _mappings(outcomes)]}
+    return Call("POST", path_of(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
+
+
+def void(campaign: str, decision: str) -> Call[None]:
+    return Call("POST", path_of(campaign, f"decisions/{quote(decision, safe='')}/void"), lambda _: None)
+
+
+def create(
+    name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
+) -> Call[CampaignInfo]:
+    body = _finite({"name": name, "budget": budget, **settings}) | {"arms": _amounts("arms", arms)}
+    if isinstance(settings.get("costs"), Mapping):
+        body["costs"] = _amounts("costs", settings["costs"])
+    return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
+
+
+def change(campaign: str, what: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
+    """What an operator changes: a status, the budget, an arm."""
+    sent = None if body is None else _finite(body)
+    return Call("POST", path_of(campaign, what), CampaignInfo.read, sent, _keyed(key))
+
+
+def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
+    """A page of them, after the one with this id."""
+    path = f"/v1/campaigns?limit={PAGE}" + ("" if after is None else f"&after={after}")
+    return Call("GET", path, lambda rows: [CampaignInfo.read(row) for row in rows])
+
+
+def show(campaign: str) -> Call[CampaignInfo]:
+    return Call("GET", path_of(campaign), CampaignInfo.read)
+
+
+def path_of(campaign: str, *rest: str) -> str:
+    return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+
+
+def _context(context: Context) -> dict[str, Any]:
+    if context is not None and not isinstance(context, Mapping):
+        raise BadParameter(f"context is {context!r:.60}; pass a dictionary")
+    return dict(context or {})
+
+
+def address(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise BadParameter(f"the service's address is {url!r:.60}; it begins with http:// or https://")
+    return url
+
+
+def _keyed(key: str | None) -> dict[str, str]:
+    """A header with this key, or with one of our own."""
+    key = uuid.uuid4().hex if key is None else key
+    if not (
+        isinstance(key, str) and 0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()
+    ):
+        raise BadParameter(f"key is {key!r:.60}; use 1 to 200 printable ASCII characters, no space at either end")
+    return {"Idempotency-Key": key}
+
+
+def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    if isinstance(outcomes, str | Mapping) or not isinstance(outcomes, Iterable):
+        raise BadParameter(f"outcomes is {outcomes!r:.60}; pass a list of dictionaries with decision, reward and cost")
+    listed = list(outcomes)
+    for outcome in listed:
+        if not isinstance(outcome, Mapping):
+            raise BadParameter(f"an outcome is {outcome!r:.60}; pass dictionaries with decision, reward and cost")
+    return listed
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With numbers that JSON can write: finite, and NumPy's as Python's own. A reward may be True or False."""
+    made = {name: _plain(value) for name, value in values.items()}
+    if made.get("reward") is not None:
+        made["reward"] = _number(made["reward"])
+    for name, value in made.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadParameter(f"{name} is {value}; pass a finite number")
+    return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int | float):  # as JSON has them; those of NumPy that are also Python's become so
+        return value if type(value) in (bool, int, float) else float(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def _number(value: Any) -> Any:
+    """Whatever `Allocation.tell` takes for a number; what is none is for the service to refuse."""
+    if isinstance(value, str | bytes):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
+def headers(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _read_decision(answer: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(answer[name] for name in ("decision", "campaign", "arm", "hold", "expires_at"))
+
+
+def _read_told(answer: Mapping[str, Any]) -> Told:
+    problem = answer["problem"]
+    return Told(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
+
+
+# --- answers and errors ----------------------------------------------------------------------------------------------
+
+
+def retry_after(answer: httpx.Response) -> float | None:
+    """The seconds that the answer says to wait; they may be given as a date."""
+    text = answer.headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
+    if http.is_closed:
+        raise Unreachable("this client is closed; make a new one, or ask inside its 'with' block")
+
+
+def result(call: Call[T], answer: httpx.Response) -> T:
+    if not answer.is_success:
+        raise error_of(answer)
+    try:
+        return call.read(answer.json())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _stranger(answer) from None
+
+
+def error_of(answer: httpx.Response) -> BudgetBanditsError:
+    try:
+        return _named(answer.json(), retry_after(answer))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return _stranger(answer)
+
+
+def _stranger(answer: httpx.Response) -> ServiceError:
+    return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
+
+
+def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
+    """The error that the service raised, by its name."""
+    title, detail, status = problem["title"], problem["detail"], problem["status"]
+    kind = getattr(errors, title, None)
+    if isinstance(kind, type) and issubclass(kind, BudgetBanditsError) and kind not in (HoldRefused, NotAllowed):
+        return kind(detail)
+    if status in (401, 403):
+        return NotAllowed(detail, known=status == 403)
+    if status == 404:
+        return NotFound(detail)
+    if status == 422:
+        return BadParameter(detail)
+    if status in (402, 409):
+        return HoldRefused(title, detail, retry_after)
+    return ServiceError(f"{title}: {detail}")

@@ -1,0 +1,230 @@
+"""A figure on a sheet: made apart from pyplot, shown by notebooks, written as PDF, SVG or PNG; panels and legends."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.figures import svg
+from budgetbandits.figures.style import SAVING, Look, Sheet
+
+FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+"""With the metadata that would make the same figure another file."""
+DOTS = 200
+"""Of a PNG, in an inch."""
+
+
+class Series(NamedTuple):
+    """A policy as it is drawn: its place in the study, its name, its look."""
+
+    number: int
+    name: str
+    look: Look
+
+
+class Picture(Figure):
+    """A Matplotlib figure that pyplot does not know of and a notebook shows all the same."""
+
+    def __init__(self, sheet: Sheet, height: float) -> None:
+        layout = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.03, hspace=0.04)
+        super().__init__(figsize=(sheet.width, height), layout=layout)
+        self._canvas_that_measures = FigureCanvasAgg(self)
+
+    def size_of(self, artist: Artist) -> tuple[float, float]:
+        """Width and height of an artist in inches."""
+        extent = artist.get_window_extent(self._canvas_that_measures.get_renderer())  # type: ignore[no-untyped-call]
+        return extent.width / self.dpi, extent.height / self.dpi
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        written = io.BytesIO()
+        self.savefig(written, format="png", dpi=2 * svg.PIXELS)
+        width, height = self.get_size_inches() * svg.PIXELS
+        return written.getvalue(), {"width": round(width), "height": round(height)}
+
+
+def chosen(figures: Mapping[str, Callable[..., Any]], figure: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that draws a figure of this name, if it takes these options."""
+    if figure not in figures:
+        raise BadParameter(f"unknown figure {figure!r:.40}; choose one of {', '.join(figures)}")
+    takes = inspect.signature(figures[figure]).parameters
+    for name, value in options.items():
+        if name not in takes:
+            known = ", ".join(name for name, of in takes.items() if of.kind is of.KEYWORD_ONLY and name != "ax")
+            raise BadParameter(f"figure {figure!r} does not take {name}; it takes {known}")
+        if name == "log" and value is not None and not isinstance(value, bool):
+            raise BadParameter(f"log is {value!r:.40}; use True, False, or None to have the numbers decide")
+    check_axes(options.get("ax"))
+    return figures[figure]
+
+
+def check_axes(ax: Any) -> None:
+    if ax is not None and not isinstance(ax, Axes):
+        raise BadParameter(f"ax is {ax!r:.40}; give axes of Matplotlib's, or leave it out")
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file.
+
+    A PNG says in its description what stands above its panels, for those who cannot see it and for tests of pages.
+    """
+    path = Path(path)
+    metadata = dict(FORMATS[check_format(path)])
+    if path.suffix.lower() == ".png":
+        metadata["Description"] = "; ".join(titles(figure))
+    with matplotlib.rc_context(SAVING):
+        figure.savefig(path, dpi=DOTS, metadata=metadata)
+    return path
+
+
+def titles(figure: Figure) -> list[str]:
+    """What stands above the panels, each on one line."""
+    return [text for axes in figure.axes if (text := " ".join(axes.get_title(loc="left").split()))]
+
+
+def check_format(path: Path) -> str:
+    """The ending of a file's name, if a figure can be written as that."""
+    kind = path.suffix.lower()
+    if kind not in FORMATS:
+        raise BadParameter(f"cannot write {path.name!r} as a figure; end its name in {', '.join(FORMATS)}")
+    return kind
+
+
+def panels(titles: Sequence[str], sheet: Sheet, shape: float = 0.72, most: int = 4) -> tuple[Picture, list[Axes]]:
+    """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
+    columns = sheet.columns(len(titles), most)
+    rows = math.ceil(len(titles) / columns)
+    if columns == 1 and rows > 1:
+        shape *= 0.8  # a stack of panels is to fit a page
+    height = min(max(shape * sheet.width / columns, 1.7), 4.4 if len(titles) == 1 else 3.2)
+    picture = Picture(sheet, rows * height)
+    axes = picture.subplots(rows, columns, squeeze=False)
+    for place, axis in enumerate(axes.flat):
+        if place < len(titles):
+            if len(titles) > 1 or titles[0]:
+                axis.set_title(titles[place])
+        else:
+            axis.remove()
+    return picture, list(axes.flat[: len(titles)])
+
+
+def below(axes: Sequence[Axes], of: Axes) -> bool:
+    """Whether no panel stands under this one, so that it names the axis."""
+    here = of.get_subplotspec()
+    assert here is not None
+    return not any(
+        spec.rowspan.start > here.rowspan.start and spec.colspan.start == here.colspan.start
+        for spec in (other.get_subplotspec() for other in axes)
+        if spec is not None
+    )
+
+
+def leftmost(of: Axes) -> bool:
+    spec = of.get_subplotspec()
+    return spec is None or spec.colspan.start == 0
+
+
+def shortened(names: Sequence[str], inches: float, sheet: Sheet) -> list[str]:
+    """Names that take at most about so many inches: long ones lose their middle, and all stay different.
+
+    >>> from budgetbandits.figures.style import sheet
+    >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, sheet("paper"))
+    ['BTS', 'a-policy-w…idth=0.25']
+    >>> shortened([f"a-policy-of-mine width=0.{i} and-more=17" for i in (1, 2)], 1.2, sheet("paper"))
+    ['a-poli…dth=0.1 and-m', 'a-poli…dth=0.2 and-m']
+    """
+    letters = max(int(inches * 72.0 / (0.57 * sheet.font)), 15)  # a letter of DejaVu Sans is about so wide
+    cut = [
+        name if len(name) <= letters else f"{name[: letters // 2]}…{name[len(name) - (letters - 1) // 2 :]}"
+        for name in names
+    ]
+    short = []
+    for name, text in zip(names, cut, strict=True):
+        alike = [other for other, its in zip(names, cut, strict=True) if its == text]
+        # those that would be the same are told apart by where they begin to differ
+        same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*alike, strict=False))
+        start = max(sum(1 for _ in same) - 6, 0)
+        differing = f"{name[: letters // 3]}…{name[start : start + letters - letters // 3 - 1]}"
+        short.append(differing if len(alike) > 1 else text)
+    return short
+
+
+def key(series: Series, sheet: Sheet, line: bool = True) -> Line2D:
+    """What stands for a policy in a legend."""
+    look = series.look
+    return Line2D(
+        [], [], color=sheet.colour(look), linestyle=look.line if line else "none", marker=look.marker, label=series.name
+    )
+
+
+def legend(picture: Picture, series: Sequence[Series], sheet: Sheet, beside: bool = False, line: bool = True) -> None:
+    """The names of the policies, in this order: beside a single wide panel, or below in as many columns as fit."""
+    if not sheet.legend:
+        return
+    beside = beside and not sheet.narrow
+    names = shortened([each.name for each in series], 0.35 * sheet.width if beside else sheet.width - 0.6, sheet)
+    keys = [key(each._replace(name=name), sheet, line) for each, name in zip(series, names, strict=True)]
+    length = 3.4 if line else 1.2  # of a key, in letters: long enough to tell line styles apart
+    if beside:
+        made = picture.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
+    else:
+        made = _fitting(picture, keys, sheet, length)
+        grow(picture, made)
+    for each, handle, text in zip(series, made.legend_handles, made.get_texts(), strict=True):
+        assert handle is not None
+        svg.tag(handle, "legend", each.number)
+        svg.tag(text, "legend", each.number, part=1)
+
+
+def _fitting(picture: Picture, keys: Sequence[Line2D], sheet: Sheet, length: float) -> Legend:
+    """A legend of as many columns as its names leave room for."""
+    for columns in range(min(len(keys), 6), 0, -1):
+        made = picture.legend(
+            handles=keys, loc="outside lower center", ncols=columns, handlelength=length, columnspacing=1.4,
+            labelspacing=0.4, borderaxespad=0.2,
+        )  # fmt: skip
+        width = picture.size_of(made)[0]
+        if columns == 1 or width <= 0.98 * sheet.width:
+            break
+        made.remove()
+    return made
+
+
+def grow(picture: Picture, made: Legend) -> None:
+    """Make the picture higher by its legend, so that the panels keep their height."""
+    width, height = picture.get_size_inches()
+    picture.set_size_inches(width, height + picture.size_of(made)[1])
+
+
+def finish(picture: Picture) -> Picture:
+    """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
+    engine = picture.get_layout_engine()
+    assert engine is not None
+    for _ in range(
+        2
+    ):  # panels of a fixed shape find their size in the first pass, and what stands around them its place
+        engine.execute(picture)
+    return picture
+
+
+def note(axes: Axes, row: float, text: str, sheet: Sheet) -> Text:
+    """Words to the right of a row."""
+    return axes.annotate(
+        text, (1.0, row), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
+        va="center", ha="left", color=sheet.colours["ink2"], annotation_clip=False,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Lines over problems: performance profiles and sorted values.
+
+A performance profile (Dolan and Moré, 2002) says of each policy on which share of the problems its value is at most τ
+times the best policy's. At τ = 1 that is how often it is the best; the further up and to the left, the better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures import svg
+from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.formatting.numbers import number
+from budgetbandits.numerics.arrays import AnyArray
+
+FURTHEST = 20.0
+"""The largest factor that a profile shows."""
+FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+SHARES = (5.0, 25.0, 50.0, 75.0, 95.0)
+"""Where lines have their markers."""
+
+
+def factors(values: AnyArray) -> AnyArray:
+    """How many times the best policy's value each policy has, problems × policies; less is better.
+
+    Where the best is 0 or less there is no factor: 1 for the best, and beyond any factor for others.
+
+    >>> factors(np.array([[2.0, 3.0], [0.0, 1.0]]))
+    array([[1. , 1.5],
+           [1. , inf]])
+    """
+    best = values.min(axis=1, keepdims=True)
+    times = np.full(values.shape, np.inf)
+    np.divide(values, best, out=times, where=best > 0.0)
+    return np.where(values == best, 1.0, times)
+
+
+def within(times: AnyArray, factor: AnyArray) -> AnyArray:
+    """The share of the problems, in %, on which a policy is within each factor of the best."""
+    return 100.0 * np.searchsorted(np.sort(times), factor * (1.0 + 1e-12), side="right") / len(times)
+
+
+def profile(
+    groups: Mapping[str, AnyArray], series: Sequence[Series], sheet: Sheet, what: str = "regret", ax: Axes | None = None
+) -> Picture | Axes:
+    """A panel for each group of problems; values are problems × policies, and less is better."""
+    times = {group: factors(values) for group, values in groups.items()}
+    every = np.concatenate(list(times.values()))
+    # as far as the policies' worst tenths, unless that is too far
+    reach = np.minimum(np.quantile(every, 0.9, axis=0, method="higher"), FURTHEST)
+    furthest = float(max(reach.max() * 1.05, 2.0))
+    grid = np.geomspace(1.0, furthest, 400)
+    marks = np.array([factor for factor in FACTORS if factor <= furthest])
+
+    def draw(axes: Axes, panel: int, group: str) -> None:
+        for place, each in enumerate(series):
+            of = times[group][:, place]
+            shares = within(of, marks)
+            said = [
+                f"{each.name}: within {factor:g} times the best on {share:.0f} %"
+                for factor, share in zip(marks, shares, strict=True)
+            ]
+            _line(axes, panel, each, sheet, (grid, within(of, grid)), (marks, shares), said)
+        axes.set_xscale("log")
+        axes.set(xlim=(1.0, furthest), ylim=(0, 100))
+        scales.logarithmic(axes.xaxis, 1.0, furthest, 6)
+        scales.straight(axes.yaxis, 4)
+
+    merit = -np.log(np.minimum(every, 1e6)).mean(axis=0)
+    return _draw(list(groups), series, sheet, draw, merit, (f"times the best {what}", "% of the problems"), ax)
+
+
+def quantiles(
+    groups: Mapping[str, AnyArray], series: Sequence[Series], sheet: Sheet, what: str = "regret", ax: Axes | None = None
+) -> Picture | Axes:
+    """A panel for each group: the values of each policy sorted over its problems, problems × policies."""
+    log = scales.apart([values.ravel() for values in groups.values()])
+    marks = np.array(SHARES)
+
+    def draw(axes: Axes, panel: int, group: str) -> None:
+        values = np.sort(groups[group], axis=0)
+        shares = 100.0 * (np.arange(len(values)) + 0.5) / len(values)
+        scales.value_axis(axes, values.ravel(), log)
+        for place, each in enumerate(series):
+            at = np.interp(marks, shares, values[:, place])
+            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(marks, at, strict=True)]
+            _line(axes, panel, each, sheet, (shares, values[:, place]), (marks, at), said)
+        axes.set_xlim(0, 100)
+        scales.straight(axes.xaxis, 4)
+
+    ranks = [np.median(values, axis=0).argsort().argsort() for values in groups.values()]
+    merit = -np.mean(ranks, axis=0)
+    return _draw(list(groups), series, sheet, draw, merit, ("% of the problems, lowest first", what), ax)
+
+
+def _draw(
+    groups: Sequence[str], series: Sequence[Series], sheet: Sheet, draw: Callable[[Axes, int, str], None],
+    merit: AnyArray, words: tuple[str, str], ax: Axes | None,
+) -> Picture | Axes:  # fmt: skip
+    """Panels with a legend that names the policy of most merit first."""
+    with matplotlib.rc_context(settings(sheet)):
+        if ax is not None:
+            (group,) = groups
+            draw(ax, 0, group)
+            ax.set(xlabel=words[0], ylabel=words[1])
+            ax.legend(handles=ax.lines[: 2 * len(series) : 2], frameon=False)
+            return ax
+        picture, axes = panels(groups, sheet)
+        for place, group in enumerate(groups):
+            draw(axes[place], place, group)
+            if below(axes, axes[place]):
+                axes[place].set_xlabel(words[0])
+            if leftmost(axes[place]):
+                axes[place].set_ylabel(words[1])
+        order = np.argsort(-merit, kind="stable")
+        legend(picture, [series[place] for place in order], sheet, beside=len(groups) == 1)
+        return finish(picture)
+
+
+def _line(
+    axes: Axes, panel: int, series: Series, sheet: Sheet, line: tuple[AnyArray, AnyArray],
+    marks: tuple[AnyArray, AnyArray], said: Sequence[str],
+) -> None:  # fmt: skip
+    """A line without markers, and markers at round places of it."""
+    colour, order = sheet.colour(series.look), 40 - series.number
+    (drawn,) = axes.plot(
+        *line, color=colour, linestyle=series.look.line, label=series.name, zorder=order, clip_on=False
+    )
+    svg.tag(drawn, "line", series.number, panel)
+    (dots,) = axes.plot(
+        *marks,
+        color=colour,
+        linestyle="none",
+        marker=series.look.marker,
+        markeredgewidth=0,
+        zorder=order,
+        clip_on=False,
+    )
+    points = [svg.Point(x, y, None, None, text) for x, y, text in zip(*marks, said, strict=True)]
+    svg.tag(dots, "line", series.number, panel, 1, points)

@@ -1,0 +1,195 @@
+"""What figures look like: colours, lines and markers of policies, sizes for each width, Matplotlib's settings.
+
+A policy is told from another by colour, line style and marker at once. Six colours and five line styles are taken in
+step, so that thirty policies in a row all differ in the pair and neighbours in both; eleven markers in the same step
+keep 330 apart. The colours stay apart for every eye: at least 14 in CIE76 under simulated protanopia, deuteranopia
+and tritanopia (`tests/figures/test_style.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from budgetbandits.errors import BadParameter
+
+LIGHT = {
+    "bg": "#ffffff", "track": "#e9ecea", "hair": "#ecefed", "line": "#dfe3e0",
+    "ink": "#151917", "ink2": "#525a56", "ink3": "#6b736f", "accent": "#0b7563",
+    "series-1": "#2a6fbb", "series-2": "#cf7f0a", "series-3": "#b8598f",
+    "series-4": "#389dd6", "series-5": "#a83f08", "series-6": "#3a434b",
+}  # fmt: skip
+"""Colours by what they are for: page, empty bars, grid, axes, three kinds of text, one accent, six series."""
+
+DARK = {
+    "bg": "#0f1312", "track": "#262d2a", "hair": "#202624", "line": "#2c3330",
+    "ink": "#e8ecea", "ink2": "#a8b1ad", "ink3": "#88928d", "accent": "#4cc2aa",
+    "series-1": "#6ba6ee", "series-2": "#f3b556", "series-3": "#dd8bbb",
+    "series-4": "#9ad8f8", "series-5": "#e5743c", "series-6": "#dfe4e8",
+}  # fmt: skip
+"""The same on a dark page."""
+
+SERIES = tuple(name for name in LIGHT if name.startswith("series-"))
+LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")
+
+WIDTHS = {"paper": 3.3, "page": 10.0, "phone": 380 / 96}
+"""In inches: a column of a two-column paper; a page of text at 96 pixels an inch; a phone of 412 pixels without its
+margins."""
+
+SMALLEST_WIDTH = 2.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a policy is drawn; ``series`` names its colour."""
+
+    series: str
+    line: Any
+    marker: str
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a figure is drawn on: its width in inches, the size of its text in points, the colours; without a legend
+    where what it stands on has one."""
+
+    width: float
+    font: float
+    colours: Mapping[str, str]
+    legend: bool = True
+
+    @property
+    def narrow(self) -> bool:
+        """Whether two panels side by side would have no room."""
+        return self.width < 5.0
+
+    def columns(self, panels: int, most: int = 4) -> int:
+        """How many panels stand side by side: each at least 2.2 inches wide, and rows as even as can be."""
+        fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
+        return math.ceil(panels / math.ceil(panels / fit))
+
+    def colour(self, look: Look) -> str:
+        return self.colours[look.series]
+
+
+def sheet(width: str | float = "page", dark: bool = False) -> Sheet:
+    """A sheet of a width by name, or in inches.
+
+    >>> sheet("paper").width, sheet("paper").font, sheet(7).font
+    (3.3, 7.5, 8.6)
+    """
+    if isinstance(width, str):
+        if width not in WIDTHS:
+            raise BadParameter(f"unknown width {width!r}; choose {', '.join(WIDTHS)}, or a number of inches")
+        inches = WIDTHS[width]
+    elif isinstance(width, bool) or not isinstance(width, int | float):
+        raise BadParameter(f"width is {width!r:.40}; use {', '.join(WIDTHS)}, or a number of inches")
+    else:
+        inches = float(width)
+    if not inches >= SMALLEST_WIDTH:
+        raise BadParameter(f"a width of {inches:g} inches leaves no room; use at least {SMALLEST_WIDTH:g}")
+    # print is read closer than a screen: 7.5 points there, 11.5 pixels here
+    return Sheet(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
+
+
+def look(place: int) -> Look:
+    """The look of a place; neighbours differ in everything."""
+    return Look(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
+
+
+def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Look]:
+    """A look for each policy, in their order.
+
+    Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
+    differs in colour and line style from the policy before and, if that is a fixed one, the policy after, and has a
+    colour that no other policy of the figure has, as long as there is one.
+
+    >>> [each.series for each in looks(["bts", "mine", "kube"], fixed=["bts", "kube"])]
+    ['series-1', 'series-3', 'series-2']
+    """
+    places = [fixed.index(policy) if policy in fixed else None for policy in policies]
+    taken = {place for place in places if place is not None} | set(range(len(fixed)))
+    for i, place in enumerate(places):
+        if place is None:
+            beside = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
+            used = {other % len(SERIES) for other in places if other is not None}
+            chosen = _first_free(taken, [other for other in beside if other is not None], used)
+            places[i] = chosen
+            taken.add(chosen)
+    return [look(place) for place in places if place is not None]
+
+
+def _first_free(taken: set[int], beside: Sequence[int], used: set[int]) -> int:
+    """The first place that is free, unlike its neighbours and of a colour that is not used; with five line styles there
+    always is one."""
+    avoided = used if len(used) < len(SERIES) else set()
+    place = 0
+    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in beside):
+        place += 1
+    return place
+
+
+def _alike(first: int, second: int) -> bool:
+    apart = first - second
+    return apart % len(SERIES) == 0 or apart % len(LINES) == 0
+
+
+def settings(of: Sheet) -> Any:
+    """Matplotlib's settings while a figure is drawn on this sheet."""
+    colours = of.colours
+    return {
+        "font.family": "DejaVu Sans",
+        "font.size": of.font,
+        "axes.titlesize": of.font,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.labelsize": of.font,
+        "xtick.labelsize": of.font,
+        "ytick.labelsize": of.font,
+        "legend.fontsize": of.font,
+        "legend.frameon": False,
+        "figure.facecolor": colours["bg"],
+        "savefig.facecolor": colours["bg"],
+        "axes.facecolor": "none",
+        "text.color": colours["ink"],
+        "axes.titlecolor": colours["ink"],
+        "axes.labelcolor": colours["ink2"],
+        "axes.edgecolor": colours["ink3"],
+        "xtick.color": colours["ink3"],
+        "ytick.color": colours["ink3"],
+        "xtick.labelcolor": colours["ink2"],
+        "ytick.labelcolor": colours["ink2"],
+        "axes.linewidth": 0.6,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.minor.width": 0.4,
+        "ytick.minor.width": 0.4,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 0.0,
+        "xtick.minor.size": 1.5,
+        "ytick.minor.size": 0.0,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.spines.left": False,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "grid.color": colours["line"],
+        "grid.linewidth": 0.6,
+        "axes.axisbelow": True,
+        "lines.linewidth": 1.3,
+        "lines.markersize": 3.2,
+        "hatch.linewidth": 0.6,
+        "text.parse_math": False,  # names of problems are text, whatever signs are in them
+        **SAVING,
+    }
+
+
+SAVING: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "budgetbandits",  # the same figure is the same file
+    "pdf.fonttype": 42,  # fonts that publishers accept
+}
+"""Matplotlib's settings while a figure is written."""

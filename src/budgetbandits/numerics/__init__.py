@@ -1,0 +1,8 @@
+"""Mathematics that knows neither arms nor money: array types, divergences, posteriors, the fluid program, intervals.
+
+arrays       the kinds of array that type hints name
+divergence   relative entropies, and how far an arm is from a ratio
+posteriors   laws of an arm's means and of their ratio
+fluid        the linear program of money and requests; `fluid_draws` solves it for many draws at once
+intervals    confidence intervals
+"""

@@ -1,0 +1,182 @@
+"""How far an arm is from a ratio: the relative entropy to the nearest law that has it.
+
+For Bernoulli laws with means r and c and a ratio ρ > r/c,
+
+    d(r, c; ρ) = min { kl(r, r′) + kl(c, c′) : r′ ≥ ρ c′ },
+
+and 0 if r/c ≥ ρ. Lagrange's conditions give r′ = (r + s)/(1 + s) and c′ = (c − s)/(1 − s), and r′ = ρ c′ makes s the
+smaller root of a quadratic:
+
+    s = 2g / (b + √(b² − 4(1 − ρ)g)),   g = ρc − r,   b = (1 − r) + ρ(1 − c).
+
+With u = 1 − r, w = ρ(1 − c) and a = 1 − ρ the discriminant is (u − 2a)² + w(w + 4a + 2u). For ρ ≤ 1 it is computed so,
+for ρ > 1 as b² + 4(ρ − 1)g; neither loses digits. Everything is made of NumPy's functions and `either`, so that it
+serves arrays and can be compiled for single arms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import either, everywhere
+
+SERIES_BELOW = 0.05
+"""Where x − ln(1 + x) would lose digits to cancellation, its power series is used."""
+
+SMALLEST = 1e-300
+"""Stands for 0 where something must be divided by."""
+
+LARGEST, LARGEST_LOG = 1e300, 690.0
+"""Stands for infinity, and its logarithm, where something must be multiplied."""
+
+NEWTON_STEPS, CLOSE = 9, 1e-5
+"""At most so many, and none after one that began as close to the level, relative to it: each about squares the error.
+That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
+
+DIVERGENCE_BISECTIONS = 28
+"""A maximum inside is flat: half the digits of λ are all of those of D. At the end λ is right from the start."""
+
+
+def relative_entropy(p: Any, q: Any) -> Any:
+    """kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q)), in nats; infinite where q rules p out or is no probability.
+
+    >>> float(relative_entropy(0.5, 0.25))
+    0.14384103622589045
+    >>> f"{relative_entropy(0.5, 0.5 + 1e-9):.4g}"  # the plain formula gives 0 or noise
+    '2e-18'
+    >>> float(relative_entropy(0.5, 1.0))
+    inf
+    """
+    impossible = (q < 0.0) | (q > 1.0) | ((q == 0.0) & (p > 0.0)) | ((q == 1.0) & (p < 1.0))
+    inside = np.minimum(np.maximum(q, 0.0), 1.0)
+    return either(impossible, np.inf, shifted_entropy(p, inside, inside - p))
+
+
+def shifted_entropy(p: Any, q: Any, shift: Any) -> Any:
+    """kl(p, q) for 0 ≤ q ≤ 1 when ``shift`` = q − p is known better than the difference of the two numbers.
+
+    The first-order parts of the two logarithms cancel exactly, so they are left out: with g(x) = x − ln(1 + x), which
+    is never negative, kl = p·g(shift/p) + (1 − p)·g(−shift/(1 − p)).
+    """
+    return entropy_part(p, q, shift) + entropy_part(1.0 - p, 1.0 - q, -shift)
+
+
+def entropy_part(p: Any, q: Any, shift: Any) -> Any:
+    """p·(x − ln(1 + x)) with x = shift/p and so 1 + x = q/p; at p = 0 its limit, the shift itself."""
+    x = shift / np.maximum(p, SMALLEST)
+    near = np.minimum(np.maximum(x, -SERIES_BELOW), SERIES_BELOW)
+    series = 1.0 / 13.0
+    for power in range(12, 1, -1):  # 0.05¹² is below the last digit of the first term
+        series = series * -near + 1.0 / power
+    far = x - np.log(np.maximum(q, SMALLEST) / np.maximum(p, SMALLEST))
+    return either(p > 0.0, p * either(np.abs(x) < SERIES_BELOW, near * near * series, far), shift)
+
+
+def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
+    """d(r, c; ρ) to about 1e-15, as policies need it; infinite where ρ is and the cost is not 0.
+
+    >>> round(float(ratio_divergence(0.3, 0.5, 1.0)), 6)  # kl(0.3, 0.4) + kl(0.5, 0.4)
+    0.042012
+    >>> float(ratio_divergence(0.3, 0.5, 0.6))
+    0.0
+    """
+    finite = np.minimum(ratio, LARGEST)
+    tilt = tilt_at_gap(mean_reward, mean_cost, finite, finite * mean_cost - mean_reward)
+    value = plain_divergence(mean_reward, mean_cost, finite, tilt)
+    return either((mean_cost > 0.0) & (ratio == np.inf), np.inf, value)
+
+
+def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
+    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s by plain logarithms: (1 − r)/(1 − r′) = 1 + s, and so on."""
+    more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), SMALLEST)  # c′/c, since r′ = ρc′
+    reward = np.log1p(tilt) - mean_reward * np.log1p(tilt / np.maximum(mean_reward, SMALLEST))
+    cost = (1.0 - mean_cost) * np.log(np.maximum(1.0 - tilt, SMALLEST)) - mean_cost * np.log(np.maximum(more, SMALLEST))
+    return either(tilt > 0.0, np.maximum(reward + cost, 0.0), 0.0)
+
+
+def divergence_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
+    """d(r, c; ρ), also near a tie, when ``gap`` = ρc − r is known better than that difference; ρ finite."""
+    return tilted_divergence(mean_reward, mean_cost, ratio, tilt_at_gap(mean_reward, mean_cost, ratio, gap))
+
+
+def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
+    """s of the module's formula, which is also the derivative of d by ln ρ; 0 where the gap is not positive."""
+    shrink = 1.0 / np.maximum(ratio, 1.0)  # all terms of the quadratic, so that a huge ρ overflows nothing
+    up, down = (1.0 - mean_reward) * shrink, np.minimum(ratio, 1.0) * (1.0 - mean_cost)
+    less, short = shrink - np.minimum(ratio, 1.0), np.maximum(gap, 0.0) * shrink
+    steep = (up + down) * (up + down) - 4.0 * less * short
+    flat = (up - 2.0 * less) * (up - 2.0 * less) + down * (down + 4.0 * less + 2.0 * up)
+    root = np.sqrt(np.maximum(either(ratio > 1.0, steep, flat), 0.0))
+    return np.minimum(2.0 * short / np.maximum(up + down + root, SMALLEST), 1.0)
+
+
+def tilted_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
+    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, to the last digits also where s is tiny."""
+    reward = np.minimum((mean_reward + tilt) / (1.0 + tilt), 1.0)
+    cost = np.minimum(reward / np.maximum(ratio, SMALLEST), mean_cost)
+    # (c − s)/(1 − s) − c keeps its digits as long as s is not close to 1, where the difference is large anyway
+    lower = either(tilt < 0.5, -tilt * (1.0 - mean_cost) / np.maximum(1.0 - tilt, 0.5), cost - mean_cost)
+    higher = tilt * (1.0 - mean_reward) / (1.0 + tilt)
+    value = shifted_entropy(mean_reward, reward, higher) + shifted_entropy(mean_cost, cost, lower)
+    return either(tilt > 0.0, np.maximum(value, 0.0), 0.0)
+
+
+def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
+    """The largest ρ with d(r, c; ρ) ≤ ``level``, for a level of at least 0; infinite where the cost is 0.
+
+    d is convex in ln ρ, because its derivative s rises with ρ. So Newton's method, started above the root, comes down
+    to it and never passes it. The start divides an upper bound of r′ by a lower bound of c′, from Pinsker's inequality
+    and its refinements for small means.
+
+    >>> round(float(largest_ratio(0.3, 0.5, ratio_divergence(0.3, 0.5, 1.25))), 9)
+    1.25
+    """
+    cost = np.maximum(mean_cost, SMALLEST)
+    radius = np.sqrt(level / 2.0)
+    above = mean_reward + np.minimum(radius, level + np.sqrt(level * level + 2.0 * mean_reward * level))
+    rest = np.maximum(1.0 - mean_cost, SMALLEST)
+    log_below = np.log(cost) - (level - rest * np.log(rest)) / cost
+    below = cost - np.minimum(radius, np.sqrt(2.0 * cost * level))
+    log_below = np.maximum(log_below, np.log(np.maximum(below, SMALLEST)))
+    lowest = np.log(np.maximum(mean_reward, SMALLEST)) - np.log(cost)
+    place = np.log(np.maximum(np.minimum(above, 1.0), SMALLEST)) - log_below
+    settled = level < 0.0
+    for _ in range(NEWTON_STEPS):
+        place = np.minimum(np.maximum(place, lowest), LARGEST_LOG)
+        ratio = np.exp(place)
+        tilt = tilt_at_gap(mean_reward, mean_cost, ratio, ratio * mean_cost - mean_reward)
+        excess = plain_divergence(mean_reward, mean_cost, ratio, tilt) - level
+        place = either(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST))
+        settled = excess <= CLOSE * level
+        if everywhere(settled):
+            break
+    found = np.exp(np.minimum(np.maximum(place, lowest), LARGEST_LOG))
+    return either(mean_cost > 0.0, either(level > 0.0, found, mean_reward / cost), np.inf)
+
+
+def empirical_divergence(weights: Any, rewards: Any, costs: Any, ratio: float) -> Any:
+    """D(ρ) = max{ Σ w ln(1 − λ(R − ρC)) : 0 ≤ λ ≤ 1 } for each column of ``weights``, over the rows' pairs (R, C).
+
+    It is the relative entropy from the law that gives the pairs these weights to the nearest one on [0, 1]² with ratio
+    ρ (docs/theory.md, section 5). The sum is concave in λ, and the sign of its derivative is bisected.
+
+    >>> pairs = np.array([1.0, 0.0]), np.array([0.0, 1.0])  # it pays or it costs
+    >>> float(empirical_divergence(np.array([0.5, 0.5]), *pairs, ratio=1.0))
+    0.0
+    >>> round(float(empirical_divergence(np.array([0.25, 0.75]), *pairs, ratio=1.0)), 6)  # kl(1/4, 1/2)
+    0.130812
+    """
+    total_cost = costs @ weights
+    if ratio == np.inf:
+        return np.where(total_cost > 0.0, np.inf, 0.0)
+    excess = rewards - ratio * costs
+    mean = excess @ weights
+    low, high = np.zeros(np.shape(mean)), np.full(np.shape(mean), 1.0 - 1e-12)
+    for _ in range(DIVERGENCE_BISECTIONS):
+        middle = (low + high) / 2.0
+        rising = np.einsum("p...,p,p...->...", weights, excess, 1.0 / (1.0 - np.multiply.outer(excess, middle))) < 0.0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    value = np.einsum("p...,p...->...", weights, np.log1p(-np.multiply.outer(excess, high)))
+    return np.where(mean < 0.0, np.maximum(value, 0.0), 0.0)

@@ -1,0 +1,193 @@
+"""Policies that rank arms by an index of their counts and means."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from budgetbandits.errors import BadParameter, NotANumber
+from budgetbandits.numerics.arrays import Array, either
+from budgetbandits.policies.base import State, best, first_pull
+from budgetbandits.policies.statistics import Moments, Tally, TallyPolicy
+
+__all__ = ["RISING", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "either", "not_a_number"]
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """What is known of an index. ``rises`` may be weak: a rule that ignores an argument rises and falls with it.
+
+    ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
+    ``rises_with_first`` is asked of a rule whose first extra is the variance, ``falls_with_first`` of one whose first
+    extra is the smallest mean cost or the best ratio. ``error`` is how far, relative to 1 + |index|, rounding may break
+    monotonicity.
+    """
+
+    rises_with_reward: bool = False
+    falls_with_cost: bool = False
+    falls_with_pulls: bool = False
+    rises_with_rounds: bool = False
+    ignores_cost: bool = False
+    ignores_rounds: bool = False
+    rises_with_first: bool = False
+    falls_with_first: bool = False
+    error: float = 1e-9
+
+    @property
+    def lazy(self) -> bool:
+        return self.rises_with_rounds
+
+    @property
+    def blocks(self) -> bool:
+        return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
+
+
+RISING = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+
+
+@dataclass(frozen=True)
+class IndexPolicy(TallyPolicy):
+    """First every arm once, in order; then the arm with the highest index.
+
+    ``index(mean_reward, mean_cost, pulls, rounds, *extras)`` is one function made of NumPy ufuncs, so that it serves
+    whole arrays here and can be compiled for single arms elsewhere. It may divide by zero as long as it replaces the
+    result: an index whose denominator is not positive is +∞.
+    """
+
+    index: ClassVar[Callable[..., Any]]
+    monotone: ClassVar[Monotone] = Monotone()
+    """What is known of the index. Fast engines skip evaluations by it. What is wrong is found by spot checks; what is
+    missing only costs speed."""
+    first_extra: ClassVar[str] = "constant"
+    """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards),
+    "moments" (the first three are the variances of the arm's rewards and costs and their covariance; see
+    `MomentsPolicy`), "smallest cost" (the smallest mean cost of all arms) or "best ratio" (the best mean reward by mean
+    cost, infinite if an arm has cost nothing)."""
+    softmax: ClassVar[bool] = False
+    """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        """Further arguments of the index: hyper-parameters, or what all arms together say."""
+        return ()
+
+    def exploration(self, arms: int) -> float:
+        """With probability min(1, this / rounds) an arm is drawn uniformly, whatever the indices."""
+        return 0.0
+
+    def affordable(self, state: Tally) -> Array | None:
+        """A mask of the arms that may be pulled, or None for all."""
+        return None
+
+    def goes_on(self, state: State) -> bool:
+        assert isinstance(state, Tally)
+        mask = self.affordable(state)
+        return mask is None or bool((state.active & mask.astype(bool)).any())
+
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        assert isinstance(state, Tally)
+        mask = self.affordable(state)
+        while (arm := first_pull(state)) is not None:
+            if mask is None or mask[arm]:
+                return arm
+        allowed = state.active if mask is None else state.active & mask.astype(bool)
+        exploration = self.exploration(len(state.pulls))
+        if exploration > 0.0 and rng.random() * state.pulls.sum() < exploration:
+            return best(np.where(allowed, 0.0, -np.inf), rng)
+        # an arm whose first feedback is still on its way could be anything
+        score = np.where(state.pulls > 0, self.scores(state), np.inf)
+        score = np.where(allowed, score, -np.inf)
+        try:
+            if self.softmax and np.isfinite(score.max()):
+                return int(rng.choice(len(score), p=self.chances(score)))
+            return best(score, rng)
+        except NotANumber:
+            arm = int(score.argmax())
+            means = state.mean_reward[arm], state.mean_cost[arm]
+            raise not_a_number(self, arm, *means, int(state.pulls[arm]), int(state.pulls.sum())) from None
+
+    @staticmethod
+    def chances(score: Array) -> Array:
+        """The probabilities with which softmax draws the arms: all of it to those with an infinite score, if any."""
+        weight = np.exp(score - score.max()) if score.max() < np.inf else (score == np.inf).astype(float)
+        return np.asarray(weight / weight.sum())
+
+    def scores(self, state: Tally) -> Any:
+        """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
+        pulls = state.seen
+        index, extras = index_of(self), self.extras(state)
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return index(state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *extras)
+        except TypeError:
+            check_arity(self, extras)
+            raise
+
+
+@dataclass(frozen=True)
+class MomentsPolicy(IndexPolicy):
+    """An index policy that also learns the variance of costs and their covariance with rewards."""
+
+    first_extra = "moments"
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Moments:
+        return Moments(**vars(super().start(arms, known)), cost_squared=np.zeros(arms), product=np.zeros(arms))
+
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        assert isinstance(state, Moments)
+        super().observe(state, arm, reward, cost, rng)
+        state.cost_squared[arm] += cost * cost
+        state.product[arm] += reward * cost
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Moments)
+        super().recall(state, arm, pulls, reward, cost)
+        state.cost_squared[arm] += cost  # the largest variance the history allows, and no correlation
+        state.product[arm] += reward * cost / max(pulls, 1)
+
+
+def index_of(policy: IndexPolicy) -> Callable[..., Any]:
+    """The policy's index; an error if it has none."""
+    index: Callable[..., Any] | None = getattr(type(policy), "index", None)
+    if index is None:
+        raise BadParameter(f"{policy.name} has no index; write index = staticmethod(function) in the class")
+    return index
+
+
+def check_arity(policy: IndexPolicy, extras: tuple[Any, ...]) -> None:
+    """Refuse `extras` that the index does not take, or fewer than it wants."""
+    if not isinstance(extras, tuple):
+        raise BadParameter(f"{policy.name}: extras gives {extras!r:.40}; let it return a tuple, such as (width,)")
+    index = index_of(policy)
+    try:
+        _signature(index).bind(*range(4), *extras)
+    except TypeError:
+        wanted = list(_signature(index).parameters)[4:]
+        raise BadParameter(
+            f"{policy.name}: extras gives {len(extras)} of the further arguments of its index, which takes "
+            f"{len(wanted)} ({', '.join(wanted) or 'none'}); let extras return exactly these"
+        ) from None
+
+
+_signature = lru_cache(maxsize=64)(inspect.signature)
+
+
+def not_a_number(
+    policy: IndexPolicy, arm: int, mean_reward: float, mean_cost: float, pulls: int, rounds: int, value: float = np.nan
+) -> NotANumber:
+    """The error for an index that is NaN, the same whichever engine meets it, or −∞, which one of them cannot play."""
+    if value == -np.inf:
+        return NotANumber(
+            f"{policy.name}: the index of arm {arm} is −∞ at mean_reward {mean_reward:g}, mean_cost {mean_cost:g}, "
+            f"pulls {pulls}, rounds {rounds}, which the engine cannot tell from an arm that nobody can pay; use "
+            f"engine='reference', or a finite number as low as you like"
+        )
+    return NotANumber(
+        f"{policy.name}: the index of arm {arm} is not a number at mean_reward {mean_reward:g}, mean_cost "
+        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with either, such as "
+        f"either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+    )

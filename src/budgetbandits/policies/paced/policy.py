@@ -1,0 +1,268 @@
+"""Paced Thompson sampling: a budget that must last for so many requests.
+
+With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
+end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes
+
+    rate = money not spent yet / requests not answered yet,
+
+and solves the program of `fluid` for the drawn means: of all mixes of arms that cost ``rate`` on average, the one that
+brings most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
+is the rule of BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is
+often an estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
+
+Posteriors. What is kept of an arm are the number, the sums and the sums of squares of its rewards and costs. θ is drawn
+from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the outcomes together with one 0 and one 1, and
+
+    κ = (n + 2) m(1 − m) / s².
+
+For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
+narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how dear it is, and to hope
+that it is nearly free would cost as much as a small budget holds, again and again. But a largest cost may be far above
+what arms cost. Where Σc²/Σc, the mean cost that a unit of money spent on the arm has met, is below one half, the two
+are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
+changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between
+0 and 1.
+
+Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
+money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
+outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
+mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
+starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
+them would cost more than they bring (`worth.py`).
+
+Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
+last 500 outcomes or so. An arm that is not pulled forgets nothing.
+
+Plans. The program is for the requests to come, so it has all arms that these may have. Where the request at hand may
+not have the arm that the mix names, it gets the one that is worth most at the price on money of the program.
+
+Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
+learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
+(n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time. The price
+on money is for estimates that vary from request to request as they did (`fluid_draws.price_for_varied`).
+
+Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
+posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
+estimates or κ > n + 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.fluid import at_price
+from budgetbandits.numerics.fluid_draws import price_for_varied
+from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
+from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
+from budgetbandits.policies.paced.selection import Drawn, most_worth, named, named_at_once
+from budgetbandits.policies.paced.statistics import (
+    COST,
+    COST_SQUARED,
+    COUNT,
+    JITTER,
+    PRICED,
+    REWARD,
+    REWARD_SQUARED,
+    SMALLEST_COST,
+    SQUARES,
+    Paced,
+    beta_parameters,
+    first_costs,
+    gamma_parameters,
+    mean_met,
+    note,
+)
+
+MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
+
+MOST_RELATIVE = 50.0
+"""A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
+
+
+@dataclass(frozen=True)
+class PacedThompson(RequestPolicy):
+    """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
+
+    >>> policy, rng = PacedThompson(), np.random.default_rng(1)
+    >>> state = policy.start(2, {"budget": 300.0, "horizon": 1000.0})
+    >>> for _ in range(1000):
+    ...     arm = policy.choose(state, rng)
+    ...     policy.observe(state, arm, reward=(0.2, 0.8)[arm], cost=(0.1, 0.5)[arm], rng=rng)
+    >>> state.pulls.tolist(), round(state.left, 6)
+    ([500, 500], 0.0)
+    """
+
+    name: ClassVar[str] = "bts-paced"
+    own_scales: ClassVar[bool] = True
+    pooling: float = 8.0
+    trials: float = 0.0
+    forget: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.between(1.0, MOST_POOLING, pooling=self.pooling)
+        if not 0.0 <= self.forget <= MOST_FORGETTING:
+            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {MOST_FORGETTING}")
+        if self.trials not in (0.0, 1.0):
+            raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"budget", "horizon"})
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
+        return Paced(
+            active=np.ones(arms, dtype=bool),
+            pulls=np.zeros(arms, dtype=np.int64),
+            known=self.take(known),
+            sums=np.zeros((9, 1, arms)),
+        )
+
+    def one_more(self, state: State, known: Mapping[str, Any]) -> Paced:
+        assert isinstance(state, Paced)
+        arm = self.start(1, known)
+        arm.widen(state.segments)
+        return arm
+
+    def segments(self, state: State) -> int:
+        assert isinstance(state, Paced)
+        return state.segments
+
+    def open_segment(self, state: State) -> int:
+        assert isinstance(state, Paced)
+        state.widen(state.segments + 1)
+        return state.segments - 1
+
+    def choose(self, state: State, rng: np.random.Generator, request: Request = PLAIN) -> int | None:
+        assert isinstance(state, Paced)
+        if not state.active.any():
+            return None
+        drawn = self.draw(state, request, rng)
+        if request.prices is None:
+            return named(drawn, state.rate, rng)
+        one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
+        here, price = self.priced(state, request, one, rng)
+        return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
+
+    def choices(
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+    ) -> NDArray[np.int64]:
+        """What `choose` would name, so many times over: the same law, drawn all at once."""
+        assert isinstance(state, Paced)
+        drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
+        if request.prices is None:
+            return named_at_once(drawn, state.rate, lot)
+        here, price = self.priced(state, request, drawn, rng)
+        return np.asarray(drawn.arms[most_worth(drawn, here, price)])
+
+    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
+        """Plausible means, once or so many times."""
+        planned = state.active if request.coming is None else state.active | request.coming
+        arms = np.flatnonzero(planned)
+        shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
+        reward, cost = np.moveaxis(_means(rng.beta(*shapes, size=size)), -3, 0)
+        # a segment comes as often as it did, and once more
+        weight, segment = np.array(state.answered) + 1.0, request.segment
+        weight /= weight.sum()
+        careful = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        requests = state.requests if careful else None
+        may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
+        return Drawn(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
+
+    def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+        """What the means of these arms are drawn from; what is known of the others counts."""
+        a, b = self.of_all(state.sums)
+        return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
+
+    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+        """What each arm will cost by its estimate, and the price on money, for each draw."""
+        assert request.prices is not None
+        arms, draws = drawn.arms, len(drawn.reward)
+        times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
+        usual, spread = state.typical_prices()
+        # not by the costs that were paid: of a dear arm these are the lowest, since it was chosen where it was cheap
+        cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
+        here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
+        return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
+
+    def of_all(self, sums: Array) -> tuple[Array, Array]:
+        """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
+        sizes = np.ones((2, 1, sums.shape[2]))
+        total, squares = sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0)
+        sizes[1] = first_costs(total, squares, mean_met(total.sum(), squares.sum()))
+        first = np.ones((2, 1, 1)) if self.trials else SQUARES
+        if sums.shape[1] == 1:
+            return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
+        rewards = self.shapes(sums[COUNT], sums[REWARD], sums[REWARD_SQUARED], first[0], shifted=True)
+        costs = self.shapes(sums[COUNT], sums[COST], sums[COST_SQUARED], first[1], sizes[1])
+        return np.stack([rewards[0], costs[0]]), np.stack([rewards[1], costs[1]])
+
+    def shapes(
+        self,
+        count: Array,
+        total: Array,
+        squares: Array,
+        first: float | Array,
+        sizes: float | Array = 1.0,
+        shifted: bool = False,
+    ) -> tuple[Array, Array]:
+        """The same from the number, the sum and the squares of outcomes as (segment, arm), the squares of the first two
+        and what these are to be multiplied by; sums of several kinds of outcome have a further axis in front."""
+        prior = pooled(count, total, squares, first, self.pooling, sizes=sizes, shifted=shifted)
+        return beta_parameters(count, total, squares, *prior)
+
+    def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int) -> Array:
+        """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
+        shape, scale = self.of_relative(sums)
+        return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
+
+    def of_relative(self, sums: Array) -> tuple[Array, Array]:
+        """The parameters of the Gammas that these are drawn from, as (segment, arm)."""
+        count, total, squares = sums
+        prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
+        return gamma_parameters(count, total, squares, prior)
+
+    def expected_prices(self, state: Paced, request: Request) -> Array:
+        """What each arm costs by its estimate and by how many times their estimates its costs were, on average."""
+        assert request.prices is not None
+        shape, scale = self.of_relative(state.sums[PRICED:])
+        return np.asarray(request.prices * 2.0 * (shape * scale)[request.segment])
+
+    def observe(
+        self,
+        state: State,
+        arm: int,
+        reward: float,
+        cost: float,
+        rng: np.random.Generator,
+        request: Request = PLAIN,
+    ) -> None:
+        assert isinstance(state, Paced)
+        state.pulls[arm] += 1
+        sums = state.sums[:, request.segment, arm]
+        if request.prices is not None:
+            scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
+            relative = min(cost * scale / (2.0 * float(request.prices[arm])), MOST_RELATIVE)
+            state.hear_prices(request.prices)
+            sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
+        note(sums, reward, cost, rng, self.trials, self.forget)
+        state.count(request.segment)
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Paced)
+        state.pulls[arm] += pulls
+        # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
+        state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
+        state.past_pulls += pulls
+
+
+def _means(drawn: Array) -> Array:
+    return np.asarray(np.maximum(drawn, SMALLEST_COST))

@@ -1,0 +1,145 @@
+"""What a segment knows before it has outcomes of its own: what the others know, as so many of their outcomes.
+
+How many is the variance of an arm's outcomes within segments divided by that of its means between them. With nₛ
+outcomes of mean mₛ in segment s, n in all and mean m, the second is found by the method of moments, since
+
+    Σ nₛ (mₛ − m)²  is on average  (segments − 1) · within  +  (n − Σ nₛ²/n) · between.
+
+It begins with a guess. A segment in which the other arms bring more than elsewhere is taken for one in which all do:
+harder questions are harder for every model. So the mean of the others is shifted by what sets the segment apart in its
+other arms, as far as that has foretold what arms bring, and between segments lies what that does not explain.
+
+But a segment is never surer than so many outcomes 0 and 1 would make it: that outcomes vary
+little, or that the segments so far are alike, says little of how far the next one is from them, and one that took the
+others' mean for its own would never try what they have found middling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import Array
+
+FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
+"""The outcomes that everything begins with: how many they are, and their mean."""
+
+OUTCOMES_FOR_GUESS = 20.0
+"""How many outcomes weigh as much as what ``pooling`` says of how alike segments are."""
+
+SUREST = 40.0
+"""A segment starts no surer than so many outcomes 0 and 1 make it; of costs, which begin with ¼ and ¾ in their place
+and so with a quarter of the variance, four times as many."""
+
+SMALLEST_WITHIN = 1e-9
+
+OUTCOMES_FOR_SHIFT = 2.0
+"""How many outcomes weigh as much as that a segment is like the others."""
+
+FARTHEST_SHIFT = 0.9
+"""Of the way from a mean to 0 or 1."""
+
+FORETOLD = 1.0
+"""How much shifts that were right weigh as much as that they are: the sum of their squares, each by how surely it is
+known. A hundred outcomes that are a tenth above the others' are that."""
+
+
+class Prior(NamedTuple):
+    """How many outcomes a segment starts with, their mean and their mean square; numbers, or arrays."""
+
+    weight: float | Array
+    mean: float | Array
+    square: float | Array
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of outcome.
+
+    largest  the variance of outcomes as apart as the mean lets them be; ¼ at ½
+    least    the fewest outcomes that a segment may start with, by their mean and variance
+    """
+
+    largest: Callable[[Array], Array]
+    least: Callable[[Array, Array], Array]
+
+
+SHARES = Kind(
+    largest=lambda mean: mean * (1.0 - mean),
+    least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
+)
+"""Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
+
+MULTIPLES = Kind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
+"""Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
+
+
+def pooled(
+    count: Array,
+    total: Array,
+    squares: Array,
+    first: float | Array,
+    pooling: float,
+    kind: Kind = SHARES,
+    sizes: float | Array = 1.0,
+    shifted: bool = False,
+) -> Prior:
+    """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
+    the squares of the first two, and what these are to be multiplied by; with ``shifted``, shares of a segment are
+    taken to differ from the others' as its other arms do."""
+    of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
+    first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
+    if count.shape[-2] == 1:
+        return Prior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
+    all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
+    n = all_count - count + FIRST_COUNT
+    mean = (all_total - total + first_total) / n
+    square = (all_squares - squares + first) / n
+    variance = np.maximum(square - mean * mean, 0.0)
+    shift: float | Array = 0.0
+    if shifted:
+        shift = _shift(count, total, n, mean)
+        variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
+        mean = mean + shift
+        square = variance + mean * mean
+    alike = _likeness(
+        count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
+    )
+    sure = SUREST / of_first * variance / kind.largest(mean)
+    return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
+
+
+def _shift(count: Array, total: Array, n: Array, mean: Array) -> Array:
+    """By how much each segment and arm is taken to be above the others' mean: the mean difference of the segment's
+    other arms, each weighed by how surely it is known; times the slope of differences over what was so foretold of
+    them, from 0 to 1. Where each segment has a best arm of its own, one arm's difference says nothing of another's."""
+    apart = total / np.maximum(count, 1.0) - mean
+    weight = count * n / (count + n)
+    # added up in order, as engines do: other orders round otherwise
+    sums, weights = (values.cumsum(axis=-1)[..., -1:] - values for values in (weight * apart, weight))
+    shift = sums / (weights + OUTCOMES_FOR_SHIFT)
+    right, all_ = ((weight * shift * each).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for each in (apart, shift))
+    shift = shift * np.clip((FORETOLD + right) / (FORETOLD + all_), 0.0, 1.0)
+    return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))
+
+
+def _likeness(
+    count: Array,
+    total: Array,
+    n: Array,
+    all_total: Array,
+    all_squares: Array,
+    pooling: float,
+    shift: float | Array = 0.0,
+) -> Array:
+    """For each arm, the variance within segments by that between them."""
+    mean = all_total / n
+    between = (count * (total / np.maximum(count, 1.0) - mean - shift) ** 2).sum(axis=-2, keepdims=True)
+    within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)
+    by_chance = np.maximum((count > 0.0).sum(axis=-2, keepdims=True) - 1.0, 0.0)
+    apart = n - (count * count).sum(axis=-2, keepdims=True) / n
+    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - by_chance, 0.0)
+    return np.asarray((OUTCOMES_FOR_GUESS + apart) / differences)

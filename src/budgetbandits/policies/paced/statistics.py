@@ -1,0 +1,182 @@
+"""What `bts-paced` keeps of each arm and segment, and the laws of means that follow from it.
+
+The policy's page is `paced`; engines compile the functions for numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from budgetbandits.errors import BadState
+from budgetbandits.numerics.arrays import Array, trial
+from budgetbandits.policies.base import State
+from budgetbandits.policies.paced.pooling import Prior
+
+PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
+"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
+
+SMALLEST_COST = 1e-12
+"""A drawn cost is never 0; rounding might make it so."""
+
+SMALLEST_VARIANCE = 1e-9
+"""Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
+
+SQUARES = np.array([1.0, 0.625])[:, None, None]
+"""The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
+
+TINY = 1e-200
+"""Beside a cost nothing."""
+
+JITTER, WIDEST = 0.1, 1.0
+"""By how much estimates are varied, as a standard deviation of their logarithm, so that a request whose estimates are
+like all others' is answered by two arms in turn; and how far apart estimates are taken to be at most."""
+
+
+def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+    """The Beta law of a mean, from the number, the sum and the squares of outcomes, beside ``weight`` others with this
+    mean and mean square. Numbers or arrays; engines compile it for numbers."""
+    n = count + weight
+    middle = (total + weight * mean) / n
+    most = middle * (1.0 - middle)
+    variance = np.maximum((squares + weight * square) / n - middle * middle, SMALLEST_VARIANCE * most)
+    kappa = n * most / variance
+    return kappa * middle, kappa * (1.0 - middle)
+
+
+def mean_met(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
+    """The mean cost that a unit of money has met, from the sum and the squares of costs; ``otherwise`` if none was
+    spent. Numbers or arrays, as below."""
+    return (squares + TINY * otherwise) / (total + TINY)
+
+
+def first_costs(total: Any, squares: Any, of_all: Any) -> Any:
+    """The size of an arm's first two costs, which are ¼ and ¾ of it, from the sum and the squares of its costs, and the
+    mean that money has met over all arms. It is 1 for costs 0 and 1."""
+    return np.minimum(1.0, 2.0 * mean_met(total, squares, of_all))
+
+
+def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
+    """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
+    n = count + prior.weight
+    middle = (total + prior.weight * prior.mean) / n
+    variance = (squares + prior.weight * prior.square) / n - middle * middle
+    shape = n / np.maximum(variance / (middle * middle), SMALLEST_VARIANCE)
+    return shape, middle / shape
+
+
+def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+    """Add one outcome to the first six sums of an arm. Engines compile it, too."""
+    sums[PAID] += cost
+    if trials > 0.0:
+        reward, cost = trial(reward, rng), trial(cost, rng)
+    if forget > 0.0:
+        sums[COUNT:PRICED] *= 1.0 - forget
+    sums[COUNT] += 1.0
+    sums[REWARD] += reward
+    sums[COST] += cost
+    sums[REWARD_SQUARED] += reward * reward
+    sums[COST_SQUARED] += cost * cost
+
+
+@dataclass
+class Paced(State):
+    """What is known of the arms, and of the requests answered with this budget.
+
+    sums        sums of outcomes as (row, segment, arm)
+    past_pulls  how many of the pulls were not made with this budget
+    answered    how many requests of each segment were answered with this budget
+    estimates   of each arm's price, for these requests: their number, their sum and the sum of their squares
+
+    Lists are replaced at every change: others may hold those before.
+    """
+
+    sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
+    past_pulls: int = 0
+    answered: list[int] = field(default_factory=lambda: [0])
+    estimates: list[list[float]] = field(default_factory=list)
+
+    @property
+    def segments(self) -> int:
+        return int(self.sums.shape[1])
+
+    @property
+    def scales(self) -> Any:
+        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        return self.known.get("scales", 1.0)
+
+    @property
+    def paid(self) -> float:
+        """What this budget has paid."""
+        return float((self.sums[PAID] * self.scales).sum())
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget."""
+        return max(float(self.known["budget"]) - self.paid, 0.0)
+
+    @property
+    def requests(self) -> float:
+        """How many are still to come; 0 or less past the horizon."""
+        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
+        return float(self.known["horizon"]) - gone
+
+    @property
+    def rate(self) -> float:
+        """Money for each request that is still to come; 0 without a horizon."""
+        return self.left / max(self.requests, 1.0)
+
+    def count(self, segment: int) -> None:
+        """One more request of this segment is answered."""
+        self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
+
+    def hear_prices(self, prices: Array) -> None:
+        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
+        sums, told = self.of_estimates, np.isfinite(prices)
+        sums[:, told] += np.array([np.ones_like(prices), prices, prices * prices])[:, told]
+        self.estimates = sums.tolist()
+
+    @property
+    def of_estimates(self) -> Array:
+        """The sums of estimates as (row, arm)."""
+        sums = np.zeros((3, len(self.pulls)))
+        known = np.array(self.estimates).reshape(3, -1)  # arms may have come since
+        sums[:, : known.shape[1]] = known
+        return sums
+
+    def typical_prices(self) -> tuple[Array, float]:
+        """The mean estimate of each arm, NaN if there is none, and how much estimates vary from request to request: the
+        standard deviation of their logarithm, with `JITTER`."""
+        count, total, squares = self.of_estimates
+        seen = count > 0.0
+        mean = np.where(seen, total / np.where(seen, count, 1.0), np.nan)
+        if not seen.any():
+            return mean, JITTER
+        n, total, squares = count[seen], total[seen], squares[seen]
+        varied = float(np.average(np.maximum(n * squares / (total * total) - 1.0, 0.0), weights=n))
+        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST), JITTER)
+
+    def widen(self, segments: int) -> None:
+        """Make room for this many segments."""
+        if segments > self.segments:
+            more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
+            self.sums = np.concatenate([self.sums, more], axis=1)
+            self.answered = self.answered + [0] * (self.segments - len(self.answered))
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        try:
+            self.widen(np.shape(values["sums"])[1])
+        except (KeyError, IndexError, ValueError):
+            raise BadState("'sums' has no segments; the saved state is damaged") from None
+        super().filled(values)
+        if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
+            raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
+        sums = self.of_estimates
+        self.check("estimates", sums)
+        if not np.isfinite(sums).all() or (sums[:, sums[0] > 0.0] <= 0.0).any():
+            raise BadState("'estimates' are no sums of prices; the saved state is damaged")
+        return self

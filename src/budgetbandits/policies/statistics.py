@@ -1,0 +1,103 @@
+"""Counts and means of what each arm has brought and cost, and policies that learn by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import Policy, State
+
+
+@dataclass
+class Tally(State):
+    """Sums of what each arm has brought and cost."""
+
+    reward: Array = field(default_factory=lambda: np.zeros(0))
+    reward_squared: Array = field(default_factory=lambda: np.zeros(0))
+    cost: Array = field(default_factory=lambda: np.zeros(0))
+    past_cost: float = 0.0
+    """The part of the costs that history tells of: learnt from, but not paid out of this budget."""
+
+    @property
+    def seen(self) -> Array:
+        """Pulls as a divisor: at least 1."""
+        return np.maximum(self.pulls, 1).astype(float)
+
+    @property
+    def mean_reward(self) -> Array:
+        return self.reward / self.seen
+
+    @property
+    def mean_cost(self) -> Array:
+        return self.cost / self.seen
+
+    @property
+    def best_ratio(self) -> float:
+        """The best mean reward by mean cost of the active arms that were pulled; infinite if one has cost nothing."""
+        counted = self.active & (self.pulls > 0)
+        reward, cost = self.reward[counted], self.cost[counted]
+        free = np.full(len(cost), np.inf)
+        return float(np.divide(reward, cost, out=free, where=cost > 0.0).max(initial=0.0))
+
+    @property
+    def spent(self) -> float:
+        """What this budget has paid."""
+        return float(self.cost.sum()) - self.past_cost
+
+    @property
+    def left(self) -> float:
+        """What is left of a budget that is known."""
+        return float(self.known["budget"]) - self.spent
+
+
+@dataclass
+class Moments(Tally):
+    """Sums, and what variances and covariances are made of."""
+
+    cost_squared: Array = field(default_factory=lambda: np.zeros(0))
+    product: Array = field(default_factory=lambda: np.zeros(0))
+    """The sum of reward times cost."""
+
+    @property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """The variances of rewards and costs so far, and their covariance."""
+        reward, cost = self.mean_reward, self.mean_cost
+        return (
+            np.maximum(self.reward_squared / self.seen - reward * reward, 0.0),
+            np.maximum(self.cost_squared / self.seen - cost * cost, 0.0),
+            self.product / self.seen - reward * cost,
+        )
+
+
+@dataclass(frozen=True)
+class TallyPolicy(Policy):
+    """A policy that learns by counting."""
+
+    def start(self, arms: int, known: Mapping[str, Any]) -> Tally:
+        return Tally(
+            active=np.ones(arms, dtype=bool),
+            pulls=np.zeros(arms, dtype=np.int64),
+            known=self.take(known),
+            reward=np.zeros(arms),
+            reward_squared=np.zeros(arms),
+            cost=np.zeros(arms),
+        )
+
+    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+        assert isinstance(state, Tally)
+        state.pulls[arm] += 1
+        state.reward[arm] += reward
+        state.reward_squared[arm] += reward * reward
+        state.cost[arm] += cost
+
+    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+        assert isinstance(state, Tally)
+        state.pulls[arm] += pulls
+        state.reward[arm] += reward
+        state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows
+        state.cost[arm] += cost
+        state.past_cost += cost

@@ -1,0 +1,150 @@
+"""What the best player earns who knows every law and must make a budget last for so many requests.
+
+The fluid bound is what the best mix of arms earns on average (`fluid`): no policy earns more, but for the last pull,
+which may overdraw. Traffic, whose arms change, has a plan: how often each arm answers in each part. The optimum itself
+is found by dynamic programming where all costs are multiples of one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.fluid import Mix, best_mix
+from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, cost_atoms
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Traffic
+
+MOST_CELLS = 200_000_000
+"""Requests times steps of the budget that the dynamic program goes through."""
+
+
+def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
+    """The mix of at most two arms that earns most when the budget must last for ``horizon`` requests."""
+    _check(budget, horizon)
+    rewards, costs = problem.reward_means.tolist(), problem.cost_means.tolist()
+    return best_mix([rewards], [costs], [1.0], budget / horizon)
+
+
+def fluid_reward(problem: Problem | Traffic, budget: float, horizon: float) -> float:
+    """What that mix earns on average; where its cheapest part cannot be paid for all requests, ρ* for all the money.
+    Of traffic, what its plan earns.
+
+    No policy earns more where costs never overdraw the budget, such as costs 0 and 1 with a whole budget; in general
+    no policy earns more than this at a budget larger by 1.
+
+    >>> problem = Problem.bernoulli([0.2, 0.8], [0.1, 0.5])
+    >>> round(fluid_reward(problem, budget=30, horizon=100), 6), round(fluid_reward(problem, 5, 100), 6)
+    (50.0, 10.0)
+    """
+    if isinstance(problem, Traffic):
+        return float((fluid_plan(problem, budget, horizon) * problem.reward_means).sum())
+    mix = fluid_mix(problem, budget, horizon)
+    per_request = mix.spend([problem.reward_means.tolist()], [1.0])
+    cost = mix.spend([problem.cost_means.tolist()], [1.0])
+    return float(per_request * min(horizon, budget / cost))
+
+
+def fluid_plan(traffic: Traffic, budget: float, horizon: float) -> Array:
+    """How often the best player of traffic, who knows every law and when it changes, pulls each arm, as (part, arm).
+
+    The linear program over mean pulls x: of the n requests of a phase the share f is answered, those of its segments
+    alike, and what is answered costs at most the budget. The game ends when the money is gone, so the probability that
+    a request is answered never rises: 1 ≥ f₁ ≥ f₂ ≥ … So no policy earns more, but for the last pull. Money counts on
+    average here: where it is not enough for all phases, the bound is further above what can be earned.
+
+    >>> cheap, dear = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 1.0])
+    >>> fluid_plan(Traffic.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
+    [[50.0, 0.0], [25.0, 25.0]]
+    """
+    from scipy.optimize import linprog  # only traffic needs it, and it is slow to import
+
+    _check(budget, horizon)
+    parts, arms, phases = len(traffic.parts), len(traffic), len(traffic.firsts)
+    requests, width = traffic.requests(int(horizon)), len(traffic.segments)
+    answered = np.zeros((parts, parts * arms + phases))  # a row for each part: its pulls less its requests answered
+    for part in range(parts):
+        answered[part, part * arms : (part + 1) * arms] = 1.0
+        answered[part, parts * arms + part // width] = -requests[part]
+    limits = np.zeros((phases, parts * arms + phases))  # the money, then a share that is above the one before
+    limits[0, : parts * arms] = traffic.cost_means.ravel()
+    for phase in range(1, phases):
+        limits[phase, parts * arms + phase - 1 : parts * arms + phase + 1] = -1.0, 1.0
+    most = [(0.0, np.inf if offered else 0.0) for offered in traffic.offered.ravel()] + [(0.0, 1.0)] * phases
+    found = linprog(
+        -np.concatenate([traffic.reward_means.ravel(), np.zeros(phases)]),
+        A_ub=limits, b_ub=[budget, *np.zeros(phases - 1)], A_eq=answered, b_eq=np.zeros(parts), bounds=most,
+    )  # fmt: skip
+    if not found.success or found.x is None:
+        raise BadParameter(f"the linear program of this traffic was not solved ({found.message}); use fewer parts")
+    return np.asarray(found.x[: parts * arms].reshape(parts, arms))
+
+
+@dataclass(frozen=True)
+class PacedOptimum:
+    """The exact optimum at one budget and horizon."""
+
+    budget: float
+    horizon: int
+    step: float
+    reward: float
+    """The expected reward of the best policy of all."""
+    values: Array
+    """The same with 0, 1, … steps of the budget left, before the first request."""
+    choice: NDArray[np.int64]
+    """The arm the best policy pulls first with 0, 1, … steps left."""
+
+
+def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum:
+    """The most any policy earns with this budget in so many requests, by dynamic programming.
+
+    With V_n(b) the optimum with n requests to come and b steps of money, and for each arm p_k the probability of a
+    cost of k steps and r_k the expected reward given it,
+
+        V_n(b) = max over arms of Σ_{k ≤ b} p_k (r_k + V_{n−1}(b − k)),   V_0 = 0,   V_n(0) = 0,
+
+    since the game ends when the money is gone, and a pull that costs more than is left ends it and earns nothing.
+
+    >>> problem = Problem.bernoulli([0.2, 0.8], [0.1, 0.5])
+    >>> round(paced_optimum(problem, budget=3, horizon=10).reward, 4)
+    4.729
+    """
+    _check(budget, horizon)
+    step, steps, whole = budget_steps(problem, budget)
+    if whole != steps * step:
+        raise BadParameter(f"budget is {budget:g}, no multiple of the costs' step {float(step):g}; round it to one")
+    if horizon != int(horizon) or horizon * (steps + 1) > MOST_CELLS:
+        raise BadParameter(
+            f"{horizon:g} requests with {steps} steps of money; use a whole number of requests, and at most "
+            f"{MOST_CELLS:,} of both multiplied, or take fluid_reward()"
+        )
+    longest = int(1 / step)
+    chances, earned = np.zeros((2, len(problem), longest + 1))
+    for number, arm in enumerate(problem.arms):
+        levels, probability, reward = cost_atoms(arm)
+        at = np.rint(levels / float(step)).astype(int)
+        chances[number, at] = probability
+        earned[number, at] = probability * reward
+    affordable = np.minimum(np.arange(steps + 1), longest)
+    at_once = np.cumsum(earned, axis=1)[:, affordable]
+    value, choice = np.zeros(steps + 1), np.zeros(steps + 1, dtype=np.int64)
+    costs = [k for k in range(min(longest, steps) + 1) if chances[:, k].any()]
+    for _ in range(int(horizon)):
+        candidates = at_once.copy()
+        for k in costs:
+            candidates[:, k:] += chances[:, k, None] * value[: steps + 1 - k]
+        choice = candidates.argmax(axis=0)
+        value = candidates.max(axis=0)
+        value[0] = 0.0
+    return PacedOptimum(budget, int(horizon), float(step), float(value[-1]), value, choice)
+
+
+def _check(budget: float, horizon: float) -> None:
+    if not 0.0 < budget < MOST_STEPS:
+        raise BadParameter(f"budget is {budget}; use a positive number below {MOST_STEPS}")
+    if not 1.0 <= horizon < np.inf:
+        raise BadParameter(f"horizon is {horizon}; use a number of requests from 1 upwards")

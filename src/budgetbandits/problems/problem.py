@@ -1,0 +1,443 @@
+"""A problem: the named arms a player may pull, each with its hidden law. Reads and writes TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.fingerprint import fingerprint
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems import custom
+from budgetbandits.problems.distributions import (
+    JOINT_LAWS,
+    LAWS,
+    Bernoulli,
+    Beta,
+    Independent,
+    Lattice,
+    Law,
+    OutcomeLaw,
+    Table,
+    joint_table,
+    parse_joint,
+    parse_law,
+)
+from budgetbandits.problems.families import ARMS_FAMILIES
+from budgetbandits.problems.recorded import Recorded, read_csv, read_table
+from budgetbandits.problems.table import headline, problem_table
+from budgetbandits.registry import Registry
+
+T = TypeVar("T")
+
+UNITS = ("reward_max", "cost_max")
+"""What 1 is in the units of whoever recorded outcomes."""
+
+SMALLEST_COST = 1e-12
+"""Mean costs below this are as good as 0: no game would end."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A name, the law of what a pull of it brings, and the largest cost it can have, if players know that.
+
+    Where every arm has a ``cost_max``, policies that can learn an arm's costs on its own scale.
+    """
+
+    name: str
+    law: OutcomeLaw
+    cost_max: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
+        if not self.standard:
+            custom.try_out(self.name, self.law)
+        if self.law.cost_mean < SMALLEST_COST:
+            raise ProblemError(
+                f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
+                f"give it a mean cost of at least {SMALLEST_COST:g}"
+            )
+        if self.cost_max is not None:
+            self._check_cap(self.cost_max)
+
+    def _check_cap(self, cap: float) -> None:
+        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0.0 < cap <= 1.0:
+            raise ProblemError(f"arm {self.name!r}: cost_max is {cap!r:.40}; use a number above 0, up to 1")
+        atoms = self.law.cost_atoms()
+        top = 1.0 if atoms is None else float(atoms[0].max())
+        if top > cap * (1.0 + 1e-12):
+            raise ProblemError(f"arm {self.name!r}: costs go up to {top:g}, above cost_max {cap:g}; raise it")
+
+    @cached_property
+    def standard(self) -> bool:
+        """Whether the law is one of the package's, exactly: a problem file can hold it, and it lies in [0, 1]."""
+        return custom.standard(self.law)
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+        """The rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
+        return self.law.sample(rng, size) if self.standard else custom.draw(self.name, self.law, rng, size)
+
+
+@dataclass(frozen=True, repr=False)
+class Problem:
+    """At least two arms with different names.
+
+    arms        each with its law, whose rewards and costs lie in [0, 1]
+    reward_max  what a reward of 1 is in the units of whoever recorded it
+    cost_max    what a cost of 1 is in their units
+
+    >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
+    >>> problem.names, problem.reward_means / problem.cost_means
+    (('arm-1', 'arm-2'), array([1.5 , 0.75]))
+    >>> problem
+    Problem(2 arms, best arm-1: 1.5 reward per cost, the next 0.75)
+    """
+
+    arms: tuple[Arm, ...]
+    reward_max: float = 1.0
+    cost_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", tuple(self.arms))
+        for name in UNITS:
+            unit = getattr(self, name)
+            if isinstance(unit, bool) or not isinstance(unit, int | float) or not 0.0 < unit < float("inf"):
+                raise ProblemError(f"{name} is {unit!r:.40}; use a positive number")
+        if len(self.arms) < 2:
+            raise ProblemError(
+                f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"
+            )
+        seen: set[str] = set()
+        for arm in self.arms:
+            if arm.name in seen:
+                raise ProblemError(f"arm {arm.name!r} is there twice; give every arm a name of its own")
+            seen.add(arm.name)
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def __repr__(self) -> str:
+        return f"Problem({headline(self.names, self.reward_means / self.cost_means)})"
+
+    def _repr_html_(self) -> str:
+        return problem_table(self.names, self.reward_means, self.cost_means).to_html()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(arm.name for arm in self.arms)
+
+    @cached_property
+    def reward_means(self) -> Array:
+        return np.array([arm.law.reward_mean for arm in self.arms])
+
+    @cached_property
+    def cost_means(self) -> Array:
+        return np.array([arm.law.cost_mean for arm in self.arms])
+
+    @cached_property
+    def scales(self) -> Array | None:
+        """The largest cost of each arm, if players know it of every one."""
+        caps = [arm.cost_max for arm in self.arms if arm.cost_max is not None]
+        return np.array(caps, dtype=float) if len(caps) == len(self.arms) else None
+
+    @cached_property
+    def is_bernoulli(self) -> bool:
+        """Whether every reward and cost is 0 or 1, where the paper's lemmas are equalities."""
+        return all(
+            type(arm.law) is Independent and type(arm.law.reward) is type(arm.law.cost) is Bernoulli
+            for arm in self.arms
+        )
+
+    @cached_property
+    def identity(self) -> int:
+        """A number that depends on the content alone, to derive seeds from."""
+        return int.from_bytes(hashlib.blake2b(self.content.encode(), digest_size=8).digest(), "little")
+
+    @cached_property
+    def content(self) -> str:
+        """What the problem is, as text: its TOML, with a fingerprint in the place of a law of your own."""
+        return "\n".join(_write_arm(arm) if arm.standard else _name_arm(arm) for arm in self.arms)
+
+    @classmethod
+    def bernoulli(cls, rewards: Sequence[float], costs: Sequence[float]) -> Problem:
+        """Bernoulli arms ``arm-1``, ``arm-2``, … with these mean rewards and costs."""
+        if not all(hasattr(means, "__len__") and not isinstance(means, str) for means in (rewards, costs)):
+            raise ProblemError("rewards or costs is no list; give the mean of each arm, such as [0.3, 0.6]")
+        if len(rewards) != len(costs):
+            raise ProblemError(f"{len(rewards)} mean rewards but {len(costs)} mean costs; give one of each per arm")
+        return _numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
+
+    @classmethod
+    def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Problem:
+        """The arms of a CSV file with an outcome in each row; ``columns`` says how arm, reward and cost are called.
+
+        Each pull of an arm brings one of its recorded pairs of reward and cost, all equally likely.
+        """
+        return cls._recorded(read_csv(path, columns))
+
+    @classmethod
+    def from_table(cls, table: Any, columns: Mapping[str, str] | None = None) -> Problem:
+        """The same from a mapping of columns, or from a frame of polars or pandas.
+
+        >>> rows = {"arm": ["a", "a", "b"], "reward": [1, 0, 5], "cost": [0.02, 0.01, 0.04]}
+        >>> problem = Problem.from_table(rows)
+        >>> problem.cost_means.tolist(), problem.cost_max, problem.reward_max
+        ([0.375, 1.0], 0.04, 5.0)
+        """
+        return cls._recorded(read_table(table, columns))
+
+    @classmethod
+    def _recorded(cls, recorded: Recorded) -> Problem:
+        top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
+        return cls(recorded_arms(recorded, top), *top)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Problem:
+        """Read a problem; a `ProblemError` names the arm, what is wrong with it and the remedy."""
+        return cls.from_document(parsed(text))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Problem:
+        """The same of TOML that has been read."""
+        if "parts" in document:
+            raise ProblemError(
+                "this is traffic, with [[parts]], and no problem; name a problem file, or call traffic.load"
+            )
+        for key in document:
+            if key != "arms" and key not in UNITS:
+                raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
+        entries = document.get("arms", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise ProblemError("arms is not a list of tables; write each arm under a line [[arms]]")
+        units = {name: document[name] for name in UNITS if name in document}
+        return cls(tuple(_parse_arm(entry, i + 1) for i, entry in enumerate(entries)), **units)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Problem:
+        """Read a problem from a TOML file."""
+        return read_file(path, cls.from_toml)
+
+    @property
+    def writable(self) -> bool:
+        """Whether `to_toml` can write it: every law is one of the package's."""
+        return all(arm.standard for arm in self.arms)
+
+    def to_toml(self) -> str:
+        """The problem as TOML; reading it back gives an equal problem. Only the package's own laws can be written.
+
+        >>> print(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).to_toml().splitlines()[2])
+        reward = { law = "bernoulli", mean = 0.3 }
+        """
+        for arm in self.arms:
+            if not arm.standard:
+                raise ProblemError(
+                    f"arm {arm.name!r}: {arm.law!r:.60} holds a law from outside the package, which no problem file "
+                    f"can; use one of {', '.join(LAWS)} or {', '.join(JOINT_LAWS)}"
+                )
+        units = [f"{name} = {getattr(self, name)!r}\n" for name in UNITS if getattr(self, name) != 1.0]
+        return "".join([*units, self.content])
+
+    def plot(self, *, width: str | float = "page", dark: bool = False, ax: Any = None) -> Any:
+        """A Matplotlib figure of the arms in the plane of mean cost and mean reward, with lines of equal ratio.
+
+        ``width`` is "paper", "page", "phone" or inches; ``ax`` draws into axes of yours and returns them.
+        """
+        from budgetbandits.figures import (
+            arms,
+            style,  # Matplotlib is in the extra lab
+        )
+
+        return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """TOML as it was written."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"not TOML: {error}; see 'budgetbandits problem' for an example") from None
+
+
+def read_file(path: str | Path, parse: Callable[[str], T]) -> T:
+    """What ``parse`` makes of a TOML file; an error names the file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error}; name a readable TOML file") from None
+    try:
+        return parse(text)
+    except ProblemError as error:
+        raise ProblemError(f"{path}: {error}") from None
+
+
+def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ...]:
+    """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
+    arms = []
+    for number, name in enumerate(recorded.arms):
+        rewards, costs = recorded.outcomes(number)
+        if len(rewards):
+            pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
+            different, counts = np.unique(pairs, axis=0, return_counts=True)
+            law = Table(np.column_stack([different, counts]).tolist())
+            arms.append(Arm(name, law, float(pairs[:, 1].max()) or None))
+    return tuple(arms)
+
+
+def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
+    return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
+
+
+def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
+    if "name" not in entry:
+        raise ProblemError(f'arm number {position} has no name; add name = "..."')
+    name = entry["name"]
+    where = f"arm {name!r}"
+    for key in entry:
+        if key not in ("name", "reward", "cost", "joint", "cost_max"):
+            raise ProblemError(
+                f"{where}: unknown key {key!r}; an arm has name, reward and cost (or joint), perhaps cost_max"
+            )
+    parts = ("joint",) if "joint" in entry else ("reward", "cost")
+    if "joint" in entry and ("reward" in entry or "cost" in entry):
+        raise ProblemError(f"{where}: joint stands for both reward and cost; remove one or the other")
+    laws: dict[str, Any] = {}
+    for part in parts:
+        if part not in entry:
+            raise ProblemError(f'{where}: no {part}; add {part} = {{ law = "bernoulli", mean = 0.5 }} or another law')
+        try:
+            laws[part] = parse_joint(entry[part]) if part == "joint" else parse_law(entry[part])
+        except ProblemError as error:
+            raise ProblemError(f"{where}: {part}: {error}") from None
+    return Arm(name, laws["joint"] if "joint" in entry else Independent(**laws), entry.get("cost_max"))
+
+
+def _name_arm(arm: Arm) -> str:
+    cap = "" if arm.cost_max is None else f"cost_max = {_toml(arm.cost_max)}\n"
+    return f"[[arms]]\nname = {_toml(arm.name)}\n{cap}law = {fingerprint(arm.law)}\n"
+
+
+def _write_arm(arm: Arm) -> str:
+    lines = ["[[arms]]", f"name = {_toml(arm.name)}"]
+    if arm.cost_max is not None:
+        lines.append(f"cost_max = {_toml(arm.cost_max)}")
+    if isinstance(arm.law, Independent):
+        lines += [f"reward = {_toml(arm.law.reward.to_table())}", f"cost = {_toml(arm.law.cost.to_table())}"]
+    else:
+        lines.append(f"joint = {_toml(joint_table(arm.law))}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """The few kinds of value a problem is made of, as TOML."""
+    if type(value) is float:
+        return repr(value)  # what json.dumps writes, in a tenth of the time: problems are mostly numbers
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)  # text and finite numbers are written alike in JSON and TOML
+
+
+# --- random families ---------------------------------------------------------------------------------------------
+
+
+def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Bernoulli, the mean from U(low, high)."""
+    return Bernoulli(rng.uniform(low, high))
+
+
+def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
+    support = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    for _ in range(100_000):
+        weights = rng.dirichlet(np.ones(5), size=8)
+        means = weights @ support
+        fitting = np.flatnonzero((means >= low) & (means <= high))
+        if len(fitting):
+            return Lattice(support.tolist(), weights[fitting[0]].tolist())
+    raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
+
+
+def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Beta, the mean from U(low, high) and a + b from U(1, 10)."""
+    mean, concentration = rng.uniform(low, high), rng.uniform(1.0, 10.0)
+    return Beta(mean * concentration, (1.0 - mean) * concentration)
+
+
+Family = Callable[[np.random.Generator, float, float], Law]
+"""Draws a law whose mean lies in a range."""
+
+FAMILIES: dict[str, Family] = {
+    "uniform-bernoulli": _uniform_bernoulli,
+    "uniform-multinomial": _uniform_multinomial,
+    "uniform-beta": _uniform_beta,
+}
+"""The package's own."""
+
+KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.families")
+"""These, and those from outside the package."""
+
+
+def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
+    """A random problem of a named family; in the first three, rewards and costs are independent and arms alike in law.
+
+    ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
+    0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
+    a + b from U(1, 10). The families of `budgetbandits.problems.families` draw all arms together and take no range.
+
+    >>> len(family("uniform-bernoulli", arms=10, seed=3))
+    10
+    """
+    check_family(name, arms, seed, low, high)
+    number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
+    if name in ARMS_FAMILIES:
+        if (low, high) != (0.0, 1.0):
+            raise BadParameter(f"family {name} says itself which means there are; leave out low and high")
+        return _numbered(ARMS_FAMILIES[name](rng, arms))
+    draw = KNOWN_FAMILIES[name]
+    return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
+
+
+def check_family(name: str, arms: int, seed: int, low: float, high: float) -> None:
+    """Refuse what `family` cannot draw."""
+    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
+    for what, value, least in (("arms", arms, 2), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise BadParameter(f"{what} is {value!r:.40}; use a whole number from {least} upwards")
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
+            raise BadParameter(f"the range holds {end!r:.40}; use numbers, 0 <= low < high <= 1")
+    if not 0.0 <= low < high <= 1.0:
+        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
+
+
+def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
+    """One Bernoulli arm that pays ½ + reward_gap and costs ½ − cost_gap among others that pay and cost ½.
+
+    >>> problem = two_gap(3, reward_gap=0.1, cost_gap=0.0)
+    >>> problem.reward_means / problem.cost_means
+    array([1.2, 1. , 1. ])
+    """
+    for name, gap in (("reward_gap", reward_gap), ("cost_gap", cost_gap)):
+        if not 0.0 <= gap <= 0.5:
+            raise BadParameter(f"{name} is {gap:g}; use a number from 0 to 0.5")
+    if cost_gap == 0.5:
+        raise BadParameter("cost_gap is 0.5, so the best arm would cost nothing; use less than 0.5")
+    if reward_gap == cost_gap == 0.0:
+        raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
+    if arms < 2:
+        raise BadParameter(f"arms is {arms}; a problem needs at least two")
+    others = arms - 1
+    return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])

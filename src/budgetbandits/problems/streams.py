@@ -1,0 +1,282 @@
+"""Traffic: requests whose arms change, with time, by segment, or both. Reads and writes TOML.
+
+A *part* is a problem that some of the requests meet: those from a number on, of one segment, which is so much of all.
+Parts that begin together are a *phase*. So drift is traffic of several phases, and a product with several features is
+traffic of several segments. Arms are known by their names; one that a part does not have cannot answer its requests.
+
+    [[parts]]
+    from = 0                # the first request has the number 0
+    segment = "code"
+    share = 0.4
+    [[parts.arms]]          # as in a problem file
+    name = "small"
+    reward = { law = "bernoulli", mean = 0.3 }
+    cost = { law = "fixed", value = 0.1 }
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import ProblemError
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
+from budgetbandits.problems.recorded import read_csv
+
+KEYS = ("from", "segment", "share", "arms", *UNITS)
+ROUNDING = 1e-9
+"""Shares are floats: together they are 1 up to this."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The problem of the requests of one segment, from the request of number ``first`` on.
+
+    share  of all requests of its phase, those of this segment
+    """
+
+    problem: Problem
+    first: int = 0
+    segment: str = ""
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise ProblemError(f"a part has {self.problem!r:.40} for a problem; give a Problem")
+        if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
+            raise ProblemError(f"from is {self.first!r:.40}; use the number of a request, from 0 upwards")
+        if not isinstance(self.segment, str) or not (self.segment or " ").isprintable():
+            raise ProblemError(f"segment is {self.segment!r:.40}; name it by a text such as 'code'")
+        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0.0 < self.share <= 1.0:
+            raise ProblemError(f"share is {self.share!r:.40}; use a number above 0, up to 1")
+
+
+@dataclass(frozen=True, repr=False)
+class Traffic:
+    """Parts in the order of their phases; every phase has the same segments, in the same order.
+
+    >>> before, after = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 0.25])
+    >>> traffic = Traffic.phases([(0, before), (500, after)])
+    >>> traffic
+    Traffic(2 arms, phases from 0, 500)
+    >>> traffic.cost_means.tolist()
+    [[0.1, 0.5], [0.1, 0.25]]
+    """
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts or self.parts[0].first != 0:
+            raise ProblemError("no part begins at request 0; let the first phase begin there")
+        for number, first in enumerate(self.firsts):
+            if number and first <= self.firsts[number - 1]:
+                raise ProblemError(f"the phases are not in order: {first} comes late; sort the parts by from")
+            phase = [part for part in self.parts if part.first == first]
+            names = [part.segment for part in phase]
+            if len(set(names)) < len(names):
+                raise ProblemError(f"two parts from {first} on have the same segment; give each a name of its own")
+            if tuple(names) != self.segments:
+                raise ProblemError(
+                    f"from {first} on the segments are {', '.join(map(repr, names))}, before "
+                    f"{', '.join(map(repr, self.segments))}; list the same segments in every phase, in one order"
+                )
+            total = math.fsum(part.share for part in phase)
+            if abs(total - 1.0) > ROUNDING:
+                raise ProblemError(f"the shares from {first} on sum to {total:g}; let them sum to 1")
+        for unit in UNITS:
+            if len({getattr(part.problem, unit) for part in self.parts}) > 1:
+                raise ProblemError(f"the parts have different {unit}; measure all of them in one unit")
+
+    @classmethod
+    def phases(cls, phases: Iterable[tuple[int, Problem]]) -> Traffic:
+        """One segment, and another problem from each of these requests on."""
+        return cls(tuple(Part(problem, first) for first, problem in phases))
+
+    @classmethod
+    def of_segments(cls, segments: Mapping[str, tuple[float, Problem]]) -> Traffic:
+        """One phase: the share of each segment, and its problem."""
+        return cls(tuple(Part(problem, 0, name, share) for name, (share, problem) in segments.items()))
+
+    @classmethod
+    def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Traffic:
+        """The segments of a CSV file with an outcome in each row: columns arm, reward, cost and segment.
+
+        A pull brings one of the pairs of reward and cost that were recorded for its arm and segment, all equally
+        likely; a segment's share is that of its rows.
+        """
+        recorded = read_csv(path, columns)
+        if recorded.segment is None:
+            raise ProblemError(f"{path}: no column says segment; name it: columns=segment=COLUMN")
+        top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
+        parts = []
+        for number, name in enumerate(recorded.segments):
+            rows = recorded.segment == number
+            chosen = replace(recorded, arm=recorded.arm[rows], reward=recorded.reward[rows], cost=recorded.cost[rows])
+            problem = Problem(recorded_arms(chosen, top), *top)
+            parts.append(Part(problem, 0, name, float(rows.mean())))
+        return cls(tuple(parts))
+
+    # --- what it is ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def firsts(self) -> tuple[int, ...]:
+        """The number of the first request of each phase."""
+        return tuple(dict.fromkeys(int(part.first) for part in self.parts))
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(part.segment for part in self.parts if part.first == self.parts[0].first)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All arms, in the order in which the parts name them."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.problem.names))
+
+    def __len__(self) -> int:
+        """How many arms there are."""
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        said = [f"{len(self)} arms"]
+        if len(self.firsts) > 1:
+            said.append(f"phases from {', '.join(map(str, self.firsts))}")
+        if len(self.segments) > 1:
+            said.append(f"segments {', '.join(self.segments)}")
+        return f"Traffic({', '.join(said)})"
+
+    @cached_property
+    def offered(self) -> NDArray[np.bool_]:
+        """Which arms each part has, as (part, arm)."""
+        return np.array([[name in part.problem.names for name in self.names] for part in self.parts])
+
+    @cached_property
+    def coming(self) -> NDArray[np.bool_]:
+        """Which arms some segment of each part's phase has, as (part, arm): those that requests to come may have."""
+        phases = self.offered.reshape(len(self.firsts), len(self.segments), len(self))
+        return np.repeat(phases.any(axis=1), len(self.segments), axis=0)
+
+    @cached_property
+    def reward_means(self) -> Array:
+        """As (part, arm); 0 for an arm that a part does not have."""
+        return self._by_part(lambda problem: problem.reward_means)
+
+    @cached_property
+    def cost_means(self) -> Array:
+        """As (part, arm); 0 for an arm that a part does not have."""
+        return self._by_part(lambda problem: problem.cost_means)
+
+    @cached_property
+    def scales(self) -> Array | None:
+        """The largest cost of each arm in any part, if players know it of every one."""
+        if any(part.problem.scales is None for part in self.parts):
+            return None
+        return np.asarray(self._by_part(lambda problem: np.asarray(problem.scales)).max(axis=0))
+
+    def _by_part(self, means: Callable[[Problem], Array]) -> Array:
+        table = np.zeros((len(self.parts), len(self)))
+        for row, part in zip(table, self.parts, strict=True):
+            row[[self.names.index(name) for name in part.problem.names]] = means(part.problem)
+        return table
+
+    def requests(self, horizon: int) -> Array:
+        """How many of so many requests each part has on average."""
+        ends = [*self.firsts[1:], math.inf]
+        length = {first: max(0.0, min(end, horizon) - first) for first, end in zip(self.firsts, ends, strict=True)}
+        return np.array([length[part.first] * part.share for part in self.parts])
+
+    def sequence(self, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The number of the part of each of so many requests; the segments come in random order."""
+        parts, width = np.zeros(horizon, dtype=np.int64), len(self.segments)
+        for phase, first in enumerate(self.firsts):
+            parts[first:] = phase * width
+            if width > 1 and first < horizon:
+                shares = np.cumsum([part.share for part in self.parts[phase * width : (phase + 1) * width]])[:-1]
+                parts[first:] += np.searchsorted(shares, rng.random(horizon - first), side="right")
+        return parts
+
+    @cached_property
+    def identity(self) -> int:
+        """A number that depends on the content alone, to derive seeds from."""
+        return int.from_bytes(hashlib.blake2b(self.content.encode(), digest_size=8).digest(), "little")
+
+    @cached_property
+    def content(self) -> str:
+        """What the traffic is, as text: its TOML, with a fingerprint in the place of a law of your own."""
+        return "".join(_heading(part) + part.problem.content for part in self.parts)
+
+    @property
+    def writable(self) -> bool:
+        return all(part.problem.writable for part in self.parts)
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def to_toml(self) -> str:
+        """The traffic as TOML; reading it back gives equal traffic. Only the package's own laws can be written."""
+        lines = [line for part in self.parts for line in (_heading(part) + part.problem.to_toml()).splitlines()]
+        return "".join(("[[parts.arms]]" if line == "[[arms]]" else line) + "\n" for line in lines)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Traffic:
+        """Read traffic; a `ProblemError` names the part, what is wrong with it and the remedy."""
+        return cls.from_document(parsed(text))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Traffic:
+        """The same of TOML that has been read."""
+        entries = document.get("parts")
+        if set(document) != {"parts"} or not isinstance(entries, list):
+            raise ProblemError("traffic holds nothing but [[parts]]; write each part under such a line")
+        parts = []
+        for number, entry in enumerate(entries, start=1):
+            try:
+                parts.append(_parse_part(entry))
+            except ProblemError as error:
+                raise ProblemError(f"part {number}: {error}") from None
+        return cls(tuple(parts))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Traffic:
+        """Read traffic from a TOML file."""
+        return read_file(path, cls.from_toml)
+
+
+def from_toml(text: str) -> Problem | Traffic:
+    """A problem or traffic from its TOML."""
+    document = parsed(text)
+    return Traffic.from_document(document) if "parts" in document else Problem.from_document(document)
+
+
+def load(path: str | Path) -> Problem | Traffic:
+    """Read a TOML file that holds one or the other."""
+    return read_file(path, from_toml)
+
+
+def _heading(part: Part) -> str:
+    segment = f"segment = {json.dumps(part.segment, ensure_ascii=False)}\n" if part.segment else ""
+    share = f"share = {part.share!r}\n" if part.share != 1.0 else ""
+    return f"[[parts]]\nfrom = {part.first}\n{segment}{share}"
+
+
+def _parse_part(entry: Any) -> Part:
+    if not isinstance(entry, dict):
+        raise ProblemError("it is no table; write it under a line [[parts]]")
+    for key in entry:
+        if key not in KEYS:
+            raise ProblemError(f"unknown key {key!r}; a part has {', '.join(KEYS)}")
+    problem = Problem.from_document({key: entry[key] for key in ("arms", *UNITS) if key in entry})
+    return Part(problem, entry.get("from", 0), entry.get("segment", ""), entry.get("share", 1.0))
+
+
+Played = Problem | Traffic
+"""What a policy may be played on."""

@@ -1,0 +1,294 @@
+"""The pages of a folder of studies: what is asked for by its address, and the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup
+
+from budgetbandits import web
+from budgetbandits.errors import NotFound
+from budgetbandits.formatting.datetimes import Times, duration
+from budgetbandits.formatting.numbers import count, exact, listed, short
+from budgetbandits.policies.names import label
+from budgetbandits.report.figures import marks_of
+from budgetbandits.report.page import with_way_back
+from budgetbandits.report.viewer import preview
+from budgetbandits.report.viewer.folder import SERVED, Folder, Shown, Written, as_text
+from budgetbandits.web.view_cache import EXPECTED, Thrifty
+
+HTML = "text/html; charset=utf-8"
+ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
+          "icon.svg": "image/svg+xml"}  # fmt: skip
+CLOSED = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
+    f"{CLOSED}"
+)
+"""Figures have their colours in attributes, hence inline styles."""
+FOREIGN = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {CLOSED}"
+)
+"""For what comes from the folder, which somebody else may have made: it is shown, and its scripts run, but as a page of
+nowhere, which can read nothing of these pages and send nothing anywhere. A report brings a stricter policy besides."""
+
+log = logging.getLogger(__name__)
+
+OWN_REPORT = 20.0
+"""Seconds after its last part that a study has to write its report itself."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back."""
+
+    body: bytes
+    kind: str = HTML
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Viewer:
+    """Answers for one folder. Nothing is written into it."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._curves: dict[str, Thrifty[preview.Curves | None]] = {}
+        self._reports: dict[str, tuple[tuple[int, ...], Thrifty[str]]] = {}
+
+    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
+        """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
+        try:
+            return self._answer(path, query, part)
+        except NotFound as error:
+            return _page("problem.html", 404, problem=str(error), title="Not found")
+        except Exception as error:
+            status = 503 if isinstance(error, EXPECTED) else 500
+            return _page("problem.html", status, problem=why(error, path), title="This cannot be shown")
+
+    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> Answer:
+        first, _, rest = path.lstrip("/").partition("/")
+        if first == "":
+            return self._list(query, part)
+        if first == "study":
+            return self._study(rest, query, part)
+        if first == "watch":
+            return self._watch(self.folder.study(rest, time.time()), query, part)
+        if first == "files":
+            return self._file(rest)
+        name = rest.rpartition("/")[2]
+        if first == "assets" and name in ASSETS:
+            kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+            return Answer(asset(name), ASSETS[name], headers=kept)
+        raise NotFound(f"there is no page {path!r:.80}; go back to the list")
+
+    def pulse(self, path: str) -> int:
+        """A number that changes when the page at this path does."""
+        first, _, rest = path.lstrip("/").partition("/")
+        if first == "":
+            seen = self.folder.look(time.time())
+            state = [(each.place, each.progress.state, each.progress.running) for each in seen.studies]
+            return int(hashlib.sha256(ascii((state, seen.pages, seen.wrong)).encode()).hexdigest()[:12], 16)
+        return self._event(self.folder.study(rest, time.time()))
+
+    # --- pages ---------------------------------------------------------------------------------------------------
+
+    def _list(self, query: Mapping[str, str], part: bool) -> Answer:
+        seen = self.folder.look(time.time())
+        if query.get("format") == "json":
+            return _json({"studies": [_numbers(each) for each in seen.studies], "unreadable": seen.wrong})
+        wrong = list(seen.wrong)
+        values: dict[str, Any] = {
+            "studies": _rows("_list_study.html", seen.studies, wrong),
+            "pages": _rows("_list_page.html", seen.pages, wrong),
+            "wrong": wrong, "root": str(self.folder.root), "live": "/live/",
+        }  # fmt: skip
+        return _page("_list.html" if part else "list.html", **values)
+
+    def _study(self, place: str, query: Mapping[str, str], part: bool) -> Answer:
+        """The report of a study that is done; a study that is not is watched."""
+        shown = self.folder.study(place, time.time())
+        if query.get("format") == "json" or not shown.progress.finished:
+            return self._watch(shown, query, part)
+        text = (
+            shown.report.read_text(encoding="utf-8", errors="replace")
+            if shown.report is not None
+            else self._report(shown)
+        )
+        if text is None:
+            return self._watch(shown, query, part)
+        if part:  # of a page that was watched: it is another one now
+            return Answer(b"", headers={"X-Reload": "1"})
+        return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
+
+    def _report(self, shown: Shown) -> str | None:
+        """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
+        if shown.progress.quiet_for < OWN_REPORT:
+            return None
+        of, made = self._reports.get(shown.place, ((), None))
+        if made is None or of != shown.progress.state:
+            made = Thrifty(partial(preview.report, self.folder.inside(shown.place)), least=math.inf)
+            self._reports[shown.place] = (shown.progress.state, made)
+        return made.latest()
+
+    def _watch(self, shown: Shown, query: Mapping[str, str], part: bool) -> Answer:
+        if query.get("format") == "json":
+            return _json(_numbers(shown))
+        curves = self._curves_of(shown)
+        _, report = self._reports.get(shown.place, ((), None))
+        without = shown.progress.finished and shown.report is None
+        report_to_come = without and (report is None or not report.number)
+        values: dict[str, Any] = {
+            "study": shown, "marks": marks_of(shown.record["policies"]), "making": report_to_come,
+            "curves": None if report_to_come else curves.latest(), "failed": curves.failed, "tried": curves.number > 0,
+            "wrong": "" if report is None else report.failed, "slower": shown.slower,
+        }  # fmt: skip
+        if part:
+            return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
+        return _page("study.html", **values, live=f"/live/watch/{address(shown.place)}")
+
+    def _curves_of(self, shown: Shown) -> Thrifty[preview.Curves | None]:
+        if shown.place not in self._curves:
+            self._curves[shown.place] = Thrifty(partial(preview.curves, self.folder.inside(shown.place)))
+        return self._curves[shown.place]
+
+    def _event(self, shown: Shown) -> int:
+        """Grows with each part, each drawing of the curves, and when the report is there."""
+        _, report = self._reports.get(shown.place, ((), None))
+        drawings = self._curves_of(shown).number + (0 if report is None else report.number)
+        return shown.progress.cells_done + drawings
+
+    def _file(self, place: str) -> Answer:
+        path = self.folder.file(place)
+        content = path.read_bytes()
+        if path.suffix == ".html":
+            content = with_way_back(content.decode("utf-8", errors="replace"), "/").encode()
+        return _foreign(content, SERVED[path.suffix])
+
+
+def why(error: Exception, path: str) -> str:
+    """What a page says of an error, which is logged; with the traceback if nobody foresaw it."""
+    foreseen = isinstance(error, EXPECTED)
+    log.error("%s: %s", as_text(path)[:200], as_text(str(error)), exc_info=None if foreseen else error)
+    return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
+
+
+def _foreign(content: bytes, kind: str) -> Answer:
+    headers = {"Content-Security-Policy": FOREIGN}
+    if kind == SERVED[".pdf"]:  # browsers show none that is closed in like this
+        headers["Content-Disposition"] = "attachment"
+    return Answer(content, kind, headers=headers)
+
+
+def address(place: str) -> str:
+    """A place below the folder as part of an address; names of files are bytes, and not always text.
+
+    >>> address("a b/caf\\udce9")
+    'a%20b/caf%E9'
+    """
+    return quote(os.fsencode(place))
+
+
+def _numbers(shown: Shown) -> dict[str, Any]:
+    """For programs."""
+    record, far = shown.record, shown.progress
+    return {
+        "place": shown.place or ".", "page": f"/study/{address(shown.place)}", "name": record["name"],
+        "begun": record.get("begun"), "policies": record["policies"], "problems": len(record["problems"]),
+        "budgets": record["budgets"],
+        "runs": record["runs"], "finished": far.finished, "running": far.running, "cells": far.cells,
+        "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
+        "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
+        "slower": shown.slower,
+        "by_policy": {policy: {"done": done, "of": of} for policy, (done, of) in far.by_policy.items()},
+    }  # fmt: skip
+
+
+def _json(content: dict[str, Any]) -> Answer:
+    text = json.dumps(content, ensure_ascii=False)
+    return Answer(text.encode("utf-8", "replace"), "application/json")
+
+
+# --- templates and assets ----------------------------------------------------------------------------------------
+
+
+def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> Answer:
+    text = _filled(template, {"live": ""} | values)
+    return Answer(
+        text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {})
+    )
+
+
+def _filled(template: str, values: dict[str, Any]) -> str:
+    times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
+    return environment().get_template(template).render({"times": times, "beat": web.BEAT} | values)
+
+
+def _rows(template: str, entries: Sequence[Shown | Written], wrong: list[str]) -> list[Markup]:
+    """Each entry by itself: one that cannot be drawn is among what is ``wrong``, and the others are there."""
+    rows = []
+    for each in entries:
+        try:
+            rows.append(Markup(_filled(template, {"each": each})))
+        except Exception as error:
+            log.exception("cannot draw %s", as_text(each.place))
+            wrong.append(f"cannot show {each.place or '.'}: {type(error).__name__}: {error}")
+    return rows
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages refer to."""
+    if name == "style.css":
+        own = resources.files("budgetbandits.report.viewer") / "templates" / "view.css"
+        return (web.live_style_sheet() + own.read_text(encoding="utf-8")).encode()
+    return (web.live_script() if name == "live.js" else web.icon()).encode()
+
+
+@cache
+def asset_path(name: str) -> str:
+    return web.asset_path(name, asset(name))
+
+
+@cache
+def environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("budgetbandits.report.viewer"), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    made.globals.update(asset_path=asset_path, counted=count)
+    made.filters.update(
+        policy=label, duration=duration, path=address, short=short, exact=exact, listed=listed,
+        thousands=lambda number: f"{number:,.0f}", rate=_rate,
+    )  # fmt: skip
+    return made
+
+
+def _rate(per_second: float) -> str:
+    """
+    >>> _rate(1234.5), _rate(2.5), _rate(0.02)
+    ('1,234 a second', '2.5 a second', '1.2 a minute')
+    """
+    if per_second >= 10.0:
+        return f"{per_second:,.0f} a second"
+    return f"{per_second:.1f} a second" if per_second >= 1.0 else f"{60.0 * per_second:.1f} a minute"
+
+
+def address_of(folder: Folder) -> str:
+    """Where to begin: at the study, if the folder is one."""
+    return "/study/" if Path(folder.root / "study.json").is_file() else "/"

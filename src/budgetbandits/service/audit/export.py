@@ -1,0 +1,224 @@
+"""A campaign's decisions or events as a table: CSV, or Parquet for who has polars (extra lab).
+
+A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
+was when the export began; each decision is as it was when its slice was read.
+
+A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, awake and affordable;
+nothing if that was every arm. It is what a propensity is a probability among.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+from budgetbandits.errors import BadParameter, NoRoom, StoreError
+from budgetbandits.formatting.spreadsheet import defused
+from budgetbandits.service.arm_changes import COMING_AND_GOING
+from budgetbandits.service.damage import named_damage
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.request import Wanted
+from budgetbandits.service.stores.contract import Store, Transaction, found
+from budgetbandits.service.stores.paging import decision_slices, event_slices
+from budgetbandits.service.stores.records import Decision, Event
+
+Table = Literal["decisions", "events"]
+Format = Literal["csv", "parquet"]
+Row = tuple[Any, ...]
+
+TEXT, NUMBER, COUNT = str, float, int
+COLUMNS: dict[Table, dict[str, type]] = {
+    "decisions": {
+        "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
+        "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
+        "lease": TEXT, "segment": TEXT, "arms": TEXT, "price": NUMBER, "propensity": NUMBER, "failed": COUNT,
+    },
+    "events": {
+        "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
+        "lease": TEXT, "actor": TEXT, "request": TEXT, "propensity": NUMBER,
+    },
+}  # fmt: skip
+
+MOST_CHANGES = 2**31 - 1
+"""All of them: a campaign has few."""
+
+ROW_GROUP = 64
+"""Slices that are written to Parquet at once: it is a format of columns."""
+
+PIECE = 1 << 18
+"""Bytes that are copied at once."""
+
+
+def export(store: Store, campaign: str, path: Path, table: Table = "decisions") -> int:
+    """Write a campaign's table, all of it or nothing; the format is that of the name's ending. How many rows."""
+    kind = path.suffix.removeprefix(".")
+    if kind not in get_args(Format):
+        raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
+    with named_damage(campaign):
+        return _write(store, campaign, path, table)
+
+
+def _write(store: Store, campaign: str, path: Path, table: Table) -> int:
+    kind, slices, count = path.suffix, _slices(store, campaign, table), 0
+
+    def counted() -> Iterator[list[Row]]:
+        nonlocal count
+        for rows in slices:
+            count += len(rows)
+            yield rows
+
+    partial = None
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        partial = Path(name)
+        with open(handle, "wb") as file:
+            if kind == ".parquet":
+                _write_parquet(table, counted(), file)
+            else:
+                file.writelines(_csv(table, counted()))
+        partial.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+    return count
+
+
+def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterator[bytes]:
+    """The same table as the bytes of a file, some at a time. Parquet has to be written to a temporary file first."""
+    rows = _slices(store, campaign, table)
+    if format == "csv":
+        yield from _csv(table, rows)
+        return
+    try:
+        with tempfile.TemporaryFile() as file:
+            _write_parquet(table, rows, file)
+            file.seek(0)
+            while piece := file.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise _cannot_write(Path(tempfile.gettempdir()), error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return NoRoom(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
+    return StoreError(f"cannot write {path}: {error.strerror or error}; choose another place")
+
+
+def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS[table])
+    for rows in slices:
+        writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -> None:
+    try:
+        import polars
+        from polars.io.plugins import register_io_source
+    except ImportError:
+        raise BadParameter("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
+    kinds = {TEXT: polars.String(), NUMBER: polars.Float64(), COUNT: polars.Int64()}
+    schema = {name: kinds[kind] for name, kind in COLUMNS[table].items()}
+    problem: list[BaseException] = []
+
+    def frames(*_: object) -> Iterator[polars.DataFrame]:
+        try:
+            for rows in _grouped(slices):
+                yield polars.DataFrame(rows, schema=schema, orient="row")
+        except BaseException as error:  # polars would make it one of its own
+            problem.append(error)
+            raise
+
+    try:
+        register_io_source(frames, schema=schema).sink_parquet(file, maintain_order=True)
+    except polars.exceptions.PolarsError as error:
+        if problem:
+            raise problem[0] from None
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
+
+
+def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
+    each = iter(slices)
+    while group := list(islice(each, ROW_GROUP)):
+        yield [row for rows in group for row in rows]
+
+
+def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
+    """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
+
+    def begin(tx: Transaction) -> tuple[str, list[str], _Present, int]:
+        id = found(tx, campaign).id
+        names = [arm.name for arm in tx.arms(id)]
+        return id, names, _Present.of(tx, id, len(names)), tx.last_event(id)
+
+    id, names, present, last = store.read(begin)
+    if table == "events":
+        return ([_event(event, names) for event in page] for page in event_slices(store, id, 0, last))
+    return (
+        [_decision(made, names, present.at(number)) for number, made in page]
+        for page in decision_slices(store, id, last)
+    )  # fmt: skip
+
+
+class _Present:
+    """Which arms there were to choose from, from event to event: they come and go."""
+
+    def __init__(self, arms: set[int], changes: list[Event]) -> None:
+        self._arms = arms
+        self._changes = changes
+
+    @classmethod
+    def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
+        operators = tx.pages().operators_events(campaign, MOST_CHANGES)  # which has an index of its own
+        changes = [event for event in reversed(operators) if event.kind in COMING_AND_GOING]
+        added = {event.arm for event in changes if event.kind == "arm added"}
+        return cls(set(range(arms)) - added, changes)
+
+    def at(self, number: int) -> set[int]:
+        """At the event of this number; asked for in their order."""
+        while self._changes and self._changes[0].seq < number:
+            event = self._changes.pop(0)
+            assert event.arm is not None
+            (self._arms.discard if event.kind == "arm retired" else self._arms.add)(event.arm)
+        return self._arms
+
+
+def _event(e: Event, names: list[str]) -> Row:
+    arm = None if e.arm is None else names[e.arm]
+    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
+
+
+def _decision(d: Decision, names: list[str], present: set[int]) -> Row:
+    h, wanted = d.hold, Wanted.read(d.request) or Wanted()
+    money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
+    could = present if wanted.arms is None else present.intersection(wanted.arms)
+    could = could.difference(wanted.out or ())
+    arms = None
+    if len(could) < len(names):
+        arms = json.dumps([names[arm] for arm in sorted(could)], ensure_ascii=False)
+    request = (wanted.segment, arms, _units(wanted.price_of(d.arm)), d.propensity, int(d.failed))
+    return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
+
+
+def _units(micros: int | None) -> float | None:
+    return None if micros is None else to_units(micros)

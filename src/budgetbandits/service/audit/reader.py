@@ -1,0 +1,100 @@
+"""The program that a server starts for a long read, an audit or an export: a process of its own.
+
+Python runs one thread at a time. A thread that reads a million rows in the server's process would take turns with the
+decisions, and each turn takes longer than a decision. Here it takes turns with nobody, gives way to whoever needs the
+processor, and can be ended at any moment.
+
+Standard input has the job, one line of JSON, and is closed when nobody wants the answer any more. Standard output has
+one line of JSON, ``{}`` or an error's title and detail, and then the bytes that were asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from budgetbandits.errors import BudgetBanditsError
+
+if TYPE_CHECKING:  # what else is needed is imported after this process has given way
+    from budgetbandits.service.audit.export import Format, Table
+    from budgetbandits.service.stores.contract import Store
+
+PRIORITY = 15
+"""As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
+fill, and whatever others leave."""
+
+What = Literal["verify", "export"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be read."""
+
+    what: What
+    campaign: str
+    table: Table = "decisions"
+    format: Format = "csv"
+
+    def line(self, address: str) -> bytes:
+        """This job on the store at this address, as standard input has it."""
+        return json.dumps(asdict(self) | {"address": address}).encode() + b"\n"
+
+
+def answer(store: Store, job: Job) -> Iterator[bytes]:
+    """The bytes that were asked for: a table, or the differences as JSON."""
+    from budgetbandits.service.audit.audit import verify
+    from budgetbandits.service.audit.export import pieces
+    from budgetbandits.service.damage import named_damage
+
+    with named_damage(job.campaign):
+        if job.what == "export":
+            yield from pieces(store, job.campaign, job.table, job.format)
+        else:
+            yield json.dumps(verify(store, job.campaign)).encode()
+
+
+def main() -> None:
+    """Do the job that standard input has."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes our input
+    if hasattr(os, "nice"):
+        os.nice(PRIORITY)
+    with os.fdopen(0, "rb", buffering=0, closefd=False) as asked:
+        given = json.loads(asked.readline())
+    threading.Thread(target=_leave_when_unwanted, daemon=True).start()
+    from budgetbandits.service.stores import open_store
+
+    address, out = given.pop("address"), sys.stdout.buffer
+    begun = False
+    try:
+        with open_store(address, must_exist=True) as store:
+            for piece in answer(store, Job(**given)):
+                _write(out, piece if begun else b"{}\n" + piece)
+                begun = True
+    except BudgetBanditsError as error:
+        if begun:
+            raise
+        _write(out, json.dumps({"title": type(error).__name__, "detail": str(error)}).encode() + b"\n")
+
+
+def _write(out: BinaryIO, data: bytes) -> None:
+    try:
+        out.write(data)
+        out.flush()
+    except BrokenPipeError:
+        os._exit(1)
+
+
+def _leave_when_unwanted() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)  # at once: nothing is written that anybody reads, and temporary files have no names
+
+
+if __name__ == "__main__":
+    main()

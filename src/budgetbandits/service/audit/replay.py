@@ -1,0 +1,304 @@
+"""The campaign as its events make it, one after the other.
+
+Events that have a lease are replayed in that lease: its own money and what is known under it. Where it is merged or
+ended the campaign learns from them too. Events of one lease, and those of the campaign's own, are numbered in the order
+of their commits, and what is about both in that of both; so one pass in the order of numbers is right, however the
+events of different leases are mixed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from budgetbandits.allocation.learner import Among
+from budgetbandits.errors import BudgetBanditsError, Disagreement
+from budgetbandits.service import ledger
+from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
+from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.damage import UNREADABLE
+from budgetbandits.service.funds import digest
+from budgetbandits.service.leases import ledger as lease_ledger
+from budgetbandits.service.leases.leases import learn_all
+from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.request import Wanted, left_out, offered
+from budgetbandits.service.settings import limits_of, terms_of, versions
+from budgetbandits.service.stores.contract import T
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
+
+
+@dataclass
+class _Lent:
+    """A lease as its events make it."""
+
+    lease: Lease
+    learner: CampaignLearner
+    campaign: Account
+    """The campaign's money when it was merged."""
+    events: list[LeaseEvent] = field(default_factory=list)
+    """What the campaign will learn from when it is merged: choices that leave traces, and what was told in full."""
+
+
+@dataclass
+class Replay:
+    """A campaign's money and its learner, its open leases and decisions."""
+
+    row: Campaign
+    arms: list[ArmRow]
+    learner: CampaignLearner
+    open: OpenDecisions
+    account: Account = field(default_factory=lambda: Account(0))
+    finished: dict[str, Known] = field(default_factory=dict)
+    """Decisions that have been told in full since somebody cleared this."""
+    booked: Counter[int] = field(default_factory=Counter)
+    """What the decisions of each day hold and were charged."""
+    lent: dict[str, _Lent] = field(default_factory=dict)
+    """By lease."""
+    held: tuple[Hold | None, Hold] | None = None
+    """The hold that an event was about, before it and after it, since somebody cleared this."""
+
+    def __post_init__(self) -> None:
+        first, *self._later = versions(self.row)
+        self.row = replace(self.row, settings=first)
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "created": self._created,
+            "topped up": self._topped_up,
+            "arm added": self._arm_added,
+            "arm retired": self._arm_retired,
+            "arm brought back": self._arm_brought_back,
+            "terms changed": self._terms_changed,
+            "decided": self._decided,
+            "settled": self._settled,
+            "rewarded": self._rewarded,
+            "failed": self._failed,
+            "voided": self._voided,
+            "expired": self._expired,
+            "set back": self._set_back,
+            "leased": self._leased,
+            "merged": self._merged,
+            "returned": self._returned,
+        }
+
+    def apply(self, event: Event) -> str | None:
+        """What happened; why it cannot have, if so."""
+        try:
+            if event.lease is not None and event.kind != "leased":
+                self._turn(event)
+            self._handlers.get(event.kind, self._status)(event)
+        except (BudgetBanditsError, *UNREADABLE) as error:
+            return f"event {event.seq} ({event.kind}) cannot have happened: {error}"
+        return None
+
+    def _created(self, event: Event) -> None:
+        self.account = Account(_known(event.amount))
+
+    def _topped_up(self, event: Event) -> None:
+        self.account = ledger.top_up(self.account, _known(event.amount))
+        self.learner.hear_budget(self.account.budget, self.row.settings)
+
+    def _arm_added(self, event: Event) -> None:
+        self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
+
+    def _arm_retired(self, event: Event) -> None:
+        self.learner.retire(_known(event.arm))
+
+    def _arm_brought_back(self, event: Event) -> None:
+        self.learner.bring_back(_known(event.arm))
+
+    def _terms_changed(self, event: Event) -> None:
+        _expect(len(self._later) > 0, "the row knows of no such change")
+        self.row = replace(self.row, settings=self._later.pop(0))
+        self.learner.hear_horizon(self.row.settings)
+
+    def _status(self, event: Event) -> None:
+        self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
+
+    def _set_back(self, event: Event) -> None:
+        day = ledger.day_of(event.at)
+        if self.account.day > day:  # or only pending decisions were given less time
+            self.account = ledger.set_back(self.account, day, self.booked[day])
+        self.learner.rests.set_back(event.at)
+
+    # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
+
+    def _decided(self, event: Event) -> None:
+        id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
+        if lent is not None:
+            _expect(lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm")
+            lent.events.append(LeaseEvent(event))
+        self._choose_again(event, lent)
+        (self.learner if lent is None else lent.learner).rests.decided(_known(event.arm), event.at)
+        if lent is None:
+            account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
+        else:
+            account, hold = lease_ledger.place(lent.lease.account, amount)
+        self._book(event, account)
+        self.booked[hold.day] += hold.booked
+        known = Known(hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at)
+        self.open.put(id, known)
+        self.held = None, hold
+
+    def _choose_again(self, event: Event, lent: _Lent | None) -> None:
+        """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
+        id, settings = _known(event.decision), self.row.settings
+        learner = self.learner if lent is None else lent.learner
+        wanted = Wanted.read(event.request)
+        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
+        payable: Among | None = learner.allowed(wanted)
+        if lent is None:
+            learner.hear_money(self.account, settings)
+            payable = learner.payable(self.account.left, learner.allowed(wanted), holds)
+        else:
+            learner.hear_money(lent.campaign, settings, lent.lease.account)
+        if payable is None:
+            raise Disagreement("no arm could be paid")
+        fitting, resting = learner.rests.offered(payable, event.at)
+        request = learner.request(wanted, settings)
+        arm = _known(learner.choose(id, fitting, request, resting))
+        _expect(arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}")
+        _expect(int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}")
+        propensity = learner.propensity(id, arm, fitting, request, settings, resting)
+        _expect(propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}")
+        out = left_out(wanted, learner.state.active, offered(fitting, resting, arm))
+        told = [] if wanted is None else wanted.out or []
+        _expect(out == told, f"the arms {out} could not have been chosen, not {told}")
+
+    def _settled(self, event: Event) -> None:
+        def settle(known: Known) -> Known:
+            cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
+            account, hold = ledger.settle(self._account(event), known.hold, cost, cap)
+            self._book(event, account)
+            return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
+
+        self._tell(event, settle)
+
+    def _rewarded(self, event: Event) -> None:
+        self._tell(event, lambda known: replace(known, reward=_known(event.reward)))
+
+    def _failed(self, event: Event) -> None:
+        known = self._change(event, lambda known: replace(known, failed=True))
+        _expect(known.cost is not None, "what failed has a cost, if only 0")
+        _expect(known.reward is None, "what failed has no reward")
+        lent = self._lent(event)
+        (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at, known.created_at)
+        if lent is not None:
+            lent.events.append(LeaseEvent(event, made_at=known.created_at))
+
+    def _tell(self, event: Event, tell: Callable[[Known], Known]) -> None:
+        known = self._change(event, tell)
+        if known.cost is None or known.reward is None:
+            return
+        lent = self._lent(event)
+        learner = self.learner if lent is None else lent.learner
+        id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
+        pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
+        learner.learn(pull, event.at, self.row.settings)
+        if lent is not None:
+            lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
+
+    def _voided(self, event: Event) -> None:
+        def void(known: Known) -> Known:
+            account, hold = ledger.void(self._account(event), known.hold)
+            self._book(event, account)
+            return replace(known, hold=hold)
+
+        self._change(event, void)
+
+    def _expired(self, event: Event) -> None:
+        def expire(known: Known) -> Known:
+            charge = terms_of(self.row).on_expire == "charge"
+            account, hold = ledger.expire(self._account(event), known.hold, charge)
+            self._book(event, account)
+            return replace(known, hold=hold)
+
+        self._change(event, expire)
+
+    def _change(self, event: Event, change: Callable[[Known], Known]) -> Known:
+        """Change what is known of the event's decision, which must be open."""
+        id = _known(event.decision)
+        try:
+            before = self.open.take(id)
+        except KeyError:
+            raise KeyError(f"decision {id} is not open") from None
+        after = before
+        try:
+            after = change(before)
+        finally:
+            self.held = before.hold, after.hold
+            self.booked[before.hold.day] += after.hold.booked - before.hold.booked
+            if after.final:
+                self.finished[id] = after
+            else:
+                self.open.put(id, after)
+        return after
+
+    def _lent(self, event: Event) -> _Lent | None:
+        return None if event.lease is None else self.lent[event.lease]
+
+    def _account(self, event: Event) -> Account:
+        lent = self._lent(event)
+        return self.account if lent is None else lent.lease.account
+
+    def _book(self, event: Event, account: Account) -> None:
+        lent = self._lent(event)
+        if lent is None:
+            self.account = account
+        else:
+            _expect(account.overrun == 0, "an overrun under a lease")
+            lent.lease = replace(lent.lease, account=account)
+
+    # --- leases --------------------------------------------------------------------------------------------------
+
+    def _turn(self, event: Event) -> None:
+        lent = self.lent.get(_known(event.lease))
+        if lent is None:
+            raise KeyError(f"there is no lease {event.lease}")
+        turn, before = _known(event.turn), lent.lease.turn
+        _expect(turn == before + 1, f"turn {turn} of the lease after turn {before}")
+        lent.lease = replace(lent.lease, turn=turn, tag=digest(lent.lease.tag, event))
+
+    def _leased(self, event: Event) -> None:
+        id = _known(event.lease)
+        _expect(id not in self.lent, "the lease is there already")
+        self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
+        self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
+        self._turn(event)
+        self._renewed(event, lent)
+
+    def _merged(self, event: Event) -> None:
+        lent = self.lent[_known(event.lease)]
+        self.account, account = lease_ledger.merge(self.account, lent.lease.account)
+        self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
+        learn_all(self.learner, lent.events, self.row)
+        self._renewed(event, account)
+
+    def _renewed(self, event: Event, account: Account) -> None:
+        """The lease of this account, knowing what the campaign knows."""
+        lent = self.lent[_known(event.lease)]
+        ends = event.at + terms_of(self.row).lease_seconds
+        lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
+        learner = self.learner.copy(lease.tag)
+        learner.hear_money(self.account, self.row.settings)
+        self.lent[lease.id] = _Lent(lease, learner, self.account)
+
+    def _returned(self, event: Event) -> None:
+        lent = self.lent.pop(_known(event.lease))
+        self.account = lease_ledger.give_back(self.account, lent.lease.account)
+        learn_all(self.learner, lent.events, self.row)
+
+    @property
+    def changes_untold(self) -> int:
+        """Changes of terms that the row knows of and no event has told."""
+        return len(self._later)
+
+
+def _expect(agrees: bool, otherwise: str) -> None:
+    if not agrees:
+        raise Disagreement(otherwise)
+
+
+def _known(value: T | None) -> T:
+    if value is None:
+        raise Disagreement("the event lacks a number")
+    return value

@@ -1,0 +1,169 @@
+"""Audits and exports for whoever asks over HTTP: a few at once, each in a process of its own (`service.reader`).
+
+A process is ended when it is done, when its client has gone or takes nothing any more, or when the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Protocol
+
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from budgetbandits import errors
+from budgetbandits.errors import BudgetBanditsError, Busy, ServiceError
+from budgetbandits.service.audit.reader import Job, What
+from budgetbandits.service.stores.contract import Store, T
+
+AT_ONCE: dict[What, int] = {"verify": 1, "export": 2}
+"""How many of each may run on one server: each takes a processor, when nobody else needs it, and about 100 MB."""
+
+PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
+"""Without the working folder in the path: what lies there is not ours."""
+
+PIECE = 1 << 18
+"""Bytes that are passed on at once."""
+
+LOOK_EVERY = 0.25
+"""Seconds between two looks whether the client is still there."""
+
+STALLED = 30.0
+"""Seconds after which a client that takes nothing is given up."""
+
+log = structlog.get_logger("budgetbandits")
+
+
+class Reading(Protocol):
+    """What is read: pieces of bytes, in the end."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def close(self) -> None: ...
+
+
+class LongReads:
+    """The long reads of one server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._running: Counter[What] = Counter()
+        self.stopping = False
+        """Set when the server stops: all of them end soon."""
+
+    async def open(self, request: Request, job: Job) -> Reading:
+        """Begin a read; gives it when its first bytes are there. Whoever has it closes it."""
+        self.check_free(job.what)
+        self._running[job.what] += 1
+        try:
+            return await _ReadingProcess.start(self, request, job)
+        except BaseException:
+            self.ended(job)
+            raise
+
+    def check_free(self, what: What) -> None:
+        """Refuse if as many run as may."""
+        if self._running[what] >= AT_ONCE[what]:
+            raise Busy(f"this server runs {AT_ONCE[what]} {what} at once; ask again when one has ended")
+
+    def ended(self, job: Job) -> None:
+        self._running[job.what] -= 1
+
+    @property
+    def address(self) -> str:
+        return self._store.address
+
+
+class _ReadingProcess:
+    """A process that reads, and who waits for it."""
+
+    def __init__(self, reads: LongReads, request: Request, job: Job, process: Process) -> None:
+        self._reads, self._request, self._job, self._process = reads, request, job, process
+
+    @classmethod
+    async def start(cls, reads: LongReads, request: Request, job: Job) -> _ReadingProcess:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE
+            )  # fmt: skip
+        except OSError as error:
+            raise Busy(
+                f"no process for this could be started: {error.strerror}; raise the server's limits (ulimit -n, -u)"
+            ) from None
+        reading = cls(reads, request, job, process)
+        try:
+            await reading._begin()
+        except BaseException:
+            await reading._end()
+            raise
+        return reading
+
+    async def _begin(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(self._job.line(self._reads.address))
+        line = await self._unless_unwanted(self._process.stdout.readline())
+        if not line.endswith(b"\n"):
+            raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
+        problem = json.loads(line)
+        if problem:
+            kind: type[BudgetBanditsError] = getattr(errors, problem["title"])
+            raise kind(problem["detail"])
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        assert self._process.stdout is not None
+        while piece := await self._unless_unwanted(self._process.stdout.read(PIECE)):
+            yield piece
+        if await self._process.wait() != 0:
+            raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
+
+    async def _unless_unwanted(self, coming: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(coming)
+        try:
+            while not (await asyncio.wait([task], timeout=LOOK_EVERY))[0]:
+                if self._reads.stopping:
+                    raise Busy("the server is stopping; ask again")
+                if await self._request.is_disconnected():
+                    raise ClientDisconnect
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def close(self) -> None:
+        self._reads.ended(self._job)
+        await self._end()
+
+    async def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+
+class Passing(Response):
+    """An answer that passes on what is read, as it comes."""
+
+    def __init__(self, reading: Reading, media_type: str, name: str) -> None:
+        super().__init__(media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        del self.headers["content-length"]  # nobody knows yet
+        self._reading = reading
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in self._reading:
+                message = {"type": "http.response.body", "body": piece, "more_body": True}
+                await asyncio.wait_for(send(message), STALLED)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except (ClientDisconnect, TimeoutError, OSError, BudgetBanditsError) as error:
+            # the answer has begun; the server closes the connection without its end, so that nobody takes it for whole
+            log.warning("export broke off", error=str(error) or type(error).__name__)
+        finally:
+            await self._reading.close()

@@ -1,0 +1,143 @@
+"""Which compiled engine plays which policy, and why not a faster one. Importing this needs Numba."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.errors import NotANumber
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.index import IndexPolicy
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
+from budgetbandits.problems.problem import Problem
+from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
+from budgetbandits.simulation.engines.index.engine import FEW_ARMS, how_played
+from budgetbandits.simulation.engines.index.engine import Games as IndexGames
+from budgetbandits.simulation.engines.index.rehearsal import check_policy
+from budgetbandits.simulation.engines.paced.engine import PacedGames
+from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
+from budgetbandits.simulation.engines.sampling.engine import SamplingGames
+from budgetbandits.simulation.engines.sampling.rehearsal import check_policy as check_sampling
+from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
+from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.outcome import Engine
+
+Compiled = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
+
+PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
+ONLY_PLAIN = "with a horizon no engine plays many requests at once"
+
+EXPLORING = (
+    "needs",
+    "anytime",
+    "take",
+    "start",
+    "observe",
+    "recall",
+    "choose",
+    "goes_on",
+    "ratio",
+    "affordable",
+    "commit",
+)
+"""What the engine of ε-first stands in for."""
+
+
+THOMPSON: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
+    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "goes_on")
+    for kind in (BudgetedThompson, Thompson)
+}
+"""What the engine of Thompson sampling stands in for."""
+
+
+def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
+    """The fastest engine that plays the policy as it is written, and why not a faster one."""
+    if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
+        return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
+    try:
+        if _paced(policy, horizon):
+            check_paced(policy)
+            return Engine(PLAIN_PACED)
+        if isinstance(problem, Traffic):
+            return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows traffic")
+        if isinstance(policy, BetaThompson):
+            engine = _thompson(policy)
+            return Engine(PLAIN_SAMPLING, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+        if isinstance(policy, SamplingPolicy):
+            check_sampling(policy)
+            return Engine(PLAIN_SAMPLING)
+        if isinstance(policy, EpsilonFirst):
+            engine = _epsilon_first(policy)
+            return Engine("reference", "the engine of ε-first knows no horizon") if horizon < math.inf else engine
+        if isinstance(policy, IndexPolicy):
+            rule = check_policy(policy)
+            engine = how_played(rule, len(problem))
+            return Engine(PLAIN_INDEX, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+    except Unsuited as reason:
+        return Engine("reference", str(reason))
+    return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
+
+
+def _paced(policy: Policy, horizon: float) -> bool:
+    """Whether the policy is one of those that look at the horizon, and has one. Without a horizon the prices of
+    `primal-dual-bwk` stand still, and a faster engine plays it."""
+    if isinstance(policy, PrimalDualBwK):
+        return min(horizon, policy.horizon or math.inf) < math.inf
+    return isinstance(policy, PacedThompson)
+
+
+def _thompson(policy: BetaThompson) -> Engine:
+    if type(policy) not in (BudgetedThompson, Thompson):
+        raise Unsuited("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
+    check_methods(policy, THOMPSON[type(policy)])
+    reason = why_not_lazily(policy)
+    return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
+
+
+def _epsilon_first(policy: EpsilonFirst) -> Engine:
+    known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
+    check_methods(policy, methods(known, *EXPLORING))
+    return Engine("epsilon-first")
+
+
+def player(
+    problem: Played, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
+) -> Compiled:
+    """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
+    if _paced(policy, horizon):
+        return PacedGames(problem, policy, budgets, horizon)
+    assert isinstance(problem, Problem)
+    if horizon == math.inf and isinstance(policy, BudgetedThompson | Thompson) and not why_not_lazily(policy):
+        return ThompsonGames(problem, policy, budgets, common)
+    if isinstance(policy, SamplingPolicy):
+        return SamplingGames(problem, policy, budgets, horizon)
+    if isinstance(policy, EpsilonFirst):
+        return EpsilonFirstGames(problem, policy, budgets, common)
+    return IndexGames(problem, policy, budgets, common, horizon=horizon)
+
+
+_WARM: set[tuple[object, ...]] = set()
+"""What this process has played a tiny game of."""
+
+
+def warm_up(problem: Played, policy: Policy, horizon: float = math.inf) -> None:
+    """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
+    if isinstance(problem, Traffic):
+        problem = problem.parts[0].problem  # the loop that plays traffic plays problems
+    arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
+    laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
+    kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf
+    if kind in _WARM:
+        return
+    with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
+        player(Problem(arms), policy, [2.0], False, horizon).play(np.random.SeedSequence(0), 1 << 60)
+    _WARM.add(kind)

@@ -1,0 +1,244 @@
+"""Games of index policies by the compiled engines: the Python side.
+
+`Games` prepares a problem and a policy once; `play` gives one run's results at every budget. A game is seeded by its
+own words, so runs may be played in any order, in any number of threads (one `Games` for each).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import NotANumber, RoundLimit
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.index import IndexPolicy, check_arity, not_a_number
+from budgetbandits.policies.kube import SLACK
+from budgetbandits.policies.statistics import Moments
+from budgetbandits.problems.problem import Problem
+from budgetbandits.simulation.common_outcomes import CommonOutcomes
+from budgetbandits.simulation.engines.index.lazy_loop import play_lazily
+from budgetbandits.simulation.engines.index.library import rule_of
+from budgetbandits.simulation.engines.index.plain_loop import play_plain
+from budgetbandits.simulation.engines.index.probing import one_pull_each
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed
+from budgetbandits.simulation.engines.index.state import (
+    BEST_RATIO,
+    CONSTANT,
+    COUNTERS,
+    EXTRAS,
+    FLOOR_SEEN,
+    MOMENTS,
+    OWN,
+    VARIANCE,
+    Memory,
+)
+from budgetbandits.simulation.engines.runtime.draws import FOREVER
+from budgetbandits.simulation.engines.runtime.extras import packed
+from budgetbandits.simulation.engines.runtime.laws import tables_of
+from budgetbandits.simulation.engines.runtime.status import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.outcome import Engine
+from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
+
+LARGEST_BUFFER = 1 << 22
+"""Outcomes kept at once for arms whose laws are not finite, over all arms."""
+
+LARGEST_TAPES = 1 << 20
+"""Outcomes kept at once where all laws are finite: 16 megabytes at most, which most games hardly begin to fill."""
+
+LONGEST_TAPE = 1 << 16
+"""Outcomes kept at once of a single arm."""
+
+LEAST_TAPE = 512
+"""Where there is room for fewer outcomes of an arm there are no sweeps."""
+
+FIRST_SAMPLED = 1024
+"""Arms for which outcomes are drawn before a game; it may end before more are pulled."""
+
+FEW_ARMS = 32
+"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+
+Sampler = Callable[[int, int], tuple[Array, Array]]
+"""The rewards and costs of an arm's next pulls, so many of them."""
+
+Start = tuple[NDArray[np.int64], float | Array, float | Array, Array]
+"""The fields that a game at a budget starts with, the arms' own numbers and prices, and extras that the fields point
+to."""
+
+
+def how_played(rule: IndexRule, arms: int) -> Engine:
+    """Which of the engines plays a rule on so many arms, and why not a faster one."""
+    known = rule.monotone
+    if rule.drawn:
+        return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
+    if not known.lazy:
+        return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
+    if rule.kind >= FLOOR_SEEN:
+        common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
+        # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
+        # best ratio is the leader's for the most part, and hardly moves
+        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
+            return Engine("index plain loop")
+        if not known.falls_with_first:
+            return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
+        return Engine("index bounds", f"its index depends on the {common}, which moves with every pull")
+    if rule.kind == MOMENTS:
+        return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell")
+    if not known.blocks:
+        return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
+                      "the mean cost and the pulls")  # fmt: skip
+    if rule.kind == VARIANCE and not known.rises_with_first:
+        return Engine("index bounds", "monotone does not say that its index rises with the variance")
+    return Engine("index blocks")
+
+
+def tape_length(arms: int, buffered: bool) -> int:
+    """Outcomes of one arm kept at once, a power of two.
+
+    >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
+    (8192, 8, 4)
+    """
+    each = min(1024, max(4, LARGEST_BUFFER // arms)) if buffered else min(LONGEST_TAPE, max(1, LARGEST_TAPES // arms))
+    return 1 << (each.bit_length() - 1)
+
+
+def _unasked(arm: int, count: int) -> tuple[Array, Array]:
+    raise AssertionError(f"arm {arm} has a finite law, of which compiled code draws")
+
+
+class Games:
+    """Runs of one policy on one problem."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy,
+        budgets: Sequence[float],
+        common: bool = False,
+        lazy: bool = True,
+        horizon: float = math.inf,
+    ) -> None:
+        assert isinstance(policy, IndexPolicy)
+        rule = rule_of(policy)
+        self._engine = how_played(rule, len(problem))
+        self._problem = problem
+        self._policy = policy
+        self._budgets = [float(budget) for budget in budgets]
+        self._rule = rule
+        self._index = compiled(rule.index)
+        self._horizon = int(min(horizon, FOREVER))
+        lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
+        self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
+        self._starts: dict[float, Start] = {}
+        self._tables = tables = tables_of(problem, sampled=common)
+        self._memory = Memory(len(problem), len(budgets), tape_length(len(problem), tables.buffered))
+        self._sampled = np.flatnonzero(tables.cost_atoms == 0)[:FIRST_SAMPLED].tolist()
+        self._memory.point_to(**tables.arrays)
+        self._memory.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
+        self._first = self._memory.fields()
+
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
+        """One run: a single game to the largest of the rising budgets, or one for each if the policy must know it."""
+        if self._policy.anytime:
+            return self.game(self._budgets, seed, max_rounds, outcomes)
+        return [self.game([budget], own_seed(seed, budget), max_rounds, outcomes)[0] for budget in self._budgets]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the engine did in the last game."""
+        return {name: self._memory.whole(name) for name in COUNTERS}
+
+    def game(
+        self,
+        budgets: Sequence[float],
+        seed: np.random.SeedSequence,
+        max_rounds: int = 1 << 60,
+        outcomes: CommonOutcomes | None = None,
+    ) -> list[Game]:
+        """One game to the largest of some of the rising budgets, and how it stood at the end of each."""
+        memory = self._memory
+        self._begin(budgets, seed.generate_state(4, np.uint64), max_rounds)
+        draw = outcomes.reader() if outcomes else self._sampler(seed)
+        for arm in self._sampled:  # they are pulled in this order anyway; to be called for each takes longer
+            self._refill(arm, draw)
+        while (status := self._play(memory.game, self._index)) >= 0:
+            self._refill(int(status), draw)
+        if status == NOT_A_NUMBER:
+            raise self._not_a_number(memory.whole("leader"), budgets[-1])
+        if status == ROUND_LIMIT:
+            raise RoundLimit(
+                f"{self._policy.spec} has played {memory.whole('rounds'):,} rounds and part of a budget of "
+                f"{budgets[memory.whole('checkpoint')]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
+            )
+        return memory.results(len(budgets))
+
+    def _begin(self, budgets: Sequence[float], words: NDArray[Any], max_rounds: int) -> None:
+        """Make the memory ready for a game."""
+        memory = self._memory
+        start, memory.arrays["own"][:], memory.arrays["price"][:], _ = self._start_at(budgets[-1])
+        memory.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
+        memory.clear(start, words)
+        memory.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
+
+    def _start_at(self, budget: float) -> Start:
+        if budget in self._starts:
+            return self._starts[budget]
+        policy, kind, known = self._policy, self._rule.kind, self._rule.monotone
+        tables, memory = self._tables, self._memory
+        state = one_pull_each(policy, len(self._problem), what_is_known(self._problem, policy, budget))
+        extras = policy.extras(state)
+        check_arity(policy, extras)
+        extras = completed(self._rule.index, extras)
+        # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
+        mask = policy.affordable(state)
+        price = 0.0 if mask is None else state.known["costs"] * tables.cost_scale
+        finite = not tables.buffered and memory.arrays["buffer"].shape[1] >= LEAST_TAPE
+        memory.restart(self._first)
+        memory.set(
+            kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
+            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
+            softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
+            reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
+        )  # fmt: skip
+        slots, rest = packed(extras, len(EXTRAS))
+        for place, (name, extra) in enumerate(zip(EXTRAS, slots, strict=False)):
+            if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
+                memory.set(**{name: float(extra)})
+        self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price, rest
+        return self._starts[budget]
+
+    def _not_a_number(self, arm: int, budget: float) -> NotANumber:
+        arrays, tables = self._memory.arrays, self._tables
+        state = one_pull_each(self._policy, len(self._problem), what_is_known(self._problem, self._policy, budget))
+        state.pulls[:] = arrays["pulls"]
+        state.reward[:] = arrays["rewards"] / tables.reward_scale
+        state.reward_squared[:] = arrays["squares"] / tables.reward_scale**2
+        state.cost[:] = arrays["costs"] / tables.cost_scale
+        if isinstance(state, Moments):
+            state.cost_squared[:] = arrays["cost_squares"] / tables.cost_scale**2
+            state.product[:] = arrays["products"] / (tables.reward_scale * tables.cost_scale)
+        value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
+        pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
+        return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
+
+    def _sampler(self, seed: np.random.SeedSequence) -> Sampler:
+        if not self._sampled:
+            return _unasked
+        world = np.random.default_rng(seed.spawn(1)[0])
+        return lambda arm, count: self._tables.arms[arm].sample(world, count)
+
+    def _refill(self, arm: int, draw: Sampler) -> None:
+        arrays = self._memory.arrays
+        # arms are pulled once or twice for the most part: begin small
+        size = int(min(arrays["buffer"].shape[1], max(4, 2 * arrays["pulls"][arm])))
+        rewards, costs = draw(arm, size)
+        arrays["buffer"][arm, :size, 0] = rewards
+        arrays["buffer"][arm, :size, 1] = costs
+        arrays["used"][arm] = 0
+        arrays["filled"][arm] = size

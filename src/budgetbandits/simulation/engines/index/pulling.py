@@ -1,0 +1,149 @@
+"""One pull, or a block of pulls of one arm: what it brings, what it costs, and which budgets it ends.
+
+Sums of rewards and costs are kept in units of the problem's lattice, as whole numbers in float64, wherever all values
+lie on one: then they are exact up to 2^53 units, in whatever order they are added.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from budgetbandits.simulation.engines.index.state import BEST_RATIO, CHOOSING, FLOOR_SEEN, MOMENTS, can_pay, pulls_of
+from budgetbandits.simulation.engines.index.tapes import tape_of
+from budgetbandits.simulation.engines.runtime.finite_laws import outcome, outcomes
+from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.tournament import set_leaf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def first_pulls(game):
+    """Every affordable arm once, in order."""
+    while game.opened < game.arms:
+        if game.rounds == game.max_rounds:
+            return ROUND_LIMIT
+        if game.rounds >= game.horizon:
+            return stop(game)
+        if can_pay(game, game.opened):
+            status = pull(game, game.opened)
+            if status != GOING_ON:
+                return status
+        game.opened += 1
+    game.leader = -1
+    game.stage = CHOOSING
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def pull_leader(game):
+    """Pull the arm that was chosen."""
+    status = pull(game, game.leader)
+    if status == GOING_ON:
+        game.stage = CHOOSING
+    return status
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pull(game, arm):
+    """One pull of the arm: GOING_ON, FINISHED, or the arm itself if its outcomes have run out and nothing happened."""
+    used = whole_pointer(game.used_at)
+    if used[arm] < whole_pointer(game.filled_at)[arm]:
+        tape, mask = tape_of(game, arm)
+        spot = 2 * (used[arm] & mask)
+        used[arm] += 1
+        reward, cost = tape[spot], tape[spot + 1]
+    elif whole_pointer(game.cost_atoms_at)[arm] > 0:
+        reward, cost = outcome(game, arm)
+    else:
+        return arm
+    game.rounds += 1
+    whole_pointer(game.pulls_at)[arm] += 1
+    add(game, arm, reward, reward * reward, cost)
+    if game.kind == MOMENTS:
+        float_pointer(game.cost_squares_at)[arm] += cost * cost
+        float_pointer(game.products_at)[arm] += reward * cost
+    if game.kind >= FLOOR_SEEN:
+        note_floor(game, arm)
+    return pay(game, reward, cost)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def add(game, arm, reward, squares, cost):
+    """Add to the arm's own sums."""
+    float_pointer(game.rewards_at)[arm] += reward
+    float_pointer(game.squares_at)[arm] += squares
+    float_pointer(game.costs_at)[arm] += cost
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def pay(game, reward, cost):
+    """A pull's cost ends the games at all budgets it reaches; the reward counts where the cost is still covered."""
+    budgets = float_pointer(game.budget_at)
+    after = game.spent + cost
+    while after >= budgets[game.checkpoint] - game.tolerance:
+        if after <= budgets[game.checkpoint] + game.tolerance:
+            close_budget(game, game.reward + reward, after)
+        else:
+            close_budget(game, game.reward, game.spent)
+        if game.checkpoint == game.budgets:
+            return FINISHED
+    game.spent = after
+    game.reward += reward
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def close_budget(game, reward, spent):
+    """The game at the next budget has ended like this."""
+    out_pulls = whole_pointer(game.out_pulls_at)
+    for arm in range(game.arms):
+        out_pulls[game.checkpoint * game.arms + arm] = pulls_of(game, arm)
+    float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
+    float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
+    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
+    game.checkpoint += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stop(game):
+    """The policy can afford nothing more, or every request is answered: all open games end as they stand."""
+    while game.checkpoint < game.budgets:
+        close_budget(game, game.reward, game.spent)
+    return FINISHED
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def note_floor(game, arm):
+    """Keep the smallest mean cost of all arms, or cost of a unit of reward, at the root of a tournament tree."""
+    tree = float_pointer(game.tree_at)
+    cost = float_pointer(game.costs_at)[arm] * game.cost_unit / float(pulls_of(game, arm))
+    if game.kind == BEST_RATIO:
+        reward = float_pointer(game.rewards_at)[arm] * game.reward_unit / float(pulls_of(game, arm))
+        cost = cost / reward if cost > 0.0 else 0.0
+    set_leaf(tree, game.leaves + arm, cost)
+    game.floor = tree[1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pull_block(game, arm, count):
+    """``count`` pulls that cannot end any game. From a tape, as many of them as it holds: the number is returned."""
+    used, filled = whole_pointer(game.used_at), whole_pointer(game.filled_at)
+    if used[arm] == filled[arm] and whole_pointer(game.cost_atoms_at)[arm] > 0:
+        reward, squares, cost = outcomes(game, arm, count)
+        add(game, arm, reward, squares, cost)
+        game.reward += reward
+        game.spent += cost
+    else:
+        # one by one, so that sums of floats are those of the naive loop to the last bit
+        tape, mask = tape_of(game, arm)
+        count = min(count, filled[arm] - used[arm])
+        for number in range(used[arm], used[arm] + count):
+            spot = 2 * (number & mask)
+            reward, cost = tape[spot], tape[spot + 1]
+            add(game, arm, reward, reward * reward, cost)
+            game.reward += reward
+            game.spent += cost
+        used[arm] += count
+    whole_pointer(game.pulls_at)[arm] += count
+    game.rounds += count
+    return count

@@ -1,0 +1,162 @@
+"""One game of an index policy: its rule, where it stands, and where its arrays are.
+
+A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
+one address, so this costs nothing. Functions that evaluate the index take it, too, as ``index``. Arrays are held by
+their addresses (`pulls_at` is that of the pulls) and kept alive by a `Memory`, which serves all runs of a problem.
+
+Rewards and money are counted in the units of `laws.Tables`. All arms but the leader stand in groups (`groups`) or in
+the pool of arms whose index is infinite; a group has a number below that of the arms.
+
+A call costs a few nanoseconds, a round of many arms about a hundred. So what is called once in a round's path is
+inlined by Numba (``inline="always"``), which spares compiling it on its own; small functions with several callers are
+inlined by LLVM (``forceinline=True``); the rest is called. Loops that evaluate indices keep in variables what they look
+at in every step: nothing read from a record stays in a register across the call of an index.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.engines.runtime.draws import new_stream
+from budgetbandits.simulation.engines.runtime.laws import LAWS
+from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import Record
+from budgetbandits.simulation.reference import Game
+
+STATE = (
+    "stage", "rounds", "leader", "opened", "checkpoint", "pool_size", "groups", "frees",
+    "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before",
+)  # fmt: skip
+"""Whole numbers: the rounds played, the arm to be pulled, how many budgets have ended; the sizes of pool, groups and
+unused groups; and what was counted since when, to find out which way of playing is cheaper."""
+
+FLOAT_STATE = (
+    "reward", "spent", "floor", "floor_low", "floor_high", "window", "turn", "price_paid",
+    "fraction", "stride", "reach", "share", "lazy_price", "reward_before", "spent_before",
+)  # fmt: skip
+"""Sums so far; the smallest mean cost and the window in which bounds hold; lengths that adapt."""
+
+REGION = (
+    "shortfall", "excess", "short", "over", "mean_reward", "mean_cost", "per_shortfall", "per_excess",
+)  # fmt: skip
+"""The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
+
+RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
+EXTRAS = ("first", "second", "third", "fourth")
+FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
+"""What is known of the index, its extra arguments, the units it is given means in, its error of rounding, and how an arm
+is drawn by it."""
+
+SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
+SETTINGS = ("tolerance", "affordable")
+"""The slacks of the game and of the policy, in money."""
+
+SUMS = ("rewards", "squares", "costs", "cost_squares", "products", "luck", "rate")
+"""Rows of floats, one for each arm, that begin a game at 0."""
+FLOAT_ROWS = (
+    *SUMS, "own", "price", "rewards_before", "squares_before", "costs_before",
+    "bound", "cap", "bound_key", "expiry_key", "value",
+)  # fmt: skip
+COUNTS = ("pulls", "used", "filled")
+"""Rows of whole numbers that begin a game at 0."""
+LINKS = ("left", "right")
+"""Rows of whole numbers that begin a game at -1."""
+WHOLE_ROWS = (
+    *COUNTS, *LINKS, "pulls_before", "used_before", "root", "size", "bound_order", "bound_place",
+    "expiry_order", "expiry_place", "free", "stack", "candidate", "pool",
+)  # fmt: skip
+ARRAYS = (
+    *FLOAT_ROWS, *WHOLE_ROWS, "table", "tree", "stream", "buffer",
+    "budget", "out_pulls", "out_reward", "out_spend", "out_rounds",
+)  # fmt: skip
+
+COUNTERS = ("evaluations", "swept", "taken_back")
+"""What the engine did, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
+
+GAME = np.dtype(
+    [(name, np.int64) for name in (*STATE, *RULE, *SIZES)]
+    + [(name, np.float64) for name in (*FLOAT_STATE, *REGION, *FLOAT_RULE, *SETTINGS)]
+    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
+    + [(name, np.int64) for name in COUNTERS]
+)
+
+OPENING, CHOOSING, PULLING = 0, 1, 2
+"""Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
+
+CONSTANT, OWN, VARIANCE, MOMENTS, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5
+"""What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards (and,
+with all moments, that of its costs and their covariance behind it), the smallest mean cost of all arms, or the best
+ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
+or the smallest cost of a unit of reward."""
+
+FIRST_PATIENCE = 48
+"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def pulls_of(game, arm):
+    return whole_pointer(game.pulls_at)[arm]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def root_of(game, group):
+    """The luckiest arm of a group, which stands for all of them."""
+    return whole_pointer(game.root_at)[group]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def highest_bound(game):
+    """The highest bound of a group; there must be one."""
+    return -float_pointer(game.bound_key_at)[0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def money_left(game):
+    """What an arm may cost to be affordable to the policy."""
+    return float_pointer(game.budget_at)[game.budgets - 1] - game.spent + game.affordable
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def can_pay(game, arm):
+    """Whether the policy thinks it can afford the arm."""
+    return float_pointer(game.price_at)[arm] <= money_left(game)
+
+
+class Memory(Record):
+    """The record of a game and its arrays, for so many arms and budgets and tapes of ``chunk`` outcomes."""
+
+    def __init__(self, arms: int, budgets: int, chunk: int) -> None:
+        super().__init__(GAME)
+        self._floats = np.zeros((len(FLOAT_ROWS), arms))
+        self._wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
+        self.point_to(**dict(zip(FLOAT_ROWS, self._floats, strict=True)))
+        self.point_to(**dict(zip(WHOLE_ROWS, self._wholes, strict=True)))
+        # a table twice as long as there can be groups keeps probes short
+        slots = max(4, 1 << (2 * arms - 1).bit_length())
+        leaves = 1 << max(0, (arms - 1).bit_length())
+        self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
+        self.point_to(stream=np.zeros(4, dtype=np.uint64), buffer=np.zeros((arms, chunk, 2)))
+        self.point_to(budget=np.zeros(budgets), out_pulls=np.zeros((budgets, arms), dtype=np.int64))
+        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
+        self.point_to(out_rounds=np.zeros(budgets, dtype=np.int64))
+        self.set(
+            arms=arms, chunk=chunk, slots=slots, leaves=leaves, leader=-1, patience=max(FIRST_PATIENCE, arms),
+            fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
+        )  # fmt: skip
+
+    def clear(self, start: np.ndarray, words: np.ndarray) -> None:
+        """Make everything ready for a game that starts with these fields and is seeded by these words."""
+        self.restart(start)
+        self._floats[: len(SUMS)] = 0.0
+        self._wholes[: len(COUNTS)] = 0
+        self._wholes[len(COUNTS) : len(COUNTS) + len(LINKS)] = -1
+        self.arrays["table"][:] = -1
+        self.arrays["tree"][:] = np.inf
+        self.arrays["stream"][:] = new_stream(words)
+
+    def results(self, budgets: int) -> list[Game]:
+        """How the game stood at the end of each budget."""
+        out = [self.arrays[name][:budgets] for name in ("out_reward", "out_spend", "out_rounds")]
+        pulls = self.arrays["out_pulls"][:budgets].copy()
+        return list(zip(*(row.tolist() for row in out), pulls, strict=True))

@@ -1,0 +1,119 @@
+"""Games with a budget and a horizon by the compiled plain loops: the Python side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import RoundLimit
+from budgetbandits.policies.base import Policy
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.paced.statistics import SQUARES
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.simulation.common_outcomes import CommonOutcomes
+from budgetbandits.simulation.engines.index.rules import compiled
+from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
+from budgetbandits.simulation.engines.paced.state import Memory
+from budgetbandits.simulation.engines.runtime.status import ROUND_LIMIT
+from budgetbandits.simulation.known import check_methods, methods
+from budgetbandits.simulation.reference import LARGEST_BATCH, Game, counted, draws, own_seed, refill, what_is_known
+
+LARGEST_BUFFER = 1 << 22
+"""Outcomes kept at once, over all phases and arms."""
+
+METHODS = {
+    PacedThompson: methods(
+        PacedThompson,
+        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "shapes"),
+        *("observe", "goes_on", "laws", "draw"),
+    ),
+    PrimalDualBwK: methods(
+        PrimalDualBwK,
+        *("needs", "anytime", "take", "start", "choose", "observe", "goes_on", "affordable", "exploration", "scores"),
+        *("extras", "index", "width", "uses", "growth", "requests", "_raise_prices", "_common_budget", "softmax"),
+    ),
+}
+"""What the loops stand in for."""
+
+
+def check_policy(policy: Policy) -> None:
+    """`Unsuited` if no loop plays the policy as it is written."""
+    for kind, known in METHODS.items():
+        if isinstance(policy, kind):
+            check_methods(policy, known)
+
+
+class PacedGames:
+    """Runs of `bts-paced` or `primal-dual-bwk`: the games of the reference simulator, draw for draw."""
+
+    def __init__(self, problem: Played, policy: Policy, budgets: Sequence[float], horizon: float) -> None:
+        assert isinstance(policy, PacedThompson | PrimalDualBwK)
+        self._problem = problem
+        self._policy = policy
+        self._budgets = [float(budget) for budget in budgets]
+        self._horizon = horizon
+        first = problem.firsts if isinstance(problem, Traffic) else (0,)
+        offer = problem.offered if isinstance(problem, Traffic) else np.ones((1, len(problem)), dtype=np.bool_)
+        plan, segments = offer, 1
+        if isinstance(problem, Traffic) and isinstance(policy, PacedThompson):  # which looks at requests
+            plan, segments = problem.coming, len(problem.segments)
+        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
+        self._memory = Memory(first, offer, plan, segments, chunk)
+        if policy.own_scales and problem.scales is not None:
+            self._memory.arrays["scales"][:] = problem.scales
+        self._loop: Callable[[Any, np.random.Generator], int] = play_paced
+        if isinstance(policy, PrimalDualBwK):
+            index = compiled(PrimalDualBwK.index)
+            self._loop = lambda game, rng: play_priced(game, index, rng)
+
+    def play(
+        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
+    ) -> list[Game]:
+        """One run: a game for each budget, because the policy must know it."""
+        return [self._game(budget, own_seed(seed, budget), max_rounds, outcomes) for budget in self._budgets]
+
+    def _game(
+        self, budget: float, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
+    ) -> Game:
+        memory, arms = self._memory, len(self._problem)
+        world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
+        memory.clear(self._parts(order), max_rounds=max_rounds, **self._fields(budget))
+        draw = [each for part in draws(self._problem, outcomes or world) for each in part]
+        while (status := self._loop(memory.game, player)) >= 0:
+            refill(memory.arrays, int(status), draw[int(status)])
+        rounds = memory.whole("rounds")
+        if status == ROUND_LIMIT:
+            raise RoundLimit(
+                f"{self._policy.spec} has played {rounds:,} rounds and part of a budget of {budget:g} is left; raise "
+                f"max_rounds (--max-rounds) or lower the budget"
+            )
+        pulls = memory.arrays["pulls"].reshape(-1, arms)
+        reward, spent = (float(memory.game[name][0]) for name in ("reward", "spent"))
+        return reward, spent, rounds, counted(self._problem, pulls)
+
+    def _parts(self, order: np.random.Generator) -> NDArray[np.int64] | None:
+        """The parts of the requests; None where each phase has one, which the loop knows."""
+        problem = self._problem
+        if isinstance(problem, Traffic) and len(problem.segments) > 1:
+            return problem.sequence(int(self._horizon), order)
+        return None
+
+    def _fields(self, budget: float) -> dict[str, float]:
+        """What the policy and its loop know before the first request."""
+        policy = self._policy
+        known = what_is_known(self._problem, policy, budget, self._horizon)
+        fields = {"budget": budget, "horizon": self._horizon}
+        if isinstance(policy, PacedThompson):
+            squares = (1.0, 1.0) if policy.trials else SQUARES.ravel().tolist()
+            fields |= dict(zip(("reward_squares", "cost_squares"), squares, strict=True))
+            return fields | {name: getattr(policy, name) for name in ("trials", "forget", "pooling")}
+        state = policy.start(len(self._problem), known)
+        names = ("money_use", "time_use", "money_growth", "time_growth")
+        numbers = dict(zip(names, (*policy.uses(state), *policy.growth(state)), strict=True))
+        # a horizon of the policy's own may end the game first
+        fields["horizon"] = min(self._horizon, policy.requests(state))
+        return fields | numbers | {"width_of_bounds": policy.width(state)}

@@ -1,0 +1,167 @@
+"""The level: which arms are hot and which are cold, the alarms of the cold ones, and moving to a better level."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.engines.runtime.draws import geometric_from_rate, waiting_rate
+from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.thompson.alarms import NEVER, rebuild, set_alarm
+from budgetbandits.simulation.engines.thompson.envelope import NO_TANGENT, accepts, tangent
+from budgetbandits.simulation.engines.thompson.hot_arms import keep_constants
+from budgetbandits.simulation.engines.thompson.planning import choose_level
+from budgetbandits.simulation.engines.thompson.prices import PRICE_TANGENT
+from budgetbandits.simulation.engines.thompson.state import (
+    KIND,
+    LOG_BOUND,
+    RATE,
+    SLOPE,
+    X,
+    Y,
+    counts_of,
+    forget_near_tie,
+    hot_arms,
+    is_hot,
+    tangent_of,
+)
+
+NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set anew, and nothing else changes
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def replan(game):
+    """Look for a cheaper level; a new one sorts every arm anew."""
+    game.plans += 1
+    evaluated = game.plan_tangents
+    if game.restless > 0.0:
+        chosen = game.level * NUDGE if game.plans % 2 == 0 else game.level / NUDGE
+    else:
+        chosen = choose_level(game)
+    cost = (game.plan_tangents - evaluated) * PRICE_TANGENT
+    if chosen != game.level:
+        game.level_changes += 1
+        game.level = chosen
+        apply_level(game)
+        cost += game.active * PRICE_TANGENT
+        game.patience = max(3.0, game.patience * 0.5)
+        game.in_blocks = 0
+        forget_near_tie(game)
+    else:
+        game.patience = min(64.0, game.patience * 2.0)
+    game.limit = game.restless if game.restless > 0.0 else cost * game.patience
+    game.waste = 0.0
+    game.try_blocks = 1 - game.in_blocks
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def apply_level(game):
+    """Sort every pulled arm into hot or cold and set fresh alarms."""
+    tree, hot, hot_place = whole_pointer(game.tree_at), whole_pointer(game.hot_at), whole_pointer(game.hot_place_at)
+    game.hot_count = 0
+    for slot in range(game.active):
+        if take_tangent(game, slot):
+            hot_place[slot] = -1
+            tree[game.base + slot] = game.round - 1 + draw_wait(game, slot)
+        else:
+            hot_place[slot] = game.hot_count
+            hot[game.hot_count] = slot
+            game.hot_count += 1
+            keep_hot_constants(game, slot)
+            tree[game.base + slot] = NEVER
+    rebuild(tree, game.base)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def look_at(game, slot, pulls):
+    """A cold arm's alarm was set for the posterior it had; a hot one may have cooled down."""
+    next_check = whole_pointer(game.next_check_at)
+    hot = is_hot(game, slot)
+    if hot and (game.in_blocks or pulls < next_check[slot]):
+        if not game.in_blocks:
+            keep_hot_constants(game, slot)
+        return
+    game.tangents += 1
+    game.waste += PRICE_TANGENT
+    next_check[slot] = pulls + pulls // 8 + 1
+    if take_tangent(game, slot):
+        if hot:
+            forget_near_tie(game)
+            become_cold(game, slot)
+            game.try_blocks = 1
+        set_next_alarm(game, slot, game.round - 1)
+        return
+    if not hot:
+        forget_near_tie(game)
+        become_hot(game, slot)
+        if game.in_blocks:
+            game.in_blocks = 0
+            keep_hot_constants(game, game.leader)
+    keep_hot_constants(game, slot)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def become_hot(game, slot):
+    """A cold arm becomes hot."""
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NEVER))
+    whole_pointer(game.hot_place_at)[slot] = game.hot_count
+    whole_pointer(game.hot_at)[game.hot_count] = slot
+    game.hot_count += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def become_cold(game, slot):
+    """A hot arm becomes cold; the last of the hot ones takes its place."""
+    hot, hot_place = whole_pointer(game.hot_at), whole_pointer(game.hot_place_at)
+    place = hot_place[slot]
+    game.hot_count -= 1
+    hot[place] = hot[game.hot_count]
+    hot_place[hot[place]] = place
+    hot_place[slot] = -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_tangent(game, slot):
+    """Store the arm's bound at the level; True when it stays cold."""
+    a, b, c, d = counts_of(game, slot)
+    kind, log_bound, slope, x, y = tangent(a, b, c, d, game.level, game.classical)
+    if kind == NO_TANGENT or log_bound > game.log_hot:
+        return False
+    tangents = float_pointer(game.tangents_at)
+    tangents[8 * slot + LOG_BOUND] = log_bound
+    tangents[8 * slot + SLOPE] = slope
+    tangents[8 * slot + X] = x
+    tangents[8 * slot + Y] = y
+    tangents[8 * slot + KIND] = kind
+    tangents[8 * slot + RATE] = waiting_rate(log_bound)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def set_next_alarm(game, slot, after):
+    """The next round after this one in which a cold arm may exceed the level."""
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, after + draw_wait(game, slot))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_wait(game, slot):
+    """How many rounds it takes a cold arm to exceed the level if its bound were its chance."""
+    return geometric_from_rate(game.stream_at, float_pointer(game.tangents_at)[8 * slot + RATE])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keeps_ratio(game, slot, ratio):
+    """Whether a ratio proposed by an arm's bound is one of its own."""
+    return accepts(game.stream_at, counts_of(game, slot), tangent_of(game, slot), ratio)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep_hot_constants(game, slot):
+    keep_constants(float_pointer(game.constants_at), slot, counts_of(game, slot))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def refresh_hot_arms(game):
+    """Bring the constants of all hot arms up to date."""
+    for place in range(game.hot_count):
+        keep_hot_constants(game, hot_arms(game)[place])

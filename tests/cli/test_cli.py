@@ -1,0 +1,336 @@
+"""The command line, run as a user runs it."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import budgetbandits
+from budgetbandits import POLICIES, Problem, extras, family
+from budgetbandits.__main__ import main
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "budgetbandits", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def problem(tmp_path):
+    path = tmp_path / "problem.toml"
+    path.write_text(family("uniform-bernoulli", 4, seed=3, low=0.2).to_toml())
+    return path
+
+
+def test_simulate_prints_one_json_document(problem):
+    done = run(
+        "simulate", problem, "--policy", "bts", "--policy", "epsilon-first:epsilon=0.2",
+        "--budget", 50, "--budget", 100, "--runs", 6, "--seed", 1, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == "" or "compiling" in done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [(r["policy"], r["budget"]) for r in results] == [
+        ("bts", 50), ("bts", 100), ("epsilon-first:epsilon=0.2", 50), ("epsilon-first:epsilon=0.2", 100)
+    ]  # fmt: skip
+    for r in results:
+        assert r["runs"] == 6
+        assert r["engine"] in ("thompson", "epsilon-first")
+        assert r["engine_reason"] == ""
+        assert r["seconds"] > 0
+        assert len(r["pulls"]) == 4
+        assert sum(r["pulls"]) == pytest.approx(r["rounds"]["mean"])
+        assert r["missed_runs"] == round(6 * (1 - r["best_arm_identified"]))
+        for key in ("regret", "pseudo_regret", "rounds", "reward"):
+            assert set(r[key]) == {"mean", "std", "sem"}
+        hits, misses = r["regret_when_identified"]["mean"] or 0, r["regret_when_missed"]["mean"] or 0
+        share = r["best_arm_identified"]
+        assert share * hits + (1 - share) * misses == pytest.approx(r["regret"]["mean"])
+
+
+def test_workers_do_not_change_the_figures(problem):
+    one, two = (
+        json.loads(
+            run("simulate", problem, "--policy", "bts", "--budget", 40, "--runs", 5, "--jobs", jobs, "--json").stdout
+        )
+        for jobs in (1, 2)
+    )
+    for document in (one, two):
+        document["results"][0].pop("seconds")
+    assert one == two
+
+
+def test_simulate_prints_a_table_that_fits(problem):
+    done = run("simulate", problem, "--policy", "bts", "--budget", 50, "--runs", 3)
+    assert done.returncode == 0
+    assert "BTS" in done.stdout
+    assert "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_simulate_says_where_no_faster_engine_played(problem):
+    done = run(
+        "simulate", problem, "--policy", "ucb1", "--policy", "kube", "--budget", 9, "--runs", 2, "--engine", "reference"
+    )
+    assert done.stdout.endswith("UCB1, KUBE: the reference simulator played (asked for)\n")
+
+
+def test_policies_are_listed_with_what_they_must_know():
+    listing = run("policies").stdout
+    for name in POLICIES:
+        assert name in listing
+    assert "cost_floor" in listing
+
+
+def test_problem_prints_a_problem():
+    done = run("problem", "uniform-multinomial", "--arms", 10, "--seed", 3)
+    assert Problem.from_toml(done.stdout) == family("uniform-multinomial", 10, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["simulate", "none.toml", "--policy", "bts", "--budget", "10"], "none.toml"),
+        (["simulate", "PROBLEM", "--policy", "thomson", "--budget", "10"], "choose one of bts"),
+        (["simulate", "PROBLEM", "--policy", "kube:x=1", "--budget", "10"], "no parameters"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
+        (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "at least one"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--jobs", "-2"], "jobs"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--max-rounds", "3"], "--max-rounds"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--engine", "slow"], "auto, fast, reference"),
+        (["simulate", "PROBLEM", "--policy", "bayes-ucb", "--budget", "10", "--engine", "fast"], "no fast engine"),
+        (["simulate", "PROBLEM", "--polcy", "bts"], "--polcy"),
+        (["problem", "normal"], "choose one of uniform-bernoulli"),
+        (["problem", "uniform-bernoulli", "--arms", "1"], "from 2 upwards"),
+        (["paint"], "paint"),
+        ([], "--help"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(problem, arguments, words):
+    done = run(*[problem if a == "PROBLEM" else a for a in arguments])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert words in done.stderr
+    said = [line for line in done.stderr.strip().splitlines() if not line.startswith("compiling")]
+    assert len(said) == 1
+
+
+def test_names_are_not_markup(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text(Problem.bernoulli([0.5, 0.9], [0.5, 0.5]).to_toml().replace("arm-2", "[/x]"))
+    done = run("simulate", path, "--policy", "ucb1", "--budget", 5, "--runs", 2)
+    assert done.returncode == 0
+    assert "[/x]" in done.stdout
+
+
+def test_help_is_there():
+    done = run("--help")
+    assert done.returncode == 0
+    for command in ("simulate", "policies", "problem", "demo"):
+        assert command in done.stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"budgetbandits {version('budgetbandits')}\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "without"),
+    [
+        ("import budgetbandits", "numpy"),
+        ("import budgetbandits.client", "numpy"),
+        ("from budgetbandits.cli import app", "scipy.special"),
+        ("from budgetbandits.cli import app", "numba"),
+        ("from budgetbandits.cli import app", "polars"),
+        ("import budgetbandits.service.http.server", "fastapi"),
+        ("import budgetbandits.service.http.server", "jinja2"),
+    ],
+)
+def test_what_takes_long_to_import_is_imported_late(start, without):
+    code = f"{start}; import sys; sys.exit({without!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_server_imports_late_is_missed_at_once():
+    code = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "try: import budgetbandits.service.http.server\n"
+        "except ImportError as error: sys.exit(error.name != 'jinja2')\n"
+        "sys.exit('not missed')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+WITHOUT = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None
+from budgetbandits.cli import main
+for command in {commands!r}:
+    sys.argv = ["budgetbandits", *command]
+    try: main()
+    except SystemExit as end: print(command[0], "ends with", end.code, file=sys.stderr)
+"""
+
+
+def said_without(missing, commands, folder):
+    """What these commands say on stderr where the packages are not installed; a traceback ends them all."""
+    code = WITHOUT.format(missing=list(missing), commands=[[str(word) for word in command] for command in commands])
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
+    only_lab = set(extras.PACKAGES["lab"]) - set(extras.PACKAGES["service"])
+    commands = [
+        ["run", "paper", "--out", "a"], ["paper", "--out", "b"], ["leaderboard", "--out", "c"], ["report", "d"],
+        ["recommend", "--arms", 3, "--budget", 100], ["compare", "d"], ["plot", "d", "--out", "f.png"], ["view", "d"],
+    ]  # fmt: skip
+    said = said_without(only_lab, commands, tmp_path)
+    assert said.count("; pip install 'budgetbandits[lab]'\n") == said.count("ends with 2") == len(commands)
+    # what needs no extra but the command line's goes on
+    others = [["policies"], ["simulate", problem, "--policy", "bts", "--budget", 10, "--runs", 2]]
+    assert "ends with" not in said_without(only_lab, others, tmp_path)
+    only_service = set(extras.PACKAGES["service"]) - set(extras.PACKAGES["lab"])
+    said = said_without(only_service, [["serve", "--port", 18_731], ["demo", "--serve", "--port", 18_731]], tmp_path)
+    assert said.count("not installed; pip install 'budgetbandits[service]'\n") == said.count("ends with 2") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        ("serve --port 1", "service"), ("campaign list", "service"), ("key create", "service"),
+        ("demo --serve", "service"), ("--plugin mine.py serve", "service"), ("--plugin=mine.py key", "service"),
+        ("demo", "lab"), ("run serve", "lab"), ("", "lab"), ("--help", "lab"), ("--plugin", "lab"),
+    ],
+)  # fmt: skip
+def test_without_the_command_line_the_extra_of_the_command_is_named(words, extra, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("budgetbandits.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(budgetbandits, "cli", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr().err
+    assert (end.value.code, said) == (2, f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'\n")
+
+
+def test_the_client_says_which_extra_it_is_in():
+    code = (
+        "import sys; sys.modules['httpx'] = None\n"
+        "from budgetbandits.errors import MissingExtra\n"
+        "try: import budgetbandits.client\n"
+        "except MissingExtra as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "the client needs httpx; pip install 'budgetbandits[client]'\n"
+
+
+def test_the_packages_of_the_extras_are_those_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    for extra, packages in extras.PACKAGES.items():
+        wanted = [re.match(r"[\w-]+", text).group() for text in project["optional-dependencies"][extra]]
+        assert {name.replace("-", "_") for name in wanted} <= set(packages), extra
+
+
+def test_every_public_name_is_there_and_no_other():
+    for name in budgetbandits.__all__:
+        assert getattr(budgetbandits, name) is not None
+    assert set(budgetbandits.__all__) <= set(dir(budgetbandits))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = budgetbandits.nothing
+
+
+def test_the_core_imports_no_extra():
+    """A user who embeds a policy installs NumPy and SciPy alone."""
+    code = (
+        "import sys, budgetbandits; "
+        "extras = {'numba', 'joblib', 'polars', 'matplotlib', 'typer', 'rich', 'fastapi', 'httpx'}; "
+        "print(sorted(extras & set(sys.modules)))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
+
+
+def test_bounds_as_json_and_as_a_table(problem):
+    done = run("bounds", problem, "--budget", 50_000, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads(done.stdout)
+    assert [arm["arm"] for arm in record["arms"]] == list(Problem.load(problem).names)
+    worse = [arm for arm in record["arms"] if not arm["best"]]
+    assert len(worse) == 3
+    for arm in worse:
+        assert arm["pulls"] == pytest.approx(arm["first_pulls"] + arm["lucky_samples"] + arm["waiting"])
+    assert record["upper"]["paper"] == pytest.approx(sum(arm["regret"] for arm in worse))
+    assert 0 < record["constants"]["lower"] < record["constants"]["bts"] < record["constants"]["ucb_bv1"]
+    assert record["optimum"]["low"] == record["optimum"]["high"] == pytest.approx(record["best_ratio"] * 50_000)
+    table = run("bounds", problem, "--budget", 50_000, "--chain", "sharp").stdout
+    assert "sharp chain" in table
+    assert f"{record['upper']['sharp']:,.0f}" in table
+
+
+@pytest.fixture
+def bounds(problem, monkeypatch, capsys):
+    def said(*options):
+        monkeypatch.setattr(sys, "argv", ["budgetbandits", "bounds", str(problem), *map(str, options)])
+        main()
+        return capsys.readouterr().out
+
+    return said
+
+
+def test_the_lower_bound_is_a_slope_and_has_no_value_at_a_budget(bounds):
+    """The growth per ln B is the same text at any budget; nothing is multiplied by ln B."""
+    growth = []
+    for budget in (1_000, 1_000_000):
+        said = bounds("--budget", budget)
+        growth.append(said[said.index("growth per ln B, as B → ∞") :])
+    assert growth[0] == growth[1]
+    lower = json.loads(bounds("--budget", 1_000, "--json"))["constants"]["lower"]
+    assert re.search(rf"any good policy, at least +{lower:.1f}\n", growth[0])
+
+
+def test_a_bound_that_says_nothing_says_so(bounds):
+    assert "says nothing" in bounds("--budget", 100)
+    assert "says nothing" not in bounds("--budget", 100_000_000)
+
+
+def test_bounds_at_the_end_of_gamma_are_null(problem):
+    record = json.loads(run("bounds", problem, "--budget", 100, "--gamma", 1, "--json").stdout)
+    assert record["upper"] == {"paper": None, "sharp": None}
+    assert "∞" in run("bounds", problem, "--budget", 100, "--gamma", 0).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--budget", 0.5), "at least 1"),
+        (("--budget", 100, "--gamma", 2), "from 0 to 1"),
+        (("--budget", 100, "--chain", "best"), "paper or sharp"),
+    ],
+)
+def test_bounds_say_what_is_wrong(problem, options, remedy):
+    done = run("bounds", problem, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert remedy in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_called_output(problem, tmp_path, monkeypatch, capsys):
+    def unreadable(*_):
+        raise FileNotFoundError(2, "No such file or directory", "its-data.json")
+
+    monkeypatch.setattr(Problem, "load", unreadable)
+    monkeypatch.setattr(sys, "argv", ["budgetbandits", "bounds", str(problem), "--budget", "100"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err == "error: cannot read or write its-data.json: No such file or directory\n"

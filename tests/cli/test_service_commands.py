@@ -1,0 +1,265 @@
+"""The commands for operators, on a store that a server could be using at the same time."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+import time
+
+import polars
+import pytest
+from typer.testing import CliRunner
+
+from budgetbandits.cli import app
+from budgetbandits.errors import BadParameter, OutcomeUnknown
+from budgetbandits.service.http.auth import KeyRing, prefix_meant
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.records import Key
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from servers import free_port
+
+ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
+
+
+@pytest.fixture
+def say(tmp_path, monkeypatch):
+    """Run a command; what it printed. ``fails`` is what an error must say."""
+    monkeypatch.chdir(tmp_path)
+    SQLiteStore(tmp_path / "budgetbandits.db").close()
+
+    def say(*words, fails=None, code=0):
+        result = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"})
+        if fails is not None:
+            assert fails in str(result.exception)
+            return ""
+        assert result.exit_code == code, (result.output, result.exception)
+        return result.output
+
+    return say
+
+
+def test_a_campaigns_life(say, tmp_path):
+    assert "No campaigns yet" in say("campaign", "list")
+    assert "left 500.00" in say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        answer = Engine(store).decide("ads", "one")
+        Engine(store).feedback(answer.decision, cost=0.25, reward=1.0)
+    shown = say("campaign", "show", "ads")
+    assert "spent 0.25" in shown
+    assert re.search(r"(search|mail) +[\d.]+ +1 +0 +0.25 +1.0 +4 ", shown)
+    assert json.loads(say("campaign", "show", "ads", "--json"))["spent"] == 0.25
+    assert "budget 520.50" in say("campaign", "top-up", "ads", "20.5")
+    assert "ads is paused" in say("campaign", "pause", "ads")
+    assert "paused" in say("campaign", "list")
+    assert "ads is active" in say("campaign", "resume", "ads")
+    assert "tv" in say("campaign", "add-arm", "ads", "tv=2")
+    assert "retired" in say("campaign", "retire-arm", "ads", "mail")
+    assert "retired" not in say("campaign", "bring-back-arm", "ads", "mail")
+    said = say("campaign", "change", "ads", "daily-cap=50", "hold_seconds=90")
+    assert "at most 50.00 a day" in said
+    assert "holds 90 s" in said
+    assert "a day" not in say("campaign", "change", "ads", "daily_cap=none")
+    say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
+    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
+    say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
+    assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
+    assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
+    say("campaign", "export", "ads", "all.parquet", "--table", "events")
+    assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        ahead = Engine(store, lambda: time.time() + 400 * 86_400.0)
+        ahead.void(ahead.decide("ads", "far ahead").decision)
+    assert "ads goes on today" in say("campaign", "set-back", "ads")
+    assert "agrees with its events" in say("campaign", "verify", "ads")
+    assert "ads is closed" in say("campaign", "close", "ads")
+    assert [row["name"] for row in json.loads(say("campaign", "list", "--json"))] == ["ads"]
+
+
+def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
+    say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        store.write(lambda tx: tx._change("UPDATE campaign SET budget = budget + 1"))
+    said = say("campaign", "verify", "ads", code=1)
+    assert "1 differences" in said
+    assert "500000001" in said
+
+
+def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path):
+    say(*ADS)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        for number in range(4):
+            Engine(store).decide("ads", str(number))
+        store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+    command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)
+    assert done.stdout.count("the policy would have chosen arm") == 4
+
+
+def test_money_is_never_cut_off_in_the_list(say):
+    say(*ADS, "--policy", "epsilon-first:epsilon=0.25")
+    say("campaign", "create", "x" * 60, "--budget", "123456789.25", "--arm", "a=1", "--arm", "b=1")
+    said = say("campaign", "list")
+    assert said.count("123,456,789.25") == 2
+    assert max(len(line) for line in said.splitlines()) <= 80
+
+
+def test_small_money_is_shown_as_it_is(say, tmp_path):
+    say("campaign", "create", "llm", "--budget", "0.05", "--arm", "small=0.00005", "--arm", "large=0.0004")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("llm", "one").decision, cost=0.000021, reward=0.04)
+        held = Engine(store).decide("llm", "two").hold
+    shown, listed = say("campaign", "show", "llm"), say("campaign", "list")
+    left = 0.05 - 0.000021 - held
+    assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
+    assert re.search(r"small +0.00005 ", shown)
+    assert re.search(r" 0.000021 +0.04 +1,905", shown)
+    assert re.search(rf"llm +active +0.050000 +0.000021 +{held:.6f} +{left:.6f} +0.000000", listed)
+    assert max(len(line) for line in (shown + listed).splitlines()) <= 80
+
+
+def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
+    arms = ["--arm", "gpt-4.1-mini-2025-04-14=12345.67", "--arm", "claude-opus-4-with-thinking=98765.43"]
+    say("campaign", "create", "x" * 60, "--budget", "123456789.25", *arms)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).feedback(Engine(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0)
+    shown, listed = say("campaign", "show", "x" * 60), say("campaign", "list")
+    for said in (shown, listed):
+        assert "budget 123,456,789.250000  spent 0.000021  held 0.000000\n" in said
+        assert "left 123,456,789.249979  overrun 0.000000\n" in said
+        assert max(len(line) for line in said.splitlines()) <= 80
+    assert "12,345.67" in shown
+    assert "…" not in shown + listed
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
+    say("campaign", "create", "ads", "--budget", "5", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        Engine(store).decide("ads", begins + "cmd|' /C calc'!A0")
+    say("campaign", "export", "ads", "made.csv")
+    say("campaign", "export", "ads", "made.parquet")
+    with open("made.csv", newline="") as file:
+        row = next(csv.DictReader(file))
+    assert row["key"] == "'" + begins + "cmd|' /C calc'!A0"
+    assert row["arm"] in ("'=1+1", "'@SUM(A1)")
+    assert polars.read_parquet("made.parquet")["key"][0] == row["key"][1:]  # which computes nothing
+
+
+def test_terms(say):
+    say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
+    said = say("campaign", "show", "ads")
+    assert "at most 50.00 a day" in said
+    assert "then release" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b"], "not NAME=CAP"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1"], "fewer than two"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b=1", "--on-expire", "no"], "release"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b=1", "--arm", "a=2"], "given twice"),
+        (["campaign", "show", "nothing"], "no campaign 'nothing'"),
+        (["campaign", "show", "\udcff"], "no campaign"),
+        (["campaign", "export", "nothing", "made.csv"], "no campaign"),
+        (["campaign", "export", "ads", "made.txt"], "use .csv or .parquet"),
+        (["campaign", "export", "ads", "nowhere/made.csv"], "choose another place"),
+        (["campaign", "export", "ads", "made.csv", "--table", "keys"], "decisions or events"),
+        (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
+        (["key", "create", "--scope", "everything"], "choose from decide"),
+        (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),
+        (["key", "drop", "nothing"], "'budgetbandits key list' shows those that there are"),
+    ],
+)
+def test_mistakes_have_remedies(say, tmp_path, words, message):
+    say(*ADS)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    say(*words, fails=message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("words", [["serve"], ["campaign", "list"], ["key", "list"]])
+@pytest.mark.parametrize(
+    "address", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?password=s3cret"]
+)
+def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
+    result = CliRunner().invoke(app, [*words, "--store", address])
+    assert "set PGPASSWORD or PGPASSFILE" in str(result.exception)
+    assert "s3cret" not in str(result.exception) + result.output
+
+
+def test_a_password_in_the_environment_is_used(monkeypatch):
+    given = []
+    monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
+    address = "postgresql://me:s3cret@127.0.0.1:1/x"
+    CliRunner().invoke(app, ["serve", "--port", str(free_port())], env={"BUDGETBANDITS_STORE": address})
+    assert given[1] == address
+    assert "s3cret" not in given[2]  # what the server says it serves
+
+
+def test_keys(say, tmp_path):
+    say(*ADS)
+    key = say("key", "create", "--scope", "decide", "--scope", "feedback", "--campaign", "ads").strip()
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        assert KeyRing(store).check(key, "decide", "ads").scopes == ("decide", "feedback")
+    listed = say("key", "list")
+    assert key.split("_")[1] in listed
+    assert key.split("_", 2)[2] not in listed
+    say("key", "drop", key.split("_")[1])
+    assert key.split("_")[1] not in say("key", "list")
+
+
+def test_a_key_is_dropped_as_it_is_listed(say):
+    keys = [say("key", "create", "--scope", "read").strip() for _ in range(5)]
+    listed = re.findall(r"bb_\w+_…", say("key", "list"))
+    assert sorted(name.removesuffix("…") for name in listed) == sorted(key[:12] for key in keys)
+    assert f"bb_{keys[0][3:11]}_… is dropped" in say("key", "drop", f"bb_{keys[0][3:11]}_…")
+    say("key", "drop", keys[1])  # the whole key
+    say("key", "drop", keys[2][:11])
+    say("key", "drop", keys[3][3:11])
+    rest = [key[3:11] for key in keys[4:]]
+    assert sorted(re.findall(r"bb_(\w+)_…", say("key", "list"))) == sorted(rest)
+    say("key", "drop", "bb_none_…", fails="no key bb_none; 'budgetbandits key list' shows")
+    say("key", "drop", "bb_", fails="no key bb_;")
+
+
+def test_a_beginning_that_several_keys_have_names_them():
+    keys = [Key(prefix, "", ("read",), 0.0, None) for prefix in ("1a2b3c4d", "1a2b0000", "99999999")]
+    assert prefix_meant(keys, "bb_99") == "99999999"
+    with pytest.raises(BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; say more of it"):
+        prefix_meant(keys, "1a2b")
+
+
+def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, monkeypatch):
+    say(*ADS)
+    write, troubles = SQLiteStore.write, [OutcomeUnknown("lost"), OutcomeUnknown("lost")]
+
+    def lost(*given):
+        answer = write(*given)
+        if troubles:
+            raise troubles.pop()
+        return answer
+
+    monkeypatch.setattr(SQLiteStore, "write", lost)
+    monkeypatch.setattr("budgetbandits.cli.store_option.AGAIN_AFTER", (0.0, 0.0))
+    assert "budget 502.50" in say("campaign", "top-up", "ads", "2.5")
+    troubles += [OutcomeUnknown("lost")] * 3
+    say("campaign", "top-up", "ads", "2.5", fails="lost")
+    assert "budget 505.00" in say("campaign", "show", "ads")
+
+
+def test_requests_and_failures_are_shown(say, tmp_path):
+    models = ["--arm", "small=0.1", "--arm", "large=2", "--policy", "bts-paced", "--horizon", "400"]
+    say("campaign", "create", "models", "--budget", "50", *models, "--propensity-draws", "5")
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        engine = Engine(store)
+        for number in range(5):
+            answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
+            engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))
+    shown = " ".join(say("campaign", "show", "models").split())
+    assert "1 of 400 requests answered, 5 gone; propensities from 5 draws; segments code" in shown
+    assert re.search(r"large .* 4 failed, down since \d\d:\d\d:\d\d", shown)
+    assert "1 of 500 requests answered" in " ".join(say("campaign", "change", "models", "horizon=500").split())
+    assert "agrees with its events" in say("campaign", "verify", "models")

@@ -1,0 +1,89 @@
+"""Folders of studies, and a viewer of one over HTTP."""
+
+import shutil
+import threading
+
+import pytest
+
+from budgetbandits.experiments import run
+from budgetbandits.experiments.runner import Workers
+from budgetbandits.report.viewer import preview
+from budgetbandits.report.viewer.folder import Folder
+from budgetbandits.report.viewer.pages import Viewer
+from budgetbandits.report.viewer.server import Server
+from budgetbandits.web.view_cache import DRAWS
+from studies import small
+from viewed import past
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    run(small(), folder / "one", Workers(jobs=1))
+    return folder / "one"
+
+
+@pytest.fixture
+def done(made, tmp_path):
+    """A folder with a study of 12 cells in it, all of them done a while ago."""
+    shutil.copytree(made, tmp_path / "deep" / "one")
+    past(tmp_path / "deep" / "one", 3600)
+    return tmp_path
+
+
+@pytest.fixture
+def half(done):
+    """The same with every other part."""
+    parts = sorted((done / "deep/one/parts").iterdir())
+    for path in parts[::2]:
+        path.unlink()
+    return done
+
+
+@pytest.fixture(scope="session", autouse=True)
+def asked():
+    """Into which folders reports were drawn. What they show is tested in tests/report, and takes seconds."""
+    asked = []
+
+    def page_of(results, folder):
+        asked.append(folder)
+        (folder / "summary.csv").write_text("")
+        return f'<span class="brand">b</span>{results.record["name"]}'
+
+    with pytest.MonkeyPatch.context() as patch:  # as long as any thread may still draw
+        patch.setattr(preview, "page_of", page_of)
+        yield asked
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_to_draw():
+    """A test does not leave its drawings to the next, which may count its own."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == DRAWS:
+            thread.join(20.0)
+
+
+@pytest.fixture
+def serve():
+    """Serves a folder, and returns the port."""
+    servers = []
+
+    def made(folder):
+        server = Server(Viewer(Folder(folder)), "127.0.0.1", 0)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        servers.append((server, thread))
+        return server.server_address[1]
+
+    yield made
+    for server, thread in servers:
+        server.stopping = True
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def served(half, serve):
+    return serve(half)

@@ -1,0 +1,392 @@
+"""What the pictures of a campaign's page show: the plan by the terms of each time, and an end where there is one."""
+
+import re
+import time
+from itertools import pairwise
+
+import pytest
+
+from budgetbandits.formatting.datetimes import HOUR, Times
+from budgetbandits.numerics.fluid import best_mix
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.dashboard import campaign_view as campaign_module
+from budgetbandits.service.dashboard.campaign_json import campaign_json
+from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart, whole_shares
+from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
+from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        yield store
+
+
+def seen(store, wanted=None):
+    return store.read(lambda tx: campaign_view(tx, tx.campaign_named("ads"), wanted or Wanted()))
+
+
+def test_the_plan_is_that_of_the_terms_of_each_time(store):
+    """Of 100 over 20 hours, 25 after 5; spread over 40 it is 12.5 from then on. A top-up of 60 after 8 hours raises
+    32·100/160 to 32. From 9 hours on there is no plan, and from 9½ on it is over since long: all may be spent."""
+    now = time.time()
+    begun = now - 10 * HOUR
+    clock = Clock(begun)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=20 * HOUR)
+    clock.now = begun + 5 * HOUR
+    engine.change_terms("ads", {"pace_seconds": 40 * HOUR})
+    engine.change_terms("ads", {"hold_seconds": 60.0})
+    clock.now = begun + 8 * HOUR
+    engine.top_up("ads", 60.0)
+    clock.now = begun + 9 * HOUR
+    engine.change_terms("ads", {"pace_seconds": None})
+    clock.now = begun + 9.5 * HOUR
+    engine.change_terms("ads", {"pace_seconds": 2 * HOUR})
+    view = seen(store)
+    first, second = [
+        [(round((at - begun) / HOUR, 3), round(value, 3)) for at, value in line] for line in _plan(view, view.now)
+    ]
+    assert [pair for n, pair in enumerate(first) if pair not in first[:n]] == [
+        (0.0, 0.0), (5.0, 25.0), (5.0, 12.5), (8.0, 20.0), (8.0, 32.0), (9.0, 36.0)
+    ]  # fmt: skip
+    assert {value for _, value in second} == {160.0}
+    assert (second[0][0], round(second[-1][0], 2)) == (9.5, 10.0)
+    day = _plan(seen(store, Wanted("day")), view.now)
+    assert [len(line) for line in day] == [len(first), len(second)]
+
+
+def test_pictures_of_an_exhausted_campaign_end_with_it(store):
+    now = time.time()
+    clock = Clock(now - 5 * 24 * HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 6.0, {"a": 1.0, "b": 1.0})
+    for number in range(8):
+        clock.now += 600.0
+        made = engine.decide("ads", str(number))
+        decided = clock.now
+        clock.now += 60.0
+        engine.feedback(made.decision, cost=0.7, reward=1.0)
+    roll_up(store)
+    view = seen(store)
+    assert view.standing.word == "Exhausted"
+    assert (view.decided_until, view.ends) == (decided, decided + 60.0)
+    assert view.over
+    assert view.shares.stretches["decisions"][-1].at[-1] == decided
+    assert sum(sum(slot.decided.values()) for slot in view.slots) == 8
+    times = Times.of("UTC", view.now)
+    assert 'class="spent-dot" cx="704.0"' in money_chart(view, times, 720, 280)  # at the right edge
+    assert "L402.0 " in share_chart(view, times, "decisions", 550, 220)
+    # of the last day there is nothing to see, and now is its end
+    day = seen(store, Wanted("day"))
+    assert (day.ends, day.slots, day.over) == (day.now, [], False)
+    money_chart(day, times, 720, 280)
+    engine.top_up("ads", 5.0)
+    assert seen(store).ends == pytest.approx(time.time(), abs=60.0)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
+    """Small for ten minutes, then large for ten, 10.5 of 40 spent; from when on both are known it is that of a mix."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    for number in range(20):
+        arm, reward, cost = ("small", 0.25, 0.05) if number < 10 else ("large", 0.75, 1.0)
+        made = engine.decide("ads", str(number), arms=[arm])
+        clock.now += 60.0
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    if rolled:
+        roll_up(store)
+    view = seen(store)
+    mix = best_mix([[0.25, 0.75]], [[0.05, 1.0]], [1.0], 29.5 / 80)
+    assert view.prices[-1][1] == pytest.approx(mix.price) == pytest.approx(0.5 / 0.95)
+    assert [price for _, price in view.prices[:9]] == [0.0] * 9  # one arm, with more money than it takes
+    assert all(sooner < later for (sooner, _), (later, _) in pairwise(view.prices))
+    assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
+    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
+    assert "Not said of a budget that is for so many requests" in page
+    engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
+    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert "Failed</span>" in page
+
+
+def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=50)
+    for number in range(30):
+        arm, reward, cost = ("small", 0.25, 0.05) if number % 2 else ("large", 0.75, 1.0)
+        made = engine.decide("ads", str(number), arms=[arm])
+        clock.now += 60.0
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    before = seen(store).prices[:-1]  # the minute that is not over may change
+    assert before[-1][1] == 0.0  # more money than 50 requests can take
+    engine.change_terms("ads", {"horizon": None})
+    clock.now += 60.0
+    engine.feedback(engine.decide("ads", "unplanned").decision, reward=0.5, cost=0.05)
+    clock.now += 60.0
+    engine.change_terms("ads", {"horizon": 5000})
+    clock.now += 60.0
+    engine.feedback(engine.decide("ads", "scarce").decision, reward=0.5, cost=0.05)
+    after = seen(store).prices
+    assert after[: len(before)] == before
+    assert after[-1][1] > 1.0  # by the new plan: money for the small one alone
+
+
+def test_requests_that_failed_are_not_to_come(store):
+    engine = Engine(store, Clock(time.time() - HOUR))
+    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20)
+    for number in range(6):
+        made = engine.decide("ads", str(number), arms=["small"])
+        told = {"failed": True} if number % 2 else {"reward": 0.5, "cost": 0.1}
+        engine.feedback(made.decision, **told)
+    view = seen(store)
+    assert (view.requests.answered, view.requests.failed) == (3, 3)
+    assert view.requests.to_come == pytest.approx(9.7 / 14)
+    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    assert "3 answered and 3 failed of 20 expected" in page
+
+
+def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
+    """Four at 0.1, of which one has its reward; one that has expired, charged with 2."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20, hold_seconds=60.0)
+    engine.decide("ads", "expires", arms=["large"])
+    for number in range(4):
+        made = engine.decide("ads", str(number), arms=["small"])
+        engine.feedback(made.decision, cost=0.1, reward=None if number else 0.5)
+    clock.now += 60.0
+    engine.expire_due()
+    requests = seen(store).requests
+    assert (requests.answered, requests.failed, requests.gone) == (1, 0, 5)
+    assert requests.each == pytest.approx(2.4 / 5)
+    assert requests.to_come == pytest.approx(7.6 / 15)
+    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", clock.now), admin=True, inline=False)
+    assert "1 of 20 expected; the money of 5 is gone" in page
+
+
+def test_failures_are_no_prices(store):
+    """Ten answers at 1.0; then ten failures, some of them after their cost was told: each answer still costs 1."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 60.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    for number in range(10):
+        made = engine.decide("ads", f"small {number}", arms=["small"])
+        engine.feedback(made.decision, reward=0.25, cost=0.05)
+        made = engine.decide("ads", f"large {number}", arms=["large"])
+        engine.feedback(made.decision, reward=0.75, cost=1.0)
+    before = seen(store)
+    for number in range(10):
+        made = engine.decide("ads", f"fails {number}", arms=["large"])
+        if number % 2:
+            engine.feedback(made.decision, cost=0.5)
+        engine.feedback(made.decision, failed=True)
+    for rolled in (False, True):
+        if rolled:
+            roll_up(store)
+        view = seen(store)
+        large, then = (next(arm for arm in each.arms if arm.name == "large") for each in (view, before))
+        assert large.belief.price == then.belief.price
+        # the requests and the money of the failures are gone
+        mix = best_mix([[0.25, 0.75]], [[0.05, 1.0]], [1.0], (60.0 - 10.5 - 2.5) / (100 - 30))
+        assert view.prices[-1][1] == pytest.approx(mix.price)
+        assert campaign_json(view)["requests"]["failed"] == 10
+
+
+def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
+    """Large is retired and comes back: while it is away, more money would bring nothing."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+
+    def minutes(key, arms):
+        for number in range(4):
+            arm = arms[number % len(arms)]
+            made = engine.decide("ads", f"{key} {number}", arms=[arm])
+            clock.now += 60.0
+            engine.feedback(made.decision, reward={"small": 0.25, "large": 0.75}[arm], cost=made.hold / 2)
+
+    minutes("both", ["small", "large"])
+    engine.retire_arm("ads", "large")
+    minutes("small", ["small"])
+    while_away = seen(store).prices[-2]  # the minute that is not over may change
+    engine.bring_back_arm("ads", "large")
+    minutes("again", ["large", "small"])
+    prices = dict(seen(store).prices)
+    assert while_away[1] == prices[while_away[0]] == 0.0
+    assert seen(store).prices[-1][1] == pytest.approx(0.5 / 0.95)
+    assert [price > 0.0 for price in prices.values()].count(True) >= 4
+
+
+@pytest.mark.parametrize("policy", ["bts-paced:forget=0.2", "bts-paced:trials=1", "bts-paced"])
+def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store, policy):
+    """With forget=0.2 an arm remembers five outcomes; with trials=1 a reward of 0.25 is learned as 0 or 1."""
+    engines = [Engine(store, Clock(time.time() - HOUR)) for _ in range(2)]
+    engines[0].create("ads", policy, 40.0, {"small": 0.1, "large": 2.0}, horizon=100, reward_max=2.0)
+    for number in range(30):
+        segment = ("code", "mail", None)[number % 3]
+        arm = "large" if segment == "code" and number % 2 else "small"
+        made = engines[number % 2].decide("ads", str(number), arms=[arm], segment=segment)
+        engines[number // 2 % 2].feedback(made.decision, reward=0.25 if number < 15 else 1.0, cost=made.hold / 4)
+    lines = {line.name: line for line in seen(store).requests.segments}
+    assert {name: line.answered for name, line in lines.items()} == {"code": 10, "mail": 10, "without a segment": 10}
+    assert [line.reward for line in lines.values()] == [pytest.approx(0.625)] * 3
+    assert lines["code"].cost == pytest.approx((5 * 0.5 + 5 * 0.025) / 10)
+    assert lines["mail"].cost == pytest.approx(0.025)
+    assert (lines["mail"].arm_share, lines["code"].arm_share) == (1.0, 0.5)
+    assert verify(store, "ads") == []
+
+
+def test_without_a_horizon_there_is_no_price(store):
+    Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
+    assert seen(store).prices == []
+
+
+def test_shares_name_the_largest_arms_not_the_first(store):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
+    chosen = [8] * 9 + [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7]
+    for number, arm in enumerate(chosen):
+        made = engine.decide("ads", str(number), arms=[f"arm {arm}"])
+        engine.feedback(made.decision, cost=0.1, reward=1.0)
+    view = seen(store)
+    for what in ("decisions", "spend"):
+        shown = whole_shares(view, what)
+        assert [name for _, name, _ in shown] == ["arm 0", "arm 4", "arm 5", "arm 6", "arm 7", "arm 8", "others"]
+        assert sum(part for *_, part in shown) == pytest.approx(1.0)
+        assert shown[-2][2] == pytest.approx(9 / 21)
+        assert shown[-1][2] == pytest.approx(3 / 21)
+    drawn = share_chart(view, Times.of("UTC", view.now), "spend", 550, 220)
+    assert ">arm 8</text>" in drawn
+    assert ">arm 1</text>" not in drawn
+    assert [view.colour(arm) for arm in (0, 4, 5)] == ["arm1", "arm5", "arm6"]  # those of their places
+    assert {view.colour(arm) for arm in (6, 7, 8)} == {"arm2", "arm3", "arm4"}
+    assert view.colour(1) == "others"
+
+
+def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those_of_the_table(store):
+    """Ten hours of one arm, ten of nothing, and an hour of the other: of the spend, not of the last slot."""
+    now = time.time()
+    clock = Clock(now - 21 * HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
+    for number in range(220):
+        clock.now = now - (21 - number / 20 - (10 if number >= 200 else 0)) * HOUR
+        made = engine.decide("ads", str(number), arms=["a" if number < 200 else "b"])
+        engine.feedback(made.decision, cost=0.4, reward=1.0)
+    clock.now = now
+    view = seen(store)
+    for what in ("decisions", "spend"):
+        first, second = view.shares.stretches[what]
+        assert second.at[0] - first.at[-1] > 8 * HOUR
+        assert (first.layers, second.layers) == ([(0, [1.0] * len(first.at))], [(1, [1.0] * len(second.at))])
+        assert [(name, round(part, 6)) for _, name, part in whole_shares(view, what)] == [
+            ("a", 0.909091), ("b", 0.090909)
+        ]  # fmt: skip
+        drawn = share_chart(view, Times.of("UTC", view.now), what, 550, 220)
+        assert drawn.count('class="share arm1"') == drawn.count('class="share arm2"') == 1
+        assert ">91 %</text>" in drawn
+    page = render("_campaign.html", **page_values(view))
+    assert "the numbers are of all that is shown" in page
+    assert page.count("90.9 %") == 7  # the table, and for both charts the legend and the words of two drawings
+
+
+def page_values(view):
+    return {"view": view, "times": Times.of("UTC", view.now), "admin": False, "creates": False, "inline": False}
+
+
+@pytest.mark.parametrize(
+    ("budget", "cap", "labels"),
+    [
+        (1e12, 1e9, ["0", "500 bn", "1 tn"]),
+        (4e7, 1e6, ["0", "20 M", "40 M"]),
+        (200_000.0, 1e3, ["0", "100,000", "200,000"]),
+        (30.0, 1.0, ["0", "10", "20", "30"]),
+        (0.000004, 0.000001, ["0", "0.000002", "0.000004"]),
+    ],
+)
+def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", budget, {"a": cap, "b": cap})
+    engine.feedback(engine.decide("ads", "1").decision, cost=cap, reward=1.0)
+    view = seen(store)
+    for width in (720, 360):
+        drawn = money_chart(view, Times.of("UTC", view.now), width, 220)
+        texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)</text>', drawn)
+        assert [text for _, text in texts] == labels
+        assert all(float(x) - 7.4 * len(text) >= 0 for x, text in texts)
+        [(x, anchor, spent)] = re.findall(r'class="strong" x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
+        begins = float(x) - (7.4 * len(spent) if anchor == "end" else 0.0)
+        assert begins >= 0
+        assert begins + 7.4 * len(spent) <= width
+
+
+def test_the_common_axis_has_every_arms_median(store):
+    """An arm with one pull, better than any, beside two with twenty."""
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
+    for number in range(41):
+        arm, reward, cost = [("a", 0.2, 0.5), ("b", 0.25, 0.5)][number % 2] if number else ("new", 1.0, 0.01)
+        made = engine.decide("ads", str(number), arms=[arm])
+        engine.feedback(made.decision, reward=reward, cost=cost)
+    view = seen(store)
+    pairs = [(arm.belief, arm.pulls) for arm in view.arms]
+    [new] = [arm.belief for arm in view.arms if arm.pulls == 1]
+    end = axis_end(pairs)
+    assert new.ratio.median < end < new.ratio.high
+    for what in ("reward", "price"):
+        low, high = shared_axis(what, pairs)
+        assert all(low < getattr(belief, what).median < high for belief, _ in pairs)
+    assert density_row(new, None, end, None, 260, "arm1").count("beyond") == 1
+    known = view.arms[0].belief
+    assert "beyond" not in density_row(known, None, end, None, 260, "arm1")
+
+
+def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):
+    engine = Engine(store, Clock(time.time() - 600.0))
+    engine.create("ads", "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
+    for name in ("arm 3", "arm 69"):
+        made = engine.decide("ads", name, arms=[name])
+        engine.feedback(made.decision, reward=1.0, cost=0.5)
+    engine.retire_arm("ads", "arm 3")
+
+    def page(admin=True):
+        view = seen(store)
+        return render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=admin, inline=False)
+
+    links = re.findall(r'retire-arm\?arm=arm%20(\d+)"', page())
+    assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
+    assert page().count("bring-back-arm?arm=arm%203") == 1
+    assert "retire-arm" not in page(admin=False)
+    monkeypatch.setattr(campaign_module, "MOST_LISTED", 4)
+    few = page()
+    assert "4 more arms, those with the most spend; 5 are not listed" in few
+    assert 'href="/campaigns/ads/retire-arm"' in few
+
+
+def test_the_history_of_the_budget_is_not_lost_among_other_events(store):
+    """Topped up and given other terms, then paused and resumed sixty times: what was planned before is still known."""
+    clock = Clock(time.time() - HOUR)
+    engine = Engine(store, clock)
+    engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0}, pace_seconds=1000.0)
+    created = clock.now
+    clock.now += 10.0
+    engine.top_up("ads", 90.0)
+    engine.change_terms("ads", {"pace_seconds": 2000.0})
+    for _ in range(60):
+        engine.set_status("ads", "paused")
+        engine.set_status("ads", "active")
+    view = seen(store)
+    assert view.budgets == [(created, 10.0), (created + 10.0, 100.0)]
+    assert view.plans == [(created, 1000.0), (created + 10.0, 2000.0)]
+    assert len(view.events) == 8
+    assert view.more_events

@@ -1,0 +1,87 @@
+"""Campaigns of very many arms: what takes long because of them is not done by the event loop."""
+
+import asyncio
+import threading
+
+import pytest
+
+from budgetbandits.errors import TooManySegments
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.request import said
+from budgetbandits.service.service import Engine
+from memory_store import MemoryStore
+from stores import STORES
+
+ARMS = {"a": 1.0, "b": 0.5, "c": 0.5}
+
+
+@pytest.fixture(params=STORES)
+def opener(request, tmp_path):
+    with STORES[request.param](tmp_path) as opener:
+        yield opener
+
+
+def in_loop(monkeypatch, owner, name):
+    """For each call of this function from now on, whether the event loop's thread made it."""
+    calls, function, loop = [], getattr(owner, name), threading.current_thread()
+
+    def noted(*arguments, **more):
+        calls.append(threading.current_thread() is loop)
+        return function(*arguments, **more)
+
+    monkeypatch.setattr(owner, name, noted)
+    return calls
+
+
+def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
+    with opener() as store:
+        Engine(store).create("ads", "bts", 100.0, ARMS)
+    for ask in (
+        lambda engine: engine.decisions.perform("ads", engine.deciding("ads", "one")),
+        lambda engine: engine.batches.decide_many_in_loop("ads", "many", 3),
+        lambda engine: engine.decisions.perform("ads", engine.telling_many([Outcome("nothing", 1.0, 0.1)], "ads")),
+    ):
+        with opener() as store:
+            engine = Engine(store)
+            read = in_loop(monkeypatch, CampaignLearner, "remembered")
+            asyncio.run(ask(engine))
+            assert read == [False]
+            monkeypatch.undo()
+            assert verify(store, "ads") == []
+
+
+def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
+    """It writes the row of every arm; later decisions of the segment are made by the loop, as ever."""
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("models", "bts-paced", 100.0, ARMS)
+        made = in_loop(monkeypatch, engine.decisions, "make")
+
+        async def ask():
+            for number, segment in enumerate(["code", "code", "mail", None, "mail"]):
+                request = said(segment)
+                task = engine.deciding("models", f"{number}", None, request)
+                await engine.decisions.perform("models", task, request)
+            await engine.batches.decide_many_in_loop("models", "many", 2, None, said("chat"))
+
+        asyncio.run(ask())
+        assert made[:5] == [False, True, False, True, True]
+        assert made[5] is False
+        assert verify(store, "models") == []
+
+
+def test_arms_times_segments_are_bounded(monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.campaign_learner.MOST_CELLS", 6)
+    engine = Engine(MemoryStore())
+    engine.create("models", "bts-paced", 100.0, ARMS)
+    for number, segment in enumerate(["code", "mail", "code"]):
+        engine.decide("models", f"{number}", segment=segment)
+    with pytest.raises(TooManySegments, match="would be number 3 among 3 arms; arms times segments are 6 at most"):
+        engine.decide("models", "one more", segment="chat")
+    with pytest.raises(TooManySegments, match="would be number 4, with 2 segments; arms times segments are 6 at most"):
+        engine.add_arm("models", "one more", 0.5)
+    engine.decide("models", "none")
+    engine.create("plain", "bts-paced", 100.0, {f"arm {number}": 1.0 for number in range(6)})
+    engine.add_arm("plain", "one more", 0.5)  # which has no segments

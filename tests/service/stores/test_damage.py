@@ -1,0 +1,146 @@
+"""Rows that were damaged, as by a disk or an editor: named, with a remedy, and nobody else's trouble."""
+
+import sqlite3
+from contextlib import closing, suppress
+
+import pytest
+
+from browsing import Browser
+from budgetbandits.errors import BadState
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.audit.reader import Job, answer
+from budgetbandits.service.dashboard.actions import ACTIONS
+from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from served import served
+
+ARMS = {"small": 1.0, "large": 1.0}
+
+DAMAGE = {
+    "no settings": "UPDATE campaign SET settings = '{}' WHERE name = 'damaged'",
+    "no JSON": "UPDATE campaign SET learned = 'nonsense' WHERE name = 'damaged'",
+    "a list for an object": "UPDATE campaign SET learned = '[]' WHERE name = 'damaged'",
+    "no number": """UPDATE campaign SET settings = replace(settings, '3600.0', '"x"') WHERE name = 'damaged'""",
+    "more spent than there is": "UPDATE campaign SET spent = 9e18 WHERE name = 'damaged'",
+    "no such policy": "UPDATE campaign SET policy = 'nonsense' WHERE name = 'damaged'",
+    "no arms": "DELETE FROM arm WHERE campaign = 'ID'",
+    "an arm that has learned nothing": "UPDATE arm SET learned = '[]' WHERE campaign = 'ID' AND number = 1",
+    "an arm out of order": "UPDATE arm SET number = 7 WHERE campaign = 'ID' AND number = 1",
+    "a decision of no arm": "UPDATE decision SET arm = 99 WHERE campaign = 'ID'",
+    "a decision of no time": "UPDATE decision SET created_at = 9e999 WHERE campaign = 'ID'",
+    "a request that is none": "UPDATE decision SET request = '[7]' WHERE campaign = 'ID'",
+}
+
+
+def asked(engine, name, one, two, three, four):
+    """Whatever can be asked of a campaign with these decisions."""
+    return (
+        lambda: engine.decide(name, "new", segment="code"), lambda: engine.decide(name, "0", segment="code"),
+        lambda: engine.decide_many(name, "many", 2), lambda: engine.feedback(one, cost=0.1, reward=1.0),
+        lambda: engine.feedback_many(name, [Outcome(two, 1.0, 0.1)]),
+        lambda: engine.feedback(three, failed=True, campaign=name), lambda: engine.void(four, name),
+        lambda: engine.describe(name), lambda: engine.account(name), lambda: engine.totals(name),
+        lambda: engine.top_up(name, 1.0), lambda: engine.set_status(name, "paused"),
+        lambda: list(answer(engine._store, Job("export", name))),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
+    """Whatever is asked of the campaign is answered, or refused by an error with a remedy; all others go on."""
+    path, told = tmp_path / "money.db", {}
+    with SQLiteStore(path) as store:
+        engine = Engine(store, Clock(1000.0))
+        for name in ("damaged", "other"):
+            id = engine.create(name, "bts-paced", budget=30.0, arms=ARMS)
+            told["id"] = id
+            told[name] = [engine.decide(name, f"{number}", segment="code").decision for number in range(4)]
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        (id,) = database.execute("SELECT id FROM campaign WHERE name = 'damaged'").fetchone()
+        database.execute(DAMAGE[what].replace("ID", id))
+        database.commit()
+    with SQLiteStore(path) as store:
+        clock, refusals = Clock(1001.0), []
+        engine = Engine(store, clock)
+        for name in ("damaged", "other"):
+            for ask in asked(engine, name, *told[name]):
+                try:
+                    ask()
+                except BadState as error:
+                    refusals.append((name, str(error)))
+        assert refusals
+        assert all(name == "damaged" and "restore an undamaged copy" in text for name, text in refusals)
+        assert "other" in [each["name"] for each in engine.overview()]
+        clock.now += 4000.0
+        with suppress(BadState):
+            engine.expire_due()
+        assert engine.account("other").held == 0
+        with suppress(BadState):
+            roll_up(store)
+        assert store.read(lambda tx: tx.rollups().mark(told["id"]).seq) > 0
+        assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, Asked(""), None)).lines]
+        assert verify(store, "damaged") != []
+        assert verify(store, "other") == []
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_the_forms_of_a_damaged_campaign_name_the_damage(tmp_path, what):
+    with served(tmp_path) as store:
+        id = store.engine.create("damaged", "bts-paced", budget=30.0, arms=ARMS)
+        store.engine.decide("damaged", "1", segment="code")
+        admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+        code = admin.code("/campaigns/damaged/pause")
+        with closing(sqlite3.connect(tmp_path / "money.db")) as database:
+            database.execute("PRAGMA ignore_check_constraints = ON")
+            database.execute(DAMAGE[what].replace("ID", id))
+            database.commit()
+        for action in ACTIONS:
+            for method, form in (("GET", None), ("POST", {"code": code, "amount": "1", "name": "new", "cap": "1"})):
+                answer = admin(method, f"/campaigns/damaged/{action}", form)
+                assert answer.status_code != 500, (action, method)
+                assert answer.status_code != 503 or "restore an undamaged copy" in answer.text
+
+
+def test_pages_go_on_after_campaigns_that_are_damaged(tmp_path):
+    """Each page has as many campaigns as there are to be read, also after one that was read before it was damaged."""
+    with served(tmp_path) as store:
+        ids = []
+        for number in range(8):
+            store.clock.now += 1.0
+            ids.append(store.engine.create(f"c{number}", "bts", 10.0, ARMS))
+        key = make_key(store, ["read"], 0.0)
+        damage = {
+            1: "learned = 'x'",
+            2: """settings = '{"hold_seconds": "x"}'""",
+            3: "learned = 'x'",
+            6: "settings = '['",
+        }
+
+        def break_some(tx):
+            for number, change in damage.items():
+                tx.change(f"UPDATE campaign SET {change} WHERE id = ?", (ids[number],))
+
+        store.write(break_some)
+        good = [f"c{number}" for number in (0, 4, 5, 7)]
+        service = Browser(store.app, key)
+
+        def page(query):
+            answer = service("GET", f"/v1/campaigns?{query}", Authorization=f"Bearer {key}")
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        for limit in (1, 2, 3, 5):
+            names, after = [], ""
+            while found := page(f"limit={limit}{after}"):
+                names += [each["name"] for each in found]
+                after = f"&after={found[-1]['id']}"
+            assert names == good
+        for number in damage:
+            later = [name for name in good if name > f"c{number}"]
+            assert [each["name"] for each in page(f"limit=9&after={ids[number]}")] == later

@@ -1,0 +1,148 @@
+"""The list of campaigns as a database makes it, against the same made in Python of every campaign there is."""
+
+import random
+
+import pytest
+
+from budgetbandits.service.dashboard import overview as module
+from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.status import standing
+from budgetbandits.service.ledger import Account, to_units
+from budgetbandits.service.service import Engine
+from budgetbandits.service.stores.contract import Event
+from budgetbandits.service.stores.list_sql import Rank
+from budgetbandits.service.stores.records import Lease
+from clock import Clock
+from stores import STORES
+
+NAMES = ("straße", "STRASSE", "ärger", "Ärger 2", "zebra", "Alpha", "alpha 2", "ελλάς")
+"""Lower case differs among databases in some of these; none can be told apart by what comes after the name."""
+
+DOWN = '[{"arm": "a", "failures": 4, "since": 1e9, "stand_in": null, "times": null}]'
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request, tmp_path):
+    with STORES[request.param](tmp_path) as make, make() as store:
+        yield store
+
+
+def filled(store, count, rng):
+    """Campaigns in every state there is, by SQL; their ids."""
+    engine, now = Engine(store, Clock(1e9)), store.read(lambda tx: tx.now())
+    ids = []
+    for number in range(count):
+        name = f"{rng.choice(NAMES)} {number:03d}"
+        ids.append(engine.create(name, "bts", 10.0, {"a": 1.0, "b": rng.choice([0.2, 1.0]), "c": 0.5}))
+
+    def change(tx):
+        for at in (now - 600.0, now - 90_000.0):
+            tx.add_event(Event(ids[0], "settled", at))
+        overruns = [event.seq for event in tx.events(ids[0], kind="settled")]
+        for id in ids:
+            for at in rng.choice([(), (now - 600.0,), (now - 90_000.0,), (now - 90_000.0, now - 600.0)]):
+                tx.add_event(Event(id, "active", at))  # resumed after the overrun, once or twice
+            left = rng.choice([0, 100_000, 300_000, 700_000, 2_000_000])
+            held, leased = rng.choice([(0, 0), (400_000, 0), (0, 400_000)])
+            moments = [now - rng.choice([60.0, 4000.0, 9000.0, 90_000.0]) for _ in range(3)]
+            tx.change(
+                "UPDATE campaign SET status = ?, overrun = ?, spent = ?, held = ?, leased = ?, created_at = ?, "
+                "down = ? WHERE id = ?",
+                (rng.choice(["active"] * 7 + ["paused", "frozen", "closed"]), rng.choice([0, 500_000]),
+                 10_000_000 - left - held - leased, held, leased, moments[0], rng.choice([None, None, DOWN]), id),
+            )  # fmt: skip
+            if leased:
+                lent = rng.choice([0, 400_000])
+                tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
+            if rng.random() < 0.8:
+                tx.change(
+                    "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, waits_since, overran) "
+                    "VALUES (?, 0, ?, ?, ?, ?)",
+                    (
+                        id,
+                        moments[1],
+                        rng.choice([None, moments[2]]),
+                        rng.choice([None, moments[1], now - 4000.0]),
+                        rng.choice([None, *overruns]),
+                    ),
+                )
+            if rng.random() < 0.3:
+                tx.change("UPDATE arm SET active = ? WHERE campaign = ? AND number = 1", (False, id))
+
+    store.write(change)
+    return ids
+
+
+def key(order, glance, state):
+    """What a list is ordered by. Names that are equal but for case do not occur: each ends with its own number."""
+    group = ["attention", "running", "stopped"].index(state.group)
+    if order == "alarm":
+        return state.rank, -(glance.decided_at or 0.0)
+    if order == "name":
+        return group, glance.name.casefold()
+    if order == "left":
+        return group, glance.account.left / glance.account.budget
+    return group, -glance.created_at
+
+
+def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypatch):
+    ids = filled(store, 120, random.Random(8))
+    monkeypatch.setattr(module, "PAGE", 17)
+    states = set()
+    for text in ("", "STRASSE", "Ärg", "alpha 2 0", " 0", " ", "nobody"):  # few, most, all, none
+        for order in ("alarm", "name", "left", "newest"):
+            for group in ("all", "attention", "running", "stopped"):
+
+                def read(tx, asked=(text, group, order)):
+                    views = [overview(tx, Asked(*asked, page), None) for page in range(1, 9)]
+                    return views, tx.pages().glances(ids)
+
+                views, glances = store.read(read)
+                named = [(each, standing(each, views[0].now)) for each in glances]
+                named = [(each, state) for each, state in named if text.casefold() in each.name.casefold()]
+                wanted = [pair for pair in named if group in ("all", pair[1].group)]
+                lines = [line for view in views for line in view.lines]
+                assert sorted(line.glance.id for line in lines) == sorted(each.id for each, _ in wanted)
+                keys = [key(order, line.glance, line.standing) for line in lines]
+                assert keys == sorted(keys), (text, order, group)
+                assert views[0].found == len(wanted)
+                for each in ("attention", "running", "stopped"):
+                    assert views[0].counts[each] == sum(state.group == each for _, state in named)
+                states |= {line.standing.rank for line in lines}
+    assert states == set(Rank)  # or this test has shown less than it says
+
+
+def test_sums_are_over_all_campaigns_of_one_currency(store):
+    engine = Engine(store, Clock(1e9))
+    nothing = store.read(lambda tx: overview(tx, Asked(), None))
+    assert (nothing.campaigns, nothing.lines, nothing.found) == (0, [], 0)
+    first = engine.create("first", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency="EUR")
+    engine.create("second", "bts", 2.0**39, {"a": 1.0, "b": 1.0}, currency="EUR")
+    engine.decide("first", "1")
+    seen = store.read(lambda tx: overview(tx, Asked("second"), None))
+    assert (seen.campaigns, seen.currency, seen.sums["budget"], seen.sums["held"]) == (2, "EUR", 2.0**39 + 10, 1.0)
+    assert seen.sums["left"] == to_units(sum(engine.account(name).left for name in ("first", "second")))
+    engine.create("third", "bts", 10.0, {"a": 1.0, "b": 1.0})
+    assert store.read(lambda tx: overview(tx, Asked(), None)).sums is None
+    alone = store.read(lambda tx: overview(tx, Asked(), first))
+    assert (alone.campaigns, alone.currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
+
+
+def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
+    engine = Engine(store)
+    for number in range(10):
+        engine.create(f"ads {number}", "bts", 1e12, {"a": 1.0, "b": 1.0})
+
+    def lend(tx):
+        for id in [row.id for row in tx.campaigns()]:
+            tx.change("UPDATE campaign SET spent = 3, overrun = ?, leased = ? WHERE id = ?", (2**62, 10**17 - 7, id))
+            tx.add_lease(Lease(f"{id} lease", id, Account(2**62, 2**62 - 1, 0), 1e10, 1, 0, ""))
+
+    store.write(lend)
+    sums = store.read(lambda tx: tx.pages().lists().sums())
+    budget = 10 * 10**18
+    assert sums.money == {
+        "budget": budget, "spent": 30, "held": 0, "leased": 10 * (10**17 - 7), "overrun": 10 * 2**62,
+        "left": budget - 30 - 10 * (10**17 - 7), "spent_with_leases": 30 + 10 * (2**62 - 1),
+    }  # fmt: skip
+    assert store.read(lambda tx: overview(tx, Asked(), None)).as_json()["sums"]

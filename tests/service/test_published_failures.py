@@ -1,0 +1,155 @@
+"""Failures that others have published, each as something this service must not do. docs/litellm.md tells of them."""
+
+import math
+import threading
+from dataclasses import replace
+
+import pytest
+
+from budgetbandits.errors import BadParameter, BadState, HoldRefused, NotFound
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.service import Engine
+from clock import Clock
+
+ARMS = {"small": 1.0, "large": 1.0}
+
+
+def at_once(count, ask):
+    """What so many threads got that asked at the same moment: True for a decision, else the reason of the refusal."""
+    together, got = threading.Barrier(count), []
+
+    def run(number):
+        together.wait()
+        try:
+            ask(number)
+            got.append(True)
+        except HoldRefused as refused:
+            got.append(refused.reason)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return got
+
+
+def test_34732_requests_at_the_same_time_do_not_pass_on_the_same_money(store):
+    engine = Engine(store)
+    engine.create("session", "bts", budget=3.0, arms=ARMS)
+    got = at_once(12, lambda number: engine.decide("session", str(number)))
+    assert got.count(True) == 3
+    assert got.count("blocked_by_holds") == 9
+    account = engine.account("session")
+    assert account.spent + account.held == account.budget
+
+
+def test_40095_first_requests_of_somebody_unknown_do_not_pass_a_budget_that_is_not_loaded_yet(opener):
+    """Four servers that have never seen the campaign are asked at once, and somebody asks for one that is not there."""
+    with opener() as first, opener() as second, opener() as third, opener() as fourth:
+        Engine(first).create("customer", "bts", budget=1.0, arms=ARMS)
+        engines = [Engine(each) for each in (first, second, third, fourth)]
+        got = at_once(8, lambda number: engines[number % 4].decide("customer", str(number)))
+        assert sorted(got, key=str) == [True, *["blocked_by_holds"] * 7]
+        with pytest.raises(NotFound):
+            engines[1].decide("somebody", "one")
+        assert verify(first, "customer") == []
+
+
+def test_36926_what_is_refused_under_load_is_what_the_books_say(store):
+    """Costs are far below what is held. Nobody is refused who fits, and in the end the books are what was told."""
+    engine = Engine(store)
+    engine.create("key", "bts", budget=16.0, arms=ARMS)
+
+    def work(number):
+        for turn in range(10):
+            made = engine.decide("key", f"{number}-{turn}")
+            engine.feedback(made.decision, cost=0.1, reward=1.0)
+
+    assert at_once(8, work) == [True] * 8  # 8 of spending at most, 8 held at most
+    shown = engine.describe("key")
+    assert (shown["spent"], shown["held"], shown["left"]) == (8.0, 0.0, 8.0)
+    for number in range(8):
+        engine.decide("key", f"last {number}")
+    with pytest.raises(HoldRefused, match="0 left"):
+        engine.decide("key", "one more")
+
+
+def test_27735_money_held_for_workers_that_are_gone_comes_back(opener):
+    """Three workers decide and are never heard of again; then the server is restarted, too."""
+    clock = Clock(1e9)
+    with opener() as store:
+        engine = Engine(store, clock)
+        engine.create("key", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0, on_expire="release")
+        for number in range(3):
+            engine.decide("key", f"gone {number}")
+    with opener() as store:
+        engine = Engine(store, clock)
+        with pytest.raises(HoldRefused, match="open holds") as refused:
+            engine.decide("key", "too early")
+        assert refused.value.retry_after is not None
+        clock.now += 61.0
+        assert engine.expire_due() == {"key": 3}
+        shown = engine.describe("key")
+        assert (shown["spent"], shown["held"], shown["left"]) == (0.0, 0.0, 3.0)
+        for number in range(3):
+            engine.decide("key", f"new {number}")
+        assert verify(store, "key") == []
+
+
+@pytest.mark.parametrize("cap", [0.0, math.nan, math.inf, -1.0, None])
+def test_35524_nothing_is_chosen_whose_price_is_unknown(store, cap):
+    engine = Engine(store)
+    with pytest.raises(BadParameter):
+        engine.create("team", "bts", budget=3.0, arms={"priced": 1.0, "unpriced": cap})
+    engine.create("team", "bts", budget=3.0, arms=ARMS)
+    with pytest.raises(BadParameter):
+        engine.add_arm("team", "unpriced", cap)
+
+
+def test_35524_a_cost_that_nobody_tells_is_not_nothing(store):
+    clock = Clock(1e9)
+    engine = Engine(store, clock)
+    engine.create("team", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0)
+    made = engine.decide("team", "one")
+    assert engine.account("team").held == 1_000_000  # before it was answered
+    engine.feedback(made.decision, reward=1.0)  # an answer came, without its price
+    clock.now += 61.0
+    engine.expire_due()
+    assert engine.account("team").spent == 1_000_000
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+@pytest.mark.parametrize("policy", ["bts", "thompson", "kl-ucb"])
+def test_35590_feedback_of_one_kind_alone_can_be_read_back(opener, policy, reward):
+    with opener() as store:
+        engine = Engine(store)
+        engine.create("router", policy, budget=30.0, arms=ARMS)
+        for number in range(5):
+            engine.feedback(engine.decide("router", str(number)).decision, cost=1.0, reward=reward)
+    with opener() as store:
+        engine = Engine(store)
+        for number in range(5, 10):
+            engine.feedback(engine.decide("router", str(number)).decision, cost=1.0, reward=reward)
+        assert verify(store, "router") == []
+
+
+@pytest.mark.parametrize("value", [0, -1, math.nan, "none", None])
+def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
+    """A row that was damaged gives an error with a name and a remedy; other campaigns go on, and the audit finds it."""
+    with opener() as store:
+        engine = Engine(store)
+        for name in ("damaged", "other"):
+            engine.create(name, "bts", budget=30.0, arms=ARMS)
+        row = store.read(lambda tx: tx.campaign_named("damaged"))
+        arm = store.read(lambda tx: tx.arms(row.id))[1]
+        damaged = arm.learned | {"successes": [1.0, value]}
+        store.write(lambda tx: tx.save_arms([replace(arm, learned=damaged)]))
+    with opener() as store:
+        engine = Engine(store)
+        with pytest.raises(BadState, match=r"'damaged'.*verify.*restore"):
+            engine.decide("damaged", "one")
+        assert engine.account("damaged").held == 0
+        engine.decide("other", "one")
+        [difference] = verify(store, "damaged")
+        assert arm.name in difference

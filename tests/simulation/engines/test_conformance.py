@@ -1,0 +1,562 @@
+"""No engine plays another policy than the one written: each way in which one could, and what is done about it."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import cloudpickle
+import numpy as np
+import pytest
+from numba.core import event
+from numba.extending import overload
+
+from budgetbandits import POLICIES, Problem, parse_policy, simulate
+from budgetbandits.errors import BadParameter, NotANumber
+from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.index import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.kube import KUBE, FractionalKUBE
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.policies.statistics import Tally
+from budgetbandits.policies.thompson import BudgetedThompson
+from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
+from budgetbandits.problems.problem import Arm
+from budgetbandits.simulation.dispatch import EXPLORING, engine_for
+from budgetbandits.simulation.engines.index import rehearsal
+from budgetbandits.simulation.engines.index.engine import Games
+from budgetbandits.simulation.engines.index.library import COUNTING
+from budgetbandits.simulation.engines.index.rehearsal import rehearse, try_out
+from budgetbandits.simulation.engines.index.rules import compiled
+from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.reference import ReferencePlayer
+from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
+
+PROBLEM = Problem.bernoulli([0.9, 0.3, 0.5], [0.5, 0.2, 0.9])
+
+
+def played(policy, **changes):
+    return simulate(PROBLEM, policy, [30.0], runs=4, seed=1, **changes)
+
+
+def assert_left_to_the_reference(policy, why):
+    """Auto says why, plays what the reference plays to the bit, and "fast" refuses with the same words."""
+    outcome, reference = played(policy), played(policy, engine="reference")
+    assert outcome.engine == "reference"
+    assert why in outcome.engine_reason
+    assert np.array_equal(outcome.pulls, reference.pulls)
+    assert np.array_equal(outcome.reward, reference.reward)
+    with pytest.raises(BadParameter, match="no fast engine plays") as refused:
+        played(policy, engine="fast")
+    assert why in str(refused.value)
+
+
+# --- methods -----------------------------------------------------------------------------------------------------
+
+
+class Confused(KUBE):
+    """Learns from every pull as if it had been one of another arm."""
+
+    name = "confused"
+
+    def observe(self, state, arm, reward, cost, rng):
+        super().observe(state, (arm + 1) % len(state.pulls), reward, cost, rng)
+
+
+class Stubborn(EpsilonFirst):
+    """Pulls the last arm whatever happens."""
+
+    name = "stubborn"
+
+    def choose(self, state, rng):
+        return len(state.pulls) - 1
+
+
+def test_an_index_policy_with_its_own_observe():
+    assert_left_to_the_reference(Confused(), "an observe of its own")
+
+
+def test_an_epsilon_first_with_its_own_choose():
+    assert_left_to_the_reference(Stubborn(), "choose of its own")
+    assert (played(Stubborn()).pulls[:, 0, :2] == 0).all()
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_any_method_the_index_engines_stand_in_for(name):
+    for parent in (KUBE, PrimalDualBwK, FractionalKUBE):
+        method = getattr(parent, name)
+        own = type("Own", (parent,), {name: lambda *given, method=method, **words: method(*given, **words)})
+        engine = engine_for(PROBLEM, own(), [30.0])
+        assert (engine.name, engine.reason) == (
+            "reference",
+            f"it has {'an' if name[0] in 'ao' else 'a'} {name} of its own, which no compiled engine knows",
+        )
+
+
+def test_the_prices_of_primal_dual_bwk():
+    own = type("Own", (PrimalDualBwK,), {"_raise_prices": lambda self, state, arm: None})
+    assert "raise_prices of its own" in engine_for(PROBLEM, own(), [30.0]).reason
+
+
+@pytest.mark.parametrize("name", EXPLORING)
+def test_any_method_the_engine_of_epsilon_first_stands_in_for(name):
+    for parent in (EpsilonFirst, EpsilonFirstGreedy):
+        method = getattr(parent, name)
+        value = (
+            property(lambda self, method=method: method.fget(self))
+            if isinstance(method, property)
+            else lambda *given, method=method: method(*given)
+        )
+        own = type("Own", (parent,), {name: value})
+        assert f"{name} of its own" in engine_for(PROBLEM, own(), [30.0]).reason
+
+
+def test_a_subclass_that_changes_nothing_is_played_fast():
+    for parent, engine in ((KUBE, "index blocks"), (EpsilonFirst, "epsilon-first"), (PrimalDualBwK, "index blocks")):
+        own = type("Renamed", (parent,), {"name": "renamed"})
+        assert engine_for(PROBLEM, own(), [30.0]).name == engine
+
+
+def test_a_thompson_sampling_whose_class_was_changed(monkeypatch):
+    monkeypatch.setattr(BudgetedThompson, "start", lambda self, arms, known: None, raising=False)
+    assert "start" in engine_for(PROBLEM, BudgetedThompson(), [2.0]).reason
+
+
+def test_a_thompson_sampling_of_ones_own():
+    own = type("Own", (BudgetedThompson,), {"name": "own"})
+    assert_left_to_the_reference(own(), "exactly bts and thompson")
+
+
+# --- extras ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wide(IndexPolicy):
+    name: ClassVar[str] = "wide"
+    index = staticmethod(cautious_ratio)
+    monotone: ClassVar[Monotone] = RISING
+    width: float = 0.3
+
+
+class Fading(Wide):
+    """Its width depends on how much has been spent."""
+
+    name = "fading"
+
+    def extras(self, state):
+        return (self.width / (1.0 + state.cost.sum()),)
+
+
+class Late(Wide):
+    """Changes its mind after ten thousand rounds."""
+
+    name = "late"
+
+    def extras(self, state):
+        return (0.3 if state.pulls.sum() < 10_000 else 3.0,)
+
+
+class Generous(Wide):
+    name = "generous"
+
+    def extras(self, state):
+        return (0.3, 0.4)
+
+
+class Bare(Wide):
+    name = "bare"
+
+    def extras(self, state):
+        return 0.3
+
+
+class OfEachArm(Wide):
+    name = "of-each-arm"
+
+    def extras(self, state):
+        return (np.linspace(0.1, 0.9, len(state.pulls)),)
+
+
+class Declared(OfEachArm):
+    name = "declared"
+    first_extra = "own"
+
+
+@dataclass(frozen=True)
+class Deviation(IndexPolicy):
+    """Says variance and gives its root."""
+
+    name: ClassVar[str] = "deviation"
+    index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, spread: mean_reward + spread)
+    first_extra: ClassVar[str] = "variance"
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (np.sqrt(np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0)),)
+
+
+class LargestCost(Deviation):
+    """Says the smallest cost and gives the largest."""
+
+    name = "largest-cost"
+    first_extra = "smallest cost"
+
+    def extras(self, state):
+        return (state.mean_cost.max(),)
+
+
+@pytest.mark.parametrize("policy", [Fading(), Late()], ids=lambda policy: policy.name)
+def test_extras_that_depend_on_the_state(policy):
+    assert_left_to_the_reference(policy, "number 1 of its extras changes with the state")
+
+
+@pytest.mark.parametrize("policy", [Deviation(), LargestCost()], ids=lambda policy: policy.name)
+def test_extras_that_are_not_what_first_extra_declares(policy):
+    assert_left_to_the_reference(policy, f"is not the {policy.first_extra}")
+
+
+def test_a_number_for_each_arm_must_be_declared():
+    assert_left_to_the_reference(OfEachArm(), "first_extra = 'own'")
+    assert played(Declared()).engine == "index blocks"
+
+
+@pytest.mark.parametrize("engine", ["auto", "fast", "reference"])
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (
+            Wide(0.5),
+            r"extras gives 0 of the further arguments of its index, which takes 1 \(width\); let extras return",
+        ),
+        (Generous(), "extras gives 2 of the further arguments of its index, which takes 1"),
+        (Bare(), r"extras gives 0.3; let it return a tuple, such as \(width,\)"),
+    ],
+)
+def test_extras_of_the_wrong_number(policy, words, engine):
+    with pytest.raises(BadParameter, match=words):
+        played(policy, engine=engine)
+
+
+def with_default(mean_reward, mean_cost, pulls, rounds, width=2.0):
+    return mean_reward + np.sqrt(width * np.log(rounds) / pulls)
+
+
+def test_a_default_of_the_index_is_its_extra():
+    """Without extras the reference takes the default, and so must the engine: not 0."""
+    own = type("Own", (IndexPolicy,), {"name": "own", "index": staticmethod(with_default)})
+    game = Games(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
+    wide = type(
+        "Own",
+        (Wide,),
+        {"index": staticmethod(with_default), "monotone": Monotone(), "extras": lambda self, state: (self.width,)},
+    )
+    same, other = (Games(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
+    assert engine_for(PROBLEM, own(), [30.0]).name == "index plain loop"
+    assert game[0][3].tolist() == same[0][3].tolist() != other[0][3].tolist()
+
+
+# --- the index ---------------------------------------------------------------------------------------------------
+
+
+def bare_ratio(mean_reward, mean_cost, pulls, rounds):
+    return mean_reward / mean_cost
+
+
+@dataclass(frozen=True)
+class BareRatio(IndexPolicy):
+    name: ClassVar[str] = "bare-ratio"
+    index = staticmethod(bare_ratio)
+
+
+class RisingRatio(BareRatio):
+    name = "bare-ratio"
+    monotone = RISING
+
+
+def test_an_index_that_is_not_a_number_is_one_error_in_every_engine():
+    """The first pulls bring nothing and cost nothing: 0/0."""
+    law = Independent(Bernoulli(0.0), Bernoulli(1e-9))
+    problem = Problem((Arm("one", law), Arm("two", law)))
+    messages = set()
+    for policy, engine in ((BareRatio(), "reference"), (BareRatio(), "fast"), (RisingRatio(), "fast")):
+        with pytest.raises(NotANumber, match="give it one there with either") as error:
+            simulate(problem, policy, [1.0], runs=1, engine=engine)
+        messages.add(str(error.value))
+    assert messages == {
+        "bare-ratio: the index of arm 0 is not a number at mean_reward 0, mean_cost 0, pulls 1, rounds 2; give it one "
+        "there with either, such as either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+    }
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("who", ["the leader", "another arm"])
+def test_an_index_that_ceases_to_be_a_number(who, lazy):
+    """Found where the leader's index turns into NaN, and where another arm's does; what is declared is wrong then."""
+    indices = {
+        "the leader": lambda mean_reward, mean_cost, pulls, rounds: (0.0 * pulls + 1.0) / np.sqrt(6.5 - pulls),
+        "another arm": lambda mean_reward, mean_cost, pulls, rounds: pulls * np.sqrt(10.5 - rounds + 9.0 * (pulls - 1)),
+    }
+    monotone = replace(Monotone(), rises_with_rounds=True)
+    policy = type("Own", (BareRatio,), {"index": staticmethod(indices[who]), "monotone": monotone})()
+    with pytest.raises(NotANumber, match=r"index of arm \d is not a number"):
+        Games(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
+
+
+class Picky(FractionalKUBE):
+    name = "picky"
+    index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, cost: mean_reward + np.sqrt(0.8 - cost) / pulls)
+
+
+@pytest.mark.parametrize("engine", ["reference", "lazy", "plain"])
+def test_nobody_asks_for_the_index_of_an_arm_that_cannot_be_paid(engine):
+    """Once each has been pulled, 0.4 is left: the index of the first arm is NaN and does not matter."""
+    problem = Problem(tuple(Arm(f"{cost}", Independent(Bernoulli(0.5), Fixed(cost))) for cost in (0.9, 0.5, 0.2)))
+    players = {
+        "reference": lambda: ReferencePlayer(problem, Picky(), [2.0]),
+        "lazy": lambda: Games(problem, Picky(), [2.0]),
+        "plain": lambda: Games(problem, Picky(), [2.0], lazy=False),
+    }
+    ((_, _, _, pulls),) = players[engine]().play(np.random.SeedSequence(0), 1_000)
+    assert pulls.tolist() == [1, 1, 3]
+
+
+WIDTH = 1.0
+
+
+def reads_a_global(mean_reward, mean_cost, pulls, rounds):
+    return mean_reward + WIDTH * np.log(rounds) / pulls
+
+
+def test_an_index_that_reads_a_global_is_compiled_for_its_value(monkeypatch):
+    assert compiled(reads_a_global)(0.5, 0.5, 1.0, np.e) == 1.5
+    monkeypatch.setattr(f"{__name__}.WIDTH", 2.0)
+    assert compiled(reads_a_global)(0.5, 0.5, 1.0, np.e) == 2.5
+    monkeypatch.setattr(f"{__name__}.WIDTH", np.ones(1))
+    with pytest.raises(Unsuited, match="reads WIDTH"):
+        compiled(reads_a_global)
+
+
+def summed(a, b, c, d, e, f):
+    return a + 2.0 * b + 4.0 * c + 8.0 * d + 16.0 * e + 32.0 * f
+
+
+def in_halves(mean_reward):
+    return 0.5 * doubled(mean_reward)
+
+
+def doubled(mean_reward):
+    return 2.0 * mean_reward
+
+
+def of_six(mean_reward, mean_cost, pulls, rounds, a, b, c, d, e, f):
+    return in_halves(mean_reward) + summed(a, b, c, d, e, f) * np.log(rounds) / pulls
+
+
+@dataclass(frozen=True)
+class OfSix(IndexPolicy):
+    name: ClassVar[str] = "of-six"
+    index = staticmethod(of_six)
+    scale: float = 0.01
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return tuple(self.scale * k for k in range(1, 7))
+
+
+def test_an_index_takes_as_many_extras_and_helpers_as_it_likes():
+    numbers = 0.5, 0.5, 4.0, 100.0, *(0.01 * k for k in range(1, 7))
+    assert compiled(of_six)(*numbers) == pytest.approx(of_six(*numbers), rel=1e-12)
+    narrow, wide = (simulate(PROBLEM, OfSix(scale), [30.0], runs=200, seed=1) for scale in (0.01, 0.3))
+    assert (narrow.engine, wide.engine) == ("index plain loop", "index plain loop")
+    slow = simulate(PROBLEM, OfSix(0.3), [30.0], runs=200, seed=1, engine="reference")
+    for arm in range(3):
+        one, other = slow.pulls[:, 0, arm], wide.pulls[:, 0, arm]
+        spread = np.sqrt((one.var() + other.var()) / 200)
+        assert abs(one.mean() - other.mean()) < 5 * spread  # false alarm: one in a million
+    assert narrow.pulls[:, 0, 2].mean() < wide.pulls[:, 0, 2].mean()
+
+
+def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
+    """And tries it out once, whatever the problem."""
+    tried = []
+    monkeypatch.setattr(rehearsal, "try_out", lambda policy: tried.append(policy) or try_out(policy))
+    rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
+    own = type("Sent", (Wide,), {"index": rule, "monotone": Monotone(), "extras": lambda self, state: (self.width,)})
+    begun = []
+    with event.install_listener("numba:compile", Compilations(begun)):
+        for arms in (2, 3, 4):
+            sent = pickle.loads(cloudpickle.dumps(own()))
+            problem = Problem.bernoulli([0.5] * arms, [0.4] * arms)
+            assert engine_for(problem, sent, [30.0]).name == "index plain loop"
+            Games(problem, sent, [30.0]).play(np.random.SeedSequence(0))
+    assert begun.count("<lambda>") == 2  # the index, and the adapter by which engines call it
+    assert len(tried) == 1
+
+
+class Compilations(event.Listener):
+    def __init__(self, begun):
+        self.begun = begun
+
+    def on_start(self, event):
+        self.begun.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.mark.parametrize("step", [1e-8, 1e-12])
+def test_an_index_that_rounds_otherwise_compiled_is_the_same_index(step):
+    """The difference of two numbers that are nearly equal: of its digits, up to all but four are rounding."""
+
+    def slope(mean_reward, mean_cost, pulls, rounds):
+        return (np.tanh(1.0 + mean_reward + step) - np.tanh(1.0 + mean_reward)) / step
+
+    try_out(type("Own", (BareRatio,), {"name": "slope", "index": staticmethod(slope)})())
+
+
+@pytest.mark.parametrize(("factor", "same"), [(1.0 + 1e-8, True), (1.0 + 1e-5, False)])
+def test_an_index_that_is_another_one_compiled_is_left_to_the_reference(factor, same):
+    def helper(mean_reward):
+        return mean_reward
+
+    overload(helper)(lambda mean_reward: lambda mean_reward: factor * mean_reward)
+    rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: helper(mean_reward) + 0.0 * factor)
+    own = type("Own", (BareRatio,), {"name": "off", "index": rule})()
+    engine = engine_for(PROBLEM, own, [30.0])
+    if same:
+        assert engine.name == "index plain loop"
+        return
+    assert engine.name == "reference"
+    said, right = re.search(r"compiled, its index is (\S+) instead of (\S+) at", engine.reason).groups()
+    assert said != right
+
+
+@pytest.mark.parametrize(
+    ("index", "why"),
+    [
+        (np.fmin, "no plain function"),
+        (lambda mean_reward, mean_cost, pulls, rounds, *rest: mean_reward, "no plain function"),
+        (lambda mean_reward, mean_cost, pulls: mean_reward, "takes 3 arguments"),
+        (lambda mean_reward, mean_cost, pulls, rounds: float(str(1.5)) * undefined, "Numba cannot compile"),  # noqa: F821
+    ],
+)
+def test_an_index_that_cannot_be_compiled_says_why(index, why):
+    with pytest.raises(Unsuited, match=why):
+        compiled(index)
+
+
+# --- rehearsals --------------------------------------------------------------------------------------------------
+
+INDEXED = [policy for name in POLICIES if isinstance(policy := parse_policy(name), IndexPolicy)]
+OWN = [CautiousRatio(), Steep(), AboveTheFloor(), Forgetful()]
+
+
+@pytest.mark.parametrize("policy", [*INDEXED, *OWN], ids=lambda policy: policy.name)
+def test_what_the_engines_play_passes_a_rehearsal(policy):
+    """The package's own policies are tried out and rehearsed here, others when they are first used."""
+    if not engine_for(PROBLEM, policy, [30.0]).compiled:
+        return
+    try_out(policy)
+    if policy.softmax or policy.exploration(5) > 0.0:
+        return  # its choice is a draw; distributions are compared in test_later_policies
+    for arms, money in ((5, 60), (40, 50)):
+        rehearse(policy, arms, money)
+
+
+class Boastful(Forgetful):
+    """Declares what is not so."""
+
+    name = "boastful"
+    monotone = RISING
+
+
+def test_a_false_declaration_is_found_in_a_rehearsal():
+    with pytest.raises(Unsuited, match="where its choose names"):
+        rehearse(Boastful(), 5, 60)
+
+
+class UntilItCosts(Wide):
+    """Looks at what has cost nothing yet: invisible wherever every arm has cost something."""
+
+    name = "until-it-costs"
+
+    def extras(self, state):
+        return (0.2 if (state.cost == 0.0).any() else 0.01,)
+
+
+def test_extras_that_look_at_arms_that_have_cost_nothing():
+    problem = Problem.bernoulli([0.6, 0.9], [0.02, 0.03])
+    assert "changes with the state" in engine_for(problem, UntilItCosts(), [2.0]).reason
+
+
+def stern(mean_reward, mean_cost, pulls, rounds):
+    """Gives an arm up for as long as it may hardly be good."""
+    upper = mean_reward + np.sqrt(0.5 * np.log(np.maximum(rounds, 1.0)) / pulls)
+    return either(upper >= 0.7, mean_reward, -np.inf)
+
+
+class Stern(IndexPolicy):
+    name = "stern"
+    index = staticmethod(stern)
+
+
+class RisingStern(Stern):
+    name = "rising-stern"
+    monotone = replace(RISING, ignores_cost=True)
+
+
+def test_an_index_of_minus_infinity_means_not_this_arm():
+    problem = Problem.bernoulli([0.5, 0.45, 0.4, 0.55], [0.5] * 4)
+    slow, fast = (simulate(problem, Stern(), [300.0], runs=200, seed=3, engine=e) for e in ("reference", "auto"))
+    assert fast.engine == "index plain loop"
+    for one, other in ((slow.rounds, fast.rounds), (slow.spend, fast.spend)):
+        spread = np.sqrt((one.var() + other.var()) / 200)
+        assert abs(one.mean() - other.mean()) < 5 * spread  # false alarm: one in a million
+
+
+def test_minus_infinity_is_refused_where_it_cannot_be_played():
+    problem = Problem.bernoulli([0.5, 0.45, 0.4, 0.55], [0.5] * 4)
+    with pytest.raises(NotANumber, match=r"is −∞ at .*engine='reference'"):
+        simulate(problem, RisingStern(), [300.0], runs=20, seed=3, engine="fast")
+
+
+class CheapOrDear(FractionalKUBE):
+    """Its index ignores the prices, which decide who can be paid."""
+
+    name = "cheap-or-dear"
+    index = staticmethod(POLICIES["ucb1"].index)
+    monotone = POLICIES["ucb1"].monotone
+    first_extra = "constant"
+
+    def extras(self, state):
+        return ()
+
+
+def test_arms_of_different_prices_are_not_taken_for_one_another():
+    arms = tuple(Arm(str(i), Independent(Fixed(0.5), Fixed(0.9 if i % 2 else 0.1))) for i in range(20))
+    outcome = simulate(Problem(arms), CheapOrDear(), [15.3], runs=60, seed=1, engine="fast")
+    assert outcome.spend == pytest.approx(15.3)
+
+
+def test_every_engine_says_why_it_is_not_a_faster_one():
+    many = Problem.bernoulli([0.5] * 40, [0.5] * 40)
+    cases = {
+        ("bts", PROBLEM): ("thompson", ""),
+        ("epsilon-first-greedy", PROBLEM): ("epsilon-first", ""),
+        ("kube", PROBLEM): ("index blocks", ""),
+        ("ucb-bv2", PROBLEM): ("index plain loop", ""),
+        ("ucb-bv2", many): ("index bounds", "smallest cost, which moves"),
+        ("bayes-ucb", PROBLEM): ("reference", "Numba cannot compile its index"),
+        ("kube-knapsack", PROBLEM): ("reference", "a choose of its own"),
+        ("primal-dual-bwk:horizon=50", PROBLEM): ("paced plain loop", ""),
+        ("bts-paced", PROBLEM): ("paced plain loop", ""),
+    }
+    for (name, problem), (engine, reason) in cases.items():
+        found = engine_for(problem, parse_policy(name), [30.0])
+        assert found.name == engine, name
+        assert reason in found.reason
+        assert bool(reason) == bool(found.reason)
+    assert "rises with the rounds" in engine_for(PROBLEM, Forgetful(), [30.0]).reason
+    partly = type(
+        "Partly", (Forgetful,), {"index": staticmethod(bare_ratio), "monotone": Monotone(rises_with_rounds=True)}
+    )
+    assert engine_for(PROBLEM, partly(), [30.0]).name == "index bounds"

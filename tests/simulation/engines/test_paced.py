@@ -1,0 +1,159 @@
+"""The compiled loops of games with a horizon play the games of the reference simulator."""
+
+import numpy as np
+import pytest
+
+from budgetbandits import Problem, family, simulate
+from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.drift import drifting
+from budgetbandits.problems.problem import Arm
+from budgetbandits.problems.streams import Part, Traffic
+from budgetbandits.simulation.dispatch import engine_for
+from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+
+ANY_LAW = Problem(
+    (
+        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
+        Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
+    )
+)
+TEN = family("uniform-bernoulli", 10, seed=4, low=0.1)
+OWN_SCALES = Problem(
+    (
+        Arm("dear", Copula(Beta(8, 2), Beta(2, 3), 0.6), cost_max=1.0),
+        Arm("cheap", Independent(Beta(3, 3), Lattice([0.002, 0.01], [1, 2])), cost_max=0.02),
+        Arm("middle", Independent(Lattice([0.1, 0.9], [1, 2]), Fixed(0.07)), cost_max=0.3),
+    )
+)
+THREE = Traffic(
+    (
+        Part(Problem(TEN.arms[:4]), 0, "easy", 0.5),
+        Part(Problem(TEN.arms[3:7]), 0, "hard", 0.3),
+        Part(Problem(TEN.arms[1:5]), 0, "rare", 0.2),
+        Part(Problem(TEN.arms[2:8]), 50, "easy", 0.2),
+        Part(TEN, 50, "hard", 0.6),
+        Part(Problem(TEN.arms[:2]), 50, "rare", 0.2),
+    )
+)
+"""Segments with arms of their own, which change."""
+PLAYED = {
+    "two segments": Traffic.of_segments({"easy": (0.7, TEN), "hard": (0.3, Problem(TEN.arms[::-1]))}),
+    "segments and scales": Traffic.of_segments(
+        {"one": (0.6, OWN_SCALES), "other": (0.4, Problem(OWN_SCALES.arms[1:]))}
+    ),
+    "segments of any law": Traffic.of_segments({"a": (0.5, ANY_LAW), "b": (0.3, ANY_LAW), "c": (0.2, ANY_LAW)}),
+    "segments that change": THREE,
+    "any law": ANY_LAW,
+    "scales of their own": OWN_SCALES,
+    "ten arms": TEN,
+    "a price is cut": drifting(TEN, "price-cut", 40),
+    "an arm comes": drifting(TEN, "new-arm", 40),
+    "arms come and go": Traffic.phases([(0, Problem(TEN.arms[:4])), (30, Problem(TEN.arms[2:])), (31, TEN)]),
+}
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "bts-paced",
+        "bts-paced:trials=1",
+        "bts-paced:forget=0.1,pooling=2.0",
+        "primal-dual-bwk",
+        "primal-dual-bwk:horizon=77",
+    ],
+)
+def test_the_loops_play_the_games_of_the_reference(policy, name):
+    """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
+    played = (simulate(PLAYED[name], policy, [4, 45.5], 6, horizon=120, engine=e) for e in ("fast", "reference"))
+    fast, slow = played
+    assert (fast.engine, fast.engine_reason) == ("paced plain loop", "")
+    for part in ("reward", "spend", "rounds", "pulls"):
+        assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
+    if isinstance(PLAYED[name], Traffic):
+        assert np.array_equal(fast.part_pulls, slow.part_pulls)
+        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].offered] == 0).all()
+
+
+def test_without_a_horizon_too():
+    fast, slow = (simulate(TEN, "bts-paced", [25], 4, engine=engine) for engine in ("fast", "reference"))
+    assert np.array_equal(fast.pulls, slow.pulls)
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube"])
+def test_other_plain_loops_end_at_the_horizon(policy):
+    """Two-sample tests with the reference; false alarms at 1e-6. A horizon of one request more is another game."""
+    budgets = [6.0, 20.0]
+    fast, longer = (simulate(TEN, policy, budgets, 300, horizon=h) for h in (31, 32))
+    slow = simulate(TEN, policy, budgets, 300, horizon=31, engine="reference")
+    assert fast.engine.endswith("plain loop")
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+    assert smallest_p(rows(longer), rows(slow)) < FALSE_ALARM
+
+
+def test_threads_give_the_same_bits():
+    one, three = (simulate(TEN, "bts-paced", [20], runs=30, seed=2, jobs=j, horizon=50) for j in (1, 3))
+    assert np.array_equal(one.pulls, three.pulls)
+
+
+def test_outcomes_may_be_common():
+    """The first pull of an arm brings both policies the same: ten arms are pulled once each before anything else."""
+    fast, slow = (
+        simulate(TEN, "primal-dual-bwk", [50], 3, horizon=10, common=True, engine=e) for e in ("fast", "reference")
+    )
+    assert np.array_equal(fast.reward, slow.reward)
+    assert (fast.pulls == 1).all()
+
+
+def test_many_games_with_segments_have_the_law_of_the_reference():
+    """Two-sample tests; false alarms at 1e-6. If one segment comes less often, it is another game."""
+    here, there = (
+        Traffic.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
+        for share in (0.6, 0.1)
+    )
+    fast, other = (simulate(traffic, "bts-paced", [4.0], 150, horizon=40) for traffic in (here, there))
+    slow = simulate(here, "bts-paced", [4.0], 150, seed=1, horizon=40, engine="reference")
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+    assert smallest_p(rows(other), rows(slow)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy", "why"),
+    [
+        (PLAYED["an arm comes"], "bts", "knows traffic"),
+        (TEN, "epsilon-first", "knows no horizon"),
+        (OWN_SCALES, "bts", "scales of the arms' own"),
+        (TEN, "kube-knapsack", "of its own"),
+    ],
+)
+def test_what_is_left_to_the_reference(problem, policy, why):
+    engine = engine_for(problem, parse_policy(policy), [5.0], 50.0)
+    assert engine.name == "reference"
+    assert why in engine.reason
+    with pytest.raises(BadParameter, match="no fast engine"):
+        simulate(problem, policy, [5], 1, horizon=50, engine="fast")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(PacedThompson, "of_all"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+)
+def test_a_method_of_its_own(kind, name):
+    method = getattr(kind, name)
+    own = type("Own", (kind,), {"name": "own", name: lambda *given, **words: method(*given, **words)})
+    assert f"{name} of its own" in engine_for(TEN, own(), [5.0], 50.0).reason
+
+
+def test_a_game_that_goes_on_too_long():
+    with pytest.raises(RoundLimit, match="has played 50 rounds"):
+        simulate(TEN, "bts-paced", [500.0], 1, max_rounds=50, horizon=400)
+
+
+def test_traffic_is_listed_request_by_request():
+    with pytest.raises(BadParameter, match="use at most 100,000,000 requests of traffic"):
+        simulate(PLAYED["two segments"], "bts-paced", [5.0], 1, horizon=10**12)

@@ -1,0 +1,306 @@
+"""The compiled plain loop of sampling policies plays the games of the reference simulator, draw for draw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from budgetbandits import Problem, family, parse_policy, simulate
+from budgetbandits.errors import NotANumber, RoundLimit
+from budgetbandits.policies import SamplingPolicy, trial
+from budgetbandits.policies.gaussian import GaussianThompson
+from budgetbandits.policies.joint import JointThompson
+from budgetbandits.policies.thompson import BudgetedThompson, Thompson
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.problem import Arm
+from budgetbandits.simulation.dispatch import engine_for
+from budgetbandits.simulation.engines.sampling.engine import SamplingGames
+from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
+from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.reference import ReferencePlayer
+from budgetbandits.testing.engines import ENGINES
+from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from comparing import sample
+
+ANY_LAW = Problem(
+    (
+        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
+        Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
+    )
+)
+TEN = family("uniform-bernoulli", 10, seed=4, low=0.1)
+CLEAR = Problem.bernoulli([0.9, 0.5, 0.3], [0.4, 0.5, 0.6])
+BUDGETS = [2.0, 15.5, 40.0]
+
+
+# --- policies from outside the package ---------------------------------------------------------------------------
+
+
+def wide_score(statistics, rng, low, high, spread):
+    mean = statistics[0] / statistics[2]
+    return max(low, min(high, mean + spread * rng.standard_normal() / math.sqrt(statistics[2])))
+
+
+def wide_learn(statistics, reward, cost, rng, low, high, spread):
+    statistics[0] += trial(reward, rng)
+    statistics[1] += cost
+    statistics[2] += 1.0
+
+
+@dataclass(frozen=True)
+class Clipped(SamplingPolicy):
+    """Scores that are often equal, so that ties are broken all the time."""
+
+    name: ClassVar[str] = "clipped"
+    score = staticmethod(wide_score)
+    learn = staticmethod(wide_learn)
+    spread: float = 2.0
+
+    def prior(self):
+        return 0.5, 0.5, 1.0
+
+    def extras(self):
+        return (0.0, 1.0, self.spread)
+
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+        state.statistics[:, arm] += (reward, cost, pulls)
+
+
+def noise(rng, a, b, c, d, e):
+    return (a + 2.0 * b + 4.0 * c + 8.0 * d + 16.0 * e) * rng.standard_normal()
+
+
+def five_score(statistics, rng, a, b, c, d, e):
+    return statistics[0] / statistics[1] + noise(rng, a, b, c, d, e)
+
+
+def five_learn(statistics, reward, cost, rng, a, b, c, d, e):
+    statistics[0] += reward
+    statistics[1] += cost + e
+
+
+@dataclass(frozen=True)
+class Five(SamplingPolicy):
+    """More extras than the loop has places for, and a helper."""
+
+    name: ClassVar[str] = "five"
+    score = staticmethod(five_score)
+    learn = staticmethod(five_learn)
+
+    def prior(self):
+        return 0.5, 0.5
+
+    def extras(self):
+        return (0.01, 0.02, 0.03, 0.04, 0.05)
+
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+
+
+def tired_score(statistics, rng):
+    return rng.random() if statistics[0] > 0.0 else -math.inf
+
+
+def tired_learn(statistics, reward, cost, rng):
+    statistics[0] -= 1.0
+
+
+@dataclass(frozen=True)
+class Tired(SamplingPolicy):
+    """Stops when every arm has been pulled three times."""
+
+    name: ClassVar[str] = "tired"
+    score = staticmethod(tired_score)
+    learn = staticmethod(tired_learn)
+
+    def prior(self):
+        return (3.0,)
+
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+
+
+class GaussianInTurn(GaussianThompson):
+    """Draws arm after arm, as the loop does."""
+
+    name = "gaussian-in-turn"
+    draw = SamplingPolicy.draw
+
+
+class JointInTurn(JointThompson):
+    name = "joint-in-turn"
+    draw = SamplingPolicy.draw
+
+
+@pytest.mark.parametrize("problem", [ANY_LAW, TEN], ids=["any law", "ten arms"])
+@pytest.mark.parametrize(
+    "policy", [Clipped(), Clipped(0.3), Five(), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str
+)
+def test_the_loop_plays_the_games_of_the_reference(policy, problem):
+    """Broken by a draw more or less anywhere, ties broken otherwise, another batch of outcomes, a budget misread."""
+    fast, slow = (simulate(problem, policy, BUDGETS, 10, engine=engine) for engine in ("fast", "reference"))
+    assert (fast.engine, fast.engine_reason) == ("sampling plain loop", "")
+    for part in ("reward", "spend", "rounds", "pulls"):
+        assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
+
+
+def test_a_tie_is_broken_uniformly():
+    """In its first round about half of the scores are 1; the first pulls of 2,000 games, chi-square at 1e-6."""
+    policy, rounds = Clipped(50.0), 2_000
+    games = SamplingGames(Problem.bernoulli([0.5] * 4, [1.0] * 4), policy, [1.0])
+    first = sum(games.play(np.random.SeedSequence(run))[0][3] for run in range(rounds))
+    assert first.sum() == rounds
+    assert stats.chisquare(first).pvalue > 1e-6
+
+
+def test_threads_give_the_same_bits():
+    one, three = (simulate(TEN, parse_policy("bts-joint"), [20, 60], runs=30, seed=2, jobs=j) for j in (1, 3))
+    for part in ("reward", "spend", "rounds", "pulls"):
+        assert np.array_equal(getattr(one, part), getattr(three, part))
+
+
+# --- the package's own -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [BudgetedThompson(), BudgetedThompson((0.5, 0.5), 1.5, [(2, 8), (0.3, 4)]), Thompson("jeffreys", 2.0)],
+    ids=lambda policy: policy.spec,
+)
+def test_score_and_learn_of_beta_posteriors_say_what_their_methods_say(policy):
+    """The methods work on arrays of their own: the loop must draw and count what they do, arm after arm."""
+    in_turn = type("InTurn", (type(policy),), {"draw": SamplingPolicy.draw})
+    twin = in_turn(*(getattr(policy, field.name) for field in fields(policy)))
+    for problem in (ANY_LAW, TEN):
+        for run in range(5):
+            fast, slow = (
+                kind(problem, each, BUDGETS).play(np.random.SeedSequence(run), 1 << 40)
+                for kind, each in ((SamplingGames, policy), (ReferencePlayer, twin))
+            )
+            for one, other in zip(fast, slow, strict=True):
+                assert one[:3] == other[:3]
+                assert one[3].tolist() == other[3].tolist()
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
+        ("bts:prior_reward=1/1+9/2,prior_cost=1/1+1/7", TEN),  # some arms stay in the pool of those that are alike
+        ("thompson:prior_reward=9/1+1/1+2/6", TEN),
+        ("bts:kappa=0.4", ANY_LAW),
+        ("bts:kappa=2.5", CLEAR),  # nearly all of it is one arm's pulls, in blocks
+        ("thompson:kappa=3", TEN),
+    ],
+)
+def test_the_lazy_engine_plays_whole_priors_and_weighted_trials(policy, problem):
+    """Two-sample tests with the plain loop, Bonferroni; false alarms at 1e-6."""
+    policy = parse_policy(policy)
+    budgets = [40.0, 160.0] if problem is CLEAR else BUDGETS[:2]
+    outcome = simulate(problem, policy, budgets, 3_000, seed=1)
+    assert outcome.engine == "thompson"
+    plain, uniform = (sample(SamplingGames(problem, each, budgets), 700, seed=2) for each in (policy, type(policy)()))
+    assert smallest_p(rows(outcome), plain) > FALSE_ALARM
+    assert smallest_p(rows(outcome), uniform) < FALSE_ALARM  # it can fail: another posterior is another game
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("bts:kappa=1.5,prior_cost=2/1", "kappa"),
+        ("bts:prior_cost=1.5/1", "whole"),
+        ("bts:prior_reward=jeffreys", "whole"),
+    ],
+)
+def test_what_the_lazy_engine_leaves_to_the_plain_loop(policy, why):
+    engine = engine_for(TEN, parse_policy(policy), BUDGETS)
+    assert engine.name == "sampling plain loop"
+    assert why in engine.reason
+
+
+# --- refusals ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_any_method_the_loop_stands_in_for(name):
+    method = getattr(SamplingPolicy, name)
+    value = (
+        property(lambda self: method.fget(self))
+        if isinstance(method, property)
+        else lambda *given, **words: method(*given, **words)
+    )
+    own = type("Own", (Clipped,), {name: value})
+    assert f"{name} of its own" in engine_for(TEN, own(), BUDGETS).reason
+
+
+def overflowing(statistics, rng):
+    return rng.random() / float(1 << min(int(statistics[0]), 200))  # in Python a whole number has any size
+
+
+def doubling(statistics, reward, cost, rng):
+    statistics[0] += 40.0
+
+
+def unreadable(statistics, rng):
+    return rng.dirichlet([1.0, statistics[0]])[0]
+
+
+LEVELS = [0.5]
+
+
+def changeable(statistics, rng):
+    return LEVELS[0] * rng.random()
+
+
+def needy(statistics, rng, width):
+    return width * rng.random()
+
+
+@pytest.mark.parametrize(
+    ("score", "why"),
+    [
+        (unreadable, "Numba cannot compile its score"),
+        (changeable, "its score reads LEVELS"),
+        (needy, "its score does not take what the engine gives it"),
+        (np.random.random, "it has no score that could be compiled"),
+        (overflowing, "in a rehearsal"),
+    ],
+)
+def test_what_cannot_be_played_is_left_to_the_reference(score, why):
+    own = type("Own", (Tired,), {"name": "own", "score": staticmethod(score), "learn": staticmethod(doubling)})
+    engine = engine_for(TEN, own(), BUDGETS)
+    assert engine.name == "reference"
+    assert why in engine.reason
+
+
+def test_a_rehearsal_can_fail_and_the_check_says_so():
+    own = type("Own", (Tired,), {"name": "own", "score": staticmethod(overflowing), "learn": staticmethod(doubling)})
+    with pytest.raises(Unsuited, match="compiled, its score or learn does something else"):
+        rehearse(own())
+    with pytest.raises(AssertionError, match="does something else"):
+        ENGINES["declares the truth"](own())
+    assert ENGINES["declares the truth"](Clipped()) is None
+
+
+def nothing(statistics, rng):
+    return statistics[0] * rng.random() if statistics[0] < 5.0 else math.nan
+
+
+def test_a_score_that_is_not_a_number():
+    own = type("Own", (Tired,), {"name": "own", "score": staticmethod(nothing), "prior": lambda self: (5.0,)})
+    with pytest.raises(NotANumber, match="let score return a number there"):
+        SamplingGames(TEN, type("Late", (own,), {"prior": lambda self: (5.0,)})(), [9.0]).play(
+            np.random.SeedSequence(1)
+        )
+
+
+def test_a_game_that_goes_on_too_long():
+    with pytest.raises(RoundLimit, match="has played 50 rounds"):
+        simulate(TEN, parse_policy("bts-joint"), [500.0], 1, max_rounds=50)

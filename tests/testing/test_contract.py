@@ -1,0 +1,248 @@
+"""What every policy promises. The policies are found by the registry: a new one is held to this without more work.
+
+The checks themselves are `budgetbandits.testing`'s, so that policies from outside are held to the same.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from budgetbandits import POLICIES
+from budgetbandits.policies import IndexPolicy, Policy
+from budgetbandits.policies.epsilon_first import EpsilonFirst
+from budgetbandits.policies.index import RISING, Monotone
+from budgetbandits.policies.kube import KUBE
+from budgetbandits.policies.thompson import BudgetedThompson
+from budgetbandits.testing import check_policy
+from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
+from budgetbandits.testing.engines import ENGINES, GAMES
+
+EVERY = pytest.mark.parametrize("name", POLICIES)
+
+
+@EVERY
+@pytest.mark.parametrize("check", CONTRACT)
+def test_the_contract(name, check):
+    reason = CONTRACT[check](POLICIES[name]())
+    expected = {
+        "first pulls in turn": ("bts", "bts-gaussian", "bts-joint", "bts-paced", "npts-ratio", "thompson"),
+        "a new arm gets its chance": ("epsilon-first", "epsilon-first-greedy"),
+        "history counts": ("epsilon-first", "epsilon-first-greedy"),
+    }
+    assert (reason is not None) == (name in expected.get(check, ()))
+
+
+@EVERY
+def test_history_decides_every_choice(name):
+    policy = POLICIES[name]()
+    state = policy.start(4, knowledge(policy, 4))
+    for arm in range(4):
+        policy.recall(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
+    if not name.startswith("epsilon-first"):
+        assert [policy.choose(state, np.random.default_rng(seed)) for seed in range(20)] == [1] * 20
+
+
+# --- a check that cannot fail is none: each finds out a policy that breaks its promise ------------------------------
+
+
+class Impatient(BudgetedThompson):
+    """Draws from a generator of its own."""
+
+    OWN = np.random.default_rng()
+
+    def choose(self, state, rng):
+        return super().choose(state, self.OWN)
+
+
+class Forgetful(KUBE):
+    """Keeps what it needs outside of the state."""
+
+    SEEN: ClassVar[dict] = {}
+
+    def choose(self, state, rng):
+        self.SEEN[id(state)] = turn = self.SEEN.get(id(state), 0) + 1
+        return turn // 7 % len(state.pulls)
+
+
+class Halves(KUBE):
+    def choose(self, state, rng):
+        return np.int64(super().choose(state, rng))
+
+
+class Hasty(BudgetedThompson):
+    """Stops when what it has heard does not add up."""
+
+    def choose(self, state, rng):
+        return None if state.pulls.min() > 3 else super().choose(state, rng)
+
+
+class Stubborn(KUBE):
+    def choose(self, state, rng):
+        return 0 if state.pulls.sum() == 0 else super().choose(state, rng)
+
+
+class Secretive(KUBE):
+    def start(self, arms, known):
+        known["budget"]
+        return super().start(arms, known)
+
+
+class Leaking(BudgetedThompson):
+    def observe(self, state, arm, reward, cost, rng):
+        super().observe(state, arm, reward, cost, rng)
+        state.pulls[(arm + 1) % len(state.pulls)] += 0
+        state.counts[..., (arm + 1) % len(state.pulls)] += 1
+
+
+class Tireless(BudgetedThompson):
+    def choose(self, state, rng):
+        return int(self.draw(state, rng, 1)[0].argmax())
+
+
+class Settled(KUBE):
+    """Never looks at an arm that came later."""
+
+    def choose(self, state, rng):
+        return super().choose(state, rng) % 3
+
+
+class Amnesiac(BudgetedThompson):
+    def recall(self, state, arm, pulls, reward, cost):
+        state.pulls[arm] += pulls
+
+
+class Nameless(BudgetedThompson):
+    @property
+    def spec(self):
+        return "ucb1"
+
+
+class Careless(KUBE):
+    """Forgets to count."""
+
+    def observe(self, state, arm, reward, cost, rng):
+        super().observe(state, arm, reward, cost, rng)
+        state.pulls[arm] -= state.pulls[arm] == 1000
+
+
+BREAKING: dict[str, type[Policy]] = {
+    "same seed same choices": Impatient,
+    "a saved state goes on": Forgetful,
+    "any number of arms": Halves,
+    "feedback at any time": Hasty,
+    "first pulls in turn": Stubborn,
+    "reads what it declares": Secretive,
+    "learns about one arm at a time": Leaking,
+    "retired arms rest": Tireless,
+    "a new arm gets its chance": Settled,
+    "history counts": Amnesiac,
+    "its text names it": Nameless,
+    "a saved allocation goes on": Impatient,
+    "a long game of numbers": Careless,
+}
+
+
+@pytest.mark.parametrize("check", CONTRACT)
+def test_each_check_finds_out_who_breaks_it(check):
+    with pytest.raises((Broken, ValueError, AttributeError)):
+        CONTRACT[check](BREAKING[check]())
+
+
+def backwards(mean_reward, mean_cost, pulls, rounds):
+    return mean_reward / (mean_cost + 0.1) + np.sqrt(pulls / np.maximum(rounds, 1.0))
+
+
+@dataclass(frozen=True)
+class Backwards(IndexPolicy):
+    name: ClassVar[str] = "backwards"
+    index = staticmethod(backwards)
+    monotone: ClassVar[Monotone] = RISING  # it rises with pulls
+
+
+def test_a_wrong_declaration_is_found_out():
+    with pytest.raises(
+        Broken, match=r"backwards: its index backwards does not fall with pulls.*leave that declaration out"
+    ):
+        ENGINES["declares the truth"](Backwards())
+
+
+@pytest.fixture
+def _small(monkeypatch):
+    monkeypatch.setattr("budgetbandits.testing.contract.ROUNDS", 1000)
+    games = {name: (problem, budgets[:1], 100) for name, (problem, budgets, _) in GAMES.items() if name != "ten arms"}
+    monkeypatch.setattr("budgetbandits.testing.engines.GAMES", games | {"ten arms": (GAMES["ten arms"][0], [6.0], 50)})
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("kind", [KUBE, EpsilonFirst])
+def test_the_packages_own_pass_the_whole_check(kind):
+    report = check_policy(kind())
+    report.assert_holds()
+    assert [finding.verdict for finding in report.findings if finding.check == "engines agree"] == ["holds"]
+    assert report.engine is not None
+    assert report.engine.name == {KUBE: "index blocks", EpsilonFirst: "epsilon-first"}[kind]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_report_says_what_is_broken():
+    heard = []
+    report = check_policy(Nameless(), heard.append)
+    assert report.findings == heard
+    assert not report.holds
+    with pytest.raises(AssertionError, match="its text names it"):
+        report.assert_holds()
+    assert "broken: its text names it" in str(report)
+
+
+OUT_OF_ORDER = """
+from typing import ClassVar
+from budgetbandits.policies import IndexPolicy
+
+class OutOfOrder(IndexPolicy):
+    name: ClassVar[str] = "out-of-order"
+    index = staticmethod(lambda reward, cost, pulls, rounds: reward)
+
+    def choose(self, state, rng):
+        return 4 - int(state.pulls.sum()) % 5
+"""
+CHECK = """
+import sys
+import budgetbandits.testing as testing
+from budgetbandits.cli import main
+
+testing.CONTRACT = {name: check for name, check in testing.CONTRACT.items() if name == "first pulls in turn"}
+testing.ENGINES = {}
+sys.argv = ["budgetbandits", "check", "mine.py:OutOfOrder"]
+main()
+"""
+
+
+def test_the_check_finds_what_is_broken_where_python_leaves_assertions_out(tmp_path):
+    (tmp_path / "mine.py").write_text(OUT_OF_ORDER)
+    command = [sys.executable, "-O", "-c", CHECK]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "the first five choices without feedback are [4, 4, 4, 4, 4]" in done.stdout
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import budgetbandits.testing as testing
+from budgetbandits import parse_policy
+
+testing.ENGINES = {"declares the truth": testing.ENGINES["declares the truth"]}
+testing.CONTRACT = {}
+for name in ("kube", "bts"):
+    print(testing.check_policy(parse_policy(name)))
+"""
+
+
+def test_a_policy_is_not_broken_where_numba_is_not_installed():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
+    said = "does not apply: declares the truth (this needs numba, which is not installed; pip install"
+    assert done.stdout.count(f"{said} 'budgetbandits[lab]')") == 2, done.stdout
