@@ -33,9 +33,9 @@ from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.list_sql import Order
 from budgetbandits.service.stores.rollup_sql import NUMBERS
@@ -53,7 +53,7 @@ SETTLING = 8.0
 
 def fill(store: Store, decisions: int, campaigns: int) -> None:
     """By SQL: what the rows say is what a campaign with these decisions would have."""
-    engine, now = Engine(store, lambda: time.time() - MONTH - 60.0), time.time()
+    engine, now = DecisionService(store, lambda: time.time() - MONTH - 60.0), time.time()
     arms = {f"arm {number}": 1.0 for number in range(10)}
     long = engine.create("long", "bts", float(decisions), arms)
     numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1)"
@@ -112,7 +112,7 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
             (120 * campaigns, int(now - now % 3600)),
         )
         change(
-            f"INSERT INTO rollup_mark (campaign, seq, decided_at, told_at) {numbers} "
+            f"INSERT INTO rollup_mark (campaign, seq, decided_at, last_feedback_at) {numbers} "
             f"SELECT {id}, ?, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
             (campaigns, 2 * decisions, now, now),
         )
@@ -171,7 +171,7 @@ def measure_pages(decisions: int, campaigns: int) -> None:
         shared = {"times": times, "admin": True, "session": None, "inline": False}
 
         def page() -> None:
-            view = store.read(lambda tx: campaign_view(tx, found(tx, "long"), Wanted()))
+            view = store.read(lambda tx: campaign_view(tx, found(tx, "long"), PageQuery()))
             render("_campaign.html", view=view, **shared)
 
         def listed(text: str, order: Order = "alarm") -> None:

@@ -27,7 +27,7 @@ from budgetbandits import Problem, simulate
 from budgetbandits.figures.layout import save
 from budgetbandits.numerics.fluid import Mix, best_mix
 from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.streams import Part, Traffic
+from budgetbandits.problems.streams import RequestStream, StreamPart
 
 Array = NDArray[np.float64]
 
@@ -38,20 +38,20 @@ TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm brings half"
 RESAMPLES = 1_000
 
 
-def in_windows(traffic: Traffic) -> Traffic:
+def in_windows(traffic: RequestStream) -> RequestStream:
     """The same traffic with a part for every window after the change, so that its pulls are counted."""
     last = traffic.parts[-1].problem
-    return Traffic((*traffic.parts[:-1], *(Part(last, first) for first in range(AT, HORIZON, WINDOW))))
+    return RequestStream((*traffic.parts[:-1], *(StreamPart(last, first) for first in range(AT, HORIZON, WINDOW))))
 
 
-def mix_of(traffic: Traffic, part: int, per_request: float) -> tuple[Mix, list[int]]:
+def mix_of(traffic: RequestStream, part: int, per_request: float) -> tuple[Mix, list[int]]:
     """The best mix of a part's arms, and which arms those are."""
     arms = np.flatnonzero(traffic.offered[part]).tolist()
     rewards, costs = ([table[part][arms].tolist()] for table in (traffic.reward_means, traffic.cost_means))
     return best_mix(rewards, costs, [1.0], per_request), arms
 
 
-def brings(traffic: Traffic, mix: Mix, arms: list[int], part: int) -> float:
+def brings(traffic: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
     """What a mix brings for a request in a part."""
     return mix.spend([traffic.reward_means[part][arms].tolist()], [1.0])
 

@@ -9,8 +9,9 @@ price, nothing unless said otherwise; nobody tries again. The same seed has the 
 
 Printed: the share of the requests that were answered; the reward by that of the same seed without failures; the share
 of the budget that was spent; and after which share of the requests the money was gone, 100 % if it never was. Each is a
-mean with a 95 % interval over the seeds. The service is the `Engine` on SQLite. Where there are too few requests for a
-minute, an arm is down for a third of the time; ``--only minute`` plays a whole one at 1,000 requests a second.
+mean with a 95 % interval over the seeds. The service is the `DecisionService` on SQLite. Where there are too few
+requests for a minute, an arm is down for a third of the time; ``--only minute`` plays a whole one at 1,000
+requests a second.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 from budgetbandits import Allocation
 from budgetbandits.errors import BudgetExhausted, HoldRefused
 from budgetbandits.numerics.intervals import student_quantile
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 PRICES = {"small": 0.0008, "medium": 0.006, "large": 0.04}
@@ -78,7 +79,7 @@ class InService:
 
     def __init__(self, requests: int, file: Path) -> None:
         self._now, self._asked = 1_700_000_000.0, 0
-        self._engine = Engine(SQLiteStore(file), lambda: self._now)
+        self._engine = DecisionService(SQLiteStore(file), lambda: self._now)
         self._id = self._engine.create("models", "bts-paced", MONEY * requests, CAPS, horizon=requests)
 
     def ask(self, now: float) -> tuple[str, str]:

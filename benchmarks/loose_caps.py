@@ -37,7 +37,7 @@ class FixedFirstCosts(PacedThompson):
 
     name: ClassVar[str] = "bts-paced-fixed"
 
-    def first_costs(self, total: Array, squares: Array) -> Array:
+    def prior_cost_scale(self, total: Array, squares: Array) -> Array:
         return np.ones_like(total)
 
 

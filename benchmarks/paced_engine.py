@@ -14,7 +14,7 @@ import numpy as np
 from paced import SHARES, problems, rate
 
 from budgetbandits import simulate
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 
 HORIZON, GAMES, FEW = 10_000, 20, 1
 
@@ -35,7 +35,7 @@ def microseconds(policy: str, arms: int, engine: str, games: int) -> float:
 def of_segments(engine: str, games: int) -> float:
     """The same of `bts-paced` for three segments, each with a problem of five arms."""
     found = list(problems(5, 3))
-    traffic = Traffic.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
+    traffic = RequestStream.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
     budget = max(1, round(float(np.mean([rate(each, SHARES["tight"]) for each in found])) * HORIZON))
     simulate(traffic, "bts-paced", [1], runs=1, horizon=10, engine=engine)
     began = time.process_time()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.figures import axes as scales
-from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels, save
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels, save
 from budgetbandits.figures.style import looks, settings, sheet
 from budgetbandits.policies.names import label
 
@@ -35,7 +35,7 @@ def _series(policies: Sequence[str]) -> list[Series]:
     return [Series(place, label(policy), look) for place, (policy, look) in enumerate(together)]
 
 
-def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]) -> Picture:
+def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]) -> PaperFigure:
     """A panel for each setting: the regret of each policy against requests, with its intervals. The dotted line grows
     like √T from where the first policy is."""
     page = sheet()
@@ -45,7 +45,7 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
     low = min(float((means - halves).min()) for means, halves in spreads) / 1.5
     high = max(float((means + halves).max()) for means, halves in spreads) * 1.5
     with matplotlib.rc_context(settings(page)):
-        picture = Picture(page, 4.6)
+        picture = PaperFigure(page, 4.6)
         made = list(picture.subplots(2, len(measured) // 2).flat)  # tight budgets above loose ones
         for place, (axes, (title, tables)) in enumerate(zip(made, measured.items(), strict=True)):
             axes.set_title(title)
@@ -71,7 +71,7 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
         return finish(picture)
 
 
-def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> Picture:
+def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure:
     """A panel for each thing that happens: the share of the gain in each window after it."""
     page = sheet()
     policies = list(next(iter(curves.values())))

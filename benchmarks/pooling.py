@@ -44,8 +44,8 @@ def share(policy: PacedThompson, seed: int) -> float:
 
 
 def main(games: str = "20") -> None:
-    for name, surest in (("with the limit", SUREST), ("without it", math.inf)):
-        with patch("budgetbandits.policies.paced.pooling.SUREST", surest):
+    for name, max_prior_strength in (("with the limit", SUREST), ("without it", math.inf)):
+        with patch("budgetbandits.policies.paced.pooling.SUREST", max_prior_strength):
             stuck = sum(share(PacedThompson(), seed) < 0.1 for seed in range(100, 100 + int(games)))
         print(f"{name}: {stuck} of {games} games do without the better arm", flush=True)
 

@@ -76,7 +76,7 @@ def test_a_horizon_that_would_do_nothing_is_refused(policy):
     with pytest.raises(BadParameter, match=f"{policy} does not plan with a number of requests; leave out horizon"):
         Allocation(policy, ["a", "b"], 9.0, horizon=100)
     with pytest.raises(BadParameter, match="leave out horizon"):
-        Allocation(policy, ["a", "b"], 9.0).new_horizon(100)
+        Allocation(policy, ["a", "b"], 9.0).set_horizon(100)
 
 
 def test_an_ask_that_is_dropped_is_no_request_of_primal_dual():

@@ -157,7 +157,7 @@ def test_a_policy_that_plans_hears_what_failures_cost():
     assert spend._learner.state.known["budget"] == 9.5
     spend.top_up(1.0)
     assert spend._learner.state.known["budget"] == 10.5
-    spend.new_horizon(50)
+    spend.set_horizon(50)
     assert spend._learner.state.known["horizon"] == 50.0
 
 
@@ -352,7 +352,7 @@ def test_a_request_that_failed_is_one_gone():
     assert 10 < sum(spend.failures.values()) < 30
     for each in (spend, Allocation.from_json(spend.to_json())):
         assert each._learner.state.rate == pytest.approx((20.0 - spend.spent) / 60)
-    spend.new_horizon(30)  # all that is left may go to the next one
+    spend.set_horizon(30)  # all that is left may go to the next one
     assert spend._learner.state.rate == pytest.approx(20.0 - spend.spent)
 
 

@@ -12,7 +12,7 @@ import pytest
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from servers import free_port, serving
@@ -98,7 +98,7 @@ def served(tmp_path_factory):
     clock, rng = Clock(time.time()), random.Random(1)
     now = clock.now
     with SQLiteStore(folder / "budgetbandits.db") as store:
-        engine, key = Engine(store, clock), make_key(store, ["admin"], now)
+        engine, key = DecisionService(store, clock), make_key(store, ["admin"], now)
         for name, hours, count, budget in [
             ("running", 100, 300, 200.0), ("frozen", 20, 60, 60.0), ("exhausted", 30, 400, 40.0),
             ("paused", 10, 40, 50.0), ("silent", 5, 30, 50.0), ("fresh", 0, 0, 20.0), ("closed", 9, 20, 20.0),
@@ -180,7 +180,7 @@ def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
     name, port = "N" * 200, free_port()
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine, key = Engine(store), make_key(store, ["admin"], time.time(), by="bb_tester")
+        engine, key = DecisionService(store), make_key(store, ["admin"], time.time(), by="bb_tester")
         arms = ["A" * 200, "検索広告の費用" * 20, "Wm" * 50]
         engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, by="bb_tester")
         for number in range(6):

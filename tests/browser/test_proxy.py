@@ -12,7 +12,7 @@ import pytest
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer
 from budgetbandits.report.viewer.server import Server
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
 
@@ -57,7 +57,7 @@ def behind(tmp_path_factory):
     with SQLiteStore(folder / "budgetbandits.db") as store:
         port = free_port()
         server = serving(folder, port, first=SHORT)
-        yield port, admin_key(folder), Engine(store, time.time)
+        yield port, admin_key(folder), DecisionService(store, time.time)
         server.terminate()
         server.wait(20)
 

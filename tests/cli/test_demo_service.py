@@ -12,7 +12,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 from reads_here import ReadsHere
@@ -22,10 +22,10 @@ def test_the_past_of_the_demo_passes_an_audit(tmp_path, monkeypatch):
     monkeypatch.setattr(demo_service, "PAST", 200)
     monkeypatch.setattr(demo_service, "AT_ONCE", 50)
     with SQLiteStore(tmp_path / "demo.db") as store:
-        demo_service.live_through(Engine, store, random.Random(7))
+        demo_service.live_through(DecisionService, store, random.Random(7))
         roll_up(store)
         assert verify(store, "models") == []
-        row = Engine(store).describe("models")
+        row = DecisionService(store).describe("models")
         assert row["budget"] == 1200.0  # topped up on the way
         assert sum(arm["pulls"] for arm in row["arms"]) > 150
         assert 0.0 < row["spent"] < row["budget"]
@@ -37,7 +37,7 @@ class Service(httpx.BaseTransport):
 
     def __init__(self):
         store = MemoryStore()
-        self.app = httpx.ASGITransport(create_app(Engine(store), store, reads=ReadsHere(store)))
+        self.app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=ReadsHere(store)))
         self.admin = make_key(store, ["admin"], 0.0)
 
     def handle_request(self, request):
@@ -60,7 +60,7 @@ def test_the_demo_goes_on_whatever_is_done_on_the_page(client, caplog):
     """Each thing that can be done is followed by decisions and costs, of arms and campaigns that it has never seen."""
     spender, now = demo_service.Spender(client, random.Random(7)), [0.0]
 
-    def goes_on(campaign, turns=10):
+    def can_continue(campaign, turns=10):
         before = client.campaign(campaign)
         for _ in range(turns):
             now[0] += 7.0  # so that whatever was decided in a turn is told in the next
@@ -69,24 +69,24 @@ def test_the_demo_goes_on_whatever_is_done_on_the_page(client, caplog):
         assert after.held <= max(arm.cost_cap for arm in after.arms)
         return after.spent > before.spent
 
-    assert goes_on("launch")
+    assert can_continue("launch")
     client.add_arm("launch", "newcomer", 0.9)
     for arm in list(demo_service.CAPS)[1:]:
         client.retire_arm("launch", arm)
-    assert goes_on("launch")
+    assert can_continue("launch")
     assert next(arm.pulls for arm in client.campaign("launch").arms if arm.name == "newcomer") > 0
     client.pause("launch")
     spender.turn(now[0] + 7.0)
-    assert not goes_on("launch")
+    assert not can_continue("launch")
     client.resume("launch")
     client.top_up("launch", 5.0)
     client.change_terms("launch", daily_cap=50.0)
-    assert goes_on("launch")
+    assert can_continue("launch")
     client.create("mine", budget=3.0, arms={"a": 0.004, "b": 0.5}, reward_max=0.5)
-    assert goes_on("mine")
+    assert can_continue("mine")
     assert client.campaign("mine").answered > 0
     client.close_campaign("launch")
-    assert goes_on("mine")
+    assert can_continue("mine")
     assert caplog.text == ""
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.service.http.auth import KeyRing, prefix_meant
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.records import Key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import free_port
@@ -43,8 +43,8 @@ def test_a_campaigns_life(say, tmp_path):
     assert "No campaigns yet" in say("campaign", "list")
     assert "left 500.00" in say(*ADS)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        answer = Engine(store).decide("ads", "one")
-        Engine(store).feedback(answer.decision, cost=0.25, reward=1.0)
+        answer = DecisionService(store).decide("ads", "one")
+        DecisionService(store).feedback(answer.decision, cost=0.25, reward=1.0)
     shown = say("campaign", "show", "ads")
     assert "spent 0.25" in shown
     assert re.search(r"(search|mail) +[\d.]+ +1 +0 +0.25 +1.0 +4 ", shown)
@@ -68,7 +68,7 @@ def test_a_campaigns_life(say, tmp_path):
     say("campaign", "export", "ads", "all.parquet", "--table", "events")
     assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        ahead = Engine(store, lambda: time.time() + 400 * 86_400.0)
+        ahead = DecisionService(store, lambda: time.time() + 400 * 86_400.0)
         ahead.void(ahead.decide("ads", "far ahead").decision)
     assert "ads goes on today" in say("campaign", "set-back", "ads")
     assert "agrees with its events" in say("campaign", "verify", "ads")
@@ -89,7 +89,7 @@ def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path)
     say(*ADS)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         for number in range(4):
-            Engine(store).decide("ads", str(number))
+            DecisionService(store).decide("ads", str(number))
         store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
     command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -108,8 +108,10 @@ def test_money_is_never_cut_off_in_the_list(say):
 def test_small_money_is_shown_as_it_is(say, tmp_path):
     say("campaign", "create", "llm", "--budget", "0.05", "--arm", "small=0.00005", "--arm", "large=0.0004")
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        Engine(store).feedback(Engine(store).decide("llm", "one").decision, cost=0.000021, reward=0.04)
-        held = Engine(store).decide("llm", "two").hold
+        DecisionService(store).feedback(
+            DecisionService(store).decide("llm", "one").decision, cost=0.000021, reward=0.04
+        )
+        held = DecisionService(store).decide("llm", "two").hold
     shown, listed = say("campaign", "show", "llm"), say("campaign", "list")
     left = 0.05 - 0.000021 - held
     assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
@@ -123,7 +125,9 @@ def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
     arms = ["--arm", "gpt-4.1-mini-2025-04-14=12345.67", "--arm", "claude-opus-4-with-thinking=98765.43"]
     say("campaign", "create", "x" * 60, "--budget", "123456789.25", *arms)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        Engine(store).feedback(Engine(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0)
+        DecisionService(store).feedback(
+            DecisionService(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0
+        )
     shown, listed = say("campaign", "show", "x" * 60), say("campaign", "list")
     for said in (shown, listed):
         assert "budget 123,456,789.250000  spent 0.000021  held 0.000000\n" in said
@@ -137,7 +141,7 @@ def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
 def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
     say("campaign", "create", "ads", "--budget", "5", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        Engine(store).decide("ads", begins + "cmd|' /C calc'!A0")
+        DecisionService(store).decide("ads", begins + "cmd|' /C calc'!A0")
     say("campaign", "export", "ads", "made.csv")
     say("campaign", "export", "ads", "made.parquet")
     with open("made.csv", newline="") as file:
@@ -254,7 +258,7 @@ def test_requests_and_failures_are_shown(say, tmp_path):
     models = ["--arm", "small=0.1", "--arm", "large=2", "--policy", "bts-paced", "--horizon", "400"]
     say("campaign", "create", "models", "--budget", "50", *models, "--propensity-draws", "5")
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         for number in range(5):
             answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
             engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))

@@ -32,7 +32,7 @@ from budgetbandits.errors import (
 )
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from reads_here import ReadsHere
 
@@ -44,7 +44,7 @@ class Line(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def __init__(self):
         self.store = MemoryStore()
-        self.engine = Engine(self.store)
+        self.engine = DecisionService(self.store)
         self.app = httpx.ASGITransport(
             create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
         )

@@ -19,7 +19,7 @@ from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
 from budgetbandits.problems.drift import drifting
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 
 SUITE = Path(__file__).parents[2] / "examples/paced-suite.toml"
 TEXT = """
@@ -44,7 +44,7 @@ def test_a_cell_holds_the_games_of_simulate():
     cell = experiment.cells()[0]
     traffic = experiment.problems[0].problem
     assert cell.budgets_of(traffic) == (14.0, 26.0)  # of 40 requests at 0.2 + 0.25 · 0.6 and 0.2 + 0.75 · 0.6
-    assert isinstance(traffic, Traffic)
+    assert isinstance(traffic, RequestStream)
     assert experiment.problems[0].origin == "means in the experiment file, price-cut at request 20"
     table = pl.read_parquet(io.BytesIO(_play(cell).content))
     played = simulate(traffic, "bts-paced", [14, 26], 3, horizon=40, engine="reference")
@@ -62,7 +62,7 @@ def test_the_record_has_means_over_requests():
     experiment = Experiment.from_toml(TEXT)
     (problem,) = _record(experiment, experiment.cells(), "")["problems"]
     assert problem["cost_means"] == pytest.approx([0.2, 0.4, 0.6])  # 0.8, and half of it for half of the requests
-    assert Traffic.from_toml(problem["toml"]) == experiment.problems[0].problem
+    assert RequestStream.from_toml(problem["toml"]) == experiment.problems[0].problem
 
 
 @pytest.mark.parametrize(

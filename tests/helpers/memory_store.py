@@ -163,15 +163,15 @@ class _Memory(Transaction):
         return [(event.seq, self.decision(event.decision)) for event in made[:limit]]
 
     def totals(self, campaign):
-        of_arm = {}
+        arm_state = {}
         for made in self.store.decisions.values():
             if made.campaign == campaign:
-                open, spent, reward = of_arm.get(made.arm, (0, 0, 0.0))
+                open, spent, reward = arm_state.get(made.arm, (0, 0, 0.0))
                 hold = made.hold
-                of_arm[made.arm] = (
+                arm_state[made.arm] = (
                     open + (hold.state == "pending"), spent + hold.charged + hold.overrun, reward + (made.reward or 0.0)
                 )  # fmt: skip
-        return [(arm, *total) for arm, total in sorted(of_arm.items())]
+        return [(arm, *total) for arm, total in sorted(arm_state.items())]
 
     def lease(self, id):
         return self.store.leases.get(id)

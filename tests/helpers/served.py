@@ -4,7 +4,7 @@ import time
 from contextlib import contextmanager
 
 from budgetbandits.service.http.app import create_app
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from reads_here import ReadsHere
@@ -15,7 +15,7 @@ def served(folder, now=None):
     """The store, with ``clock``, ``engine`` and ``app``."""
     with SQLiteStore(folder / "money.db") as store:
         store.clock = Clock(time.time() if now is None else now)
-        store.engine = Engine(store, store.clock)
+        store.engine = DecisionService(store, store.clock)
         store.app = create_app(store.engine, store, reads=ReadsHere(store))
         yield store
 

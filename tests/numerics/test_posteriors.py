@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from budgetbandits import parse_policy
-from budgetbandits.numerics.posteriors import Beta, JointRatio, Ratio, RestrictedNormal
+from budgetbandits.numerics.posteriors import BetaPosterior, JointRatio, Ratio, RestrictedNormal
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 
 LEVELS = np.array([0.001, 0.025, 0.5, 0.975, 0.995])
@@ -22,7 +22,7 @@ BETAS = [((1, 1), (1, 1)), ((1000, 1000), (1, 1)), ((1, 1), (1000, 1000)), ((13,
 
 @pytest.mark.parametrize(("reward", "cost"), BETAS)
 def test_a_ratio_of_betas_has_its_quantiles(reward, cost):
-    ratio = Ratio(Beta(*map(float, reward)), Beta(*map(float, cost)))
+    ratio = Ratio(BetaPosterior(*map(float, reward)), BetaPosterior(*map(float, cost)))
     first, second = stats.beta(*reward), stats.beta(*cost)
     for z, level in zip(ratio.quantile(LEVELS), LEVELS, strict=True):
         # over the reward if it is the narrower one: a step would be integrated otherwise
@@ -64,7 +64,7 @@ def test_a_joint_ratio_without_common_pulls_is_that_of_the_odds():
 
 
 def test_equally_likely_values_are_quantiles():
-    ratio = Ratio(Beta(8.0, 4.0), Beta(5.0, 9.0))
+    ratio = Ratio(BetaPosterior(8.0, 4.0), BetaPosterior(5.0, 9.0))
     levels = (np.arange(200) + 0.5) / 200
     assert ratio.cdf(ratio.spread(200)) == pytest.approx(levels, abs=3e-3)
     assert (np.diff(ratio.spread(200)) > 0).all()
@@ -90,4 +90,4 @@ def test_sums_make_posteriors_of_uniform_priors():
     policy.observe(state, 0, 0.75, 0.25, rng)
     assert kept_posterior(policy, state, 0) is None
     of = posterior(policy, state, 0)
-    assert (of.reward, of.cost) == (Beta(1.75, 1.25), Beta(1.25, 1.75))
+    assert (of.reward, of.cost) == (BetaPosterior(1.75, 1.25), BetaPosterior(1.25, 1.75))

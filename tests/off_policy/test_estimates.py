@@ -114,8 +114,8 @@ def test_each_estimate_by_hand(monkeypatch):
     assert found.reward.self_normalised.value == pytest.approx(2 / 3)
     # guesses of b, without the decision itself: those of the arm with one outcome as of all arms; and with one more as
     # of the arm
-    of_arm = [(1.5 + 1.9 / 3) / 3, (0.5 + 1.1 / 3) / 2, (1.0 + 1.6 / 3) / 2, (1.5 + 1.7 / 3) / 3]
-    guesses = [(1.5 + of_arm[0]) / 3, (0.5 + of_arm[1]) / 2, (1.0 + of_arm[2]) / 2, (1.5 + of_arm[3]) / 3]
+    arm_state = [(1.5 + 1.9 / 3) / 3, (0.5 + 1.1 / 3) / 2, (1.0 + 1.6 / 3) / 2, (1.5 + 1.7 / 3) / 3]
+    guesses = [(1.5 + arm_state[0]) / 3, (0.5 + arm_state[1]) / 2, (1.0 + arm_state[2]) / 2, (1.5 + arm_state[3]) / 3]
     terms = [guesses[0], guesses[1] + 2 * (1.0 - guesses[1]), guesses[2] + 4 * (0.5 - guesses[2]), guesses[3]]
     assert found.reward.doubly_robust.value == pytest.approx(np.mean(terms))
     more = np.array(terms) - [0.2, 1.0, 0.5, 0.4]

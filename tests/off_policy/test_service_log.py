@@ -13,7 +13,7 @@ from budgetbandits import off_policy
 from budgetbandits.service.audit.export import export
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.request import said
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
@@ -34,7 +34,7 @@ def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
     """Also those that a spreadsheet would compute, or that begin as cells do that were kept from it. A name stands in
     the list of arms that could be chosen as well, which must be the same name."""
     with tempfile.TemporaryDirectory() as folder, SQLiteStore(f"{folder}/money.db") as store:
-        engine = Engine(store, Clock(1e9))
+        engine = DecisionService(store, Clock(1e9))
         engine.create("ads", "bts-paced", 100.0, dict.fromkeys(names, 1.0), propensity_draws=1)
 
         def play(tx):
@@ -61,7 +61,7 @@ def test_an_export_says_what_another_policy_would_have_earned(tmp_path):
     drawn anew each time; an estimate five standard errors away is a false alarm in 1 of a million runs."""
     rng, requests = random.Random(3), 400
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine, expected = Engine(store, Clock(1e9)), requests + 100
+        engine, expected = DecisionService(store, Clock(1e9)), requests + 100
         engine.create("routed", "bts-paced", 0.3 * expected, {"small": 0.2, "large": 1.0}, horizon=expected,
                       propensity_draws=20)  # fmt: skip
 

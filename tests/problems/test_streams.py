@@ -12,16 +12,16 @@ from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independen
 from budgetbandits.problems.drift import drifting, scaled, without
 from budgetbandits.problems.oracle_horizon import fluid_plan, fluid_reward
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import Part, Traffic, load
+from budgetbandits.problems.streams import RequestStream, StreamPart, load
 
 SMALL = Problem.bernoulli([0.2, 0.8, 0.7], [0.1, 0.5, 0.9])
 OTHER = Problem.bernoulli([0.6, 0.3, 0.9], [0.2, 0.3, 1.0])
-BOTH = Traffic(
+BOTH = RequestStream(
     (
-        Part(SMALL, 0, "code", 0.25),
-        Part(OTHER, 0, "talk", 0.75),
-        Part(OTHER, 40, "code", 0.5),
-        Part(without(SMALL, "arm-2"), 40, "talk", 0.5),
+        StreamPart(SMALL, 0, "code", 0.25),
+        StreamPart(OTHER, 0, "talk", 0.75),
+        StreamPart(OTHER, 40, "code", 0.5),
+        StreamPart(without(SMALL, "arm-2"), 40, "talk", 0.5),
     )
 )
 
@@ -29,12 +29,12 @@ BOTH = Traffic(
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("traffic", [BOTH, Traffic.phases([(0, SMALL), (7, OTHER)])], ids=["both", "phases"])
+@pytest.mark.parametrize("traffic", [BOTH, RequestStream.phases([(0, SMALL), (7, OTHER)])], ids=["both", "phases"])
 def test_a_file_is_read_as_it_was_written(traffic, tmp_path):
     path = tmp_path / "traffic.toml"
     path.write_text(traffic.to_toml())
-    assert Traffic.load(path) == load(path) == traffic
-    assert traffic.identity == Traffic.load(path).identity != Traffic.phases([(0, SMALL)]).identity
+    assert RequestStream.load(path) == load(path) == traffic
+    assert traffic.identity == RequestStream.load(path).identity != RequestStream.phases([(0, SMALL)]).identity
     path.write_text(SMALL.to_toml())
     assert load(path) == SMALL
 
@@ -62,24 +62,24 @@ def test_what_files_are_refused(text, why, tmp_path):
 @pytest.mark.parametrize(
     ("parts", "why"),
     [
-        ([Part(SMALL, 5)], "begins at request 0"),
+        ([StreamPart(SMALL, 5)], "begins at request 0"),
         ([], "begins at request 0"),
-        ([Part(SMALL), Part(OTHER)], "the same segment"),
-        ([Part(SMALL, 0, "a", 0.5), Part(OTHER, 0, "b", 0.4)], "sum to 0.9"),
-        ([Part(SMALL), Part(SMALL, 9), Part(SMALL, 4)], "4 comes late"),
-        ([Part(SMALL), Part(SMALL, 9, "a")], "the same segments in every phase"),
-        ([Part(SMALL), Part(replace(SMALL, cost_max=2.0), 9)], "different cost_max"),
+        ([StreamPart(SMALL), StreamPart(OTHER)], "the same segment"),
+        ([StreamPart(SMALL, 0, "a", 0.5), StreamPart(OTHER, 0, "b", 0.4)], "sum to 0.9"),
+        ([StreamPart(SMALL), StreamPart(SMALL, 9), StreamPart(SMALL, 4)], "4 comes late"),
+        ([StreamPart(SMALL), StreamPart(SMALL, 9, "a")], "the same segments in every phase"),
+        ([StreamPart(SMALL), StreamPart(replace(SMALL, cost_max=2.0), 9)], "different cost_max"),
     ],
 )
 def test_what_parts_are_refused(parts, why):
     with pytest.raises(ProblemError, match=why):
-        Traffic(tuple(parts))
+        RequestStream(tuple(parts))
 
 
 @pytest.mark.parametrize("wrong", [{"first": -1}, {"first": 1.5}, {"segment": "\n"}, {"share": 0.0}, {"problem": "x"}])
 def test_what_a_part_refuses(wrong):
     with pytest.raises(ProblemError):
-        Part(**{"problem": SMALL} | wrong)
+        StreamPart(**{"problem": SMALL} | wrong)
 
 
 def test_recorded_outcomes_by_segment(tmp_path):
@@ -87,14 +87,14 @@ def test_recorded_outcomes_by_segment(tmp_path):
     path.write_text(
         "model,reward,cost,source\na,1,0.02,x\nb,5,0.04,x\na,0,0.01,y\nb,4,0.02,y\nc,2,0.01,y\na,3,0.01,y\n"
     )
-    traffic = Traffic.from_csv(path, {"arm": "model", "segment": "source"})
+    traffic = RequestStream.from_csv(path, {"arm": "model", "segment": "source"})
     assert traffic.names == ("a", "b", "c")
     assert [part.share for part in traffic.parts] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
     assert traffic.offered.tolist() == [[True, True, False], [True, True, True]]
     assert traffic.reward_means == pytest.approx(np.array([[0.2, 1.0, 0.0], [0.3, 0.8, 0.4]]))
     assert (traffic.parts[0].problem.cost_max, traffic.parts[1].problem.reward_max) == (0.04, 5.0)
     with pytest.raises(ProblemError, match="no column says segment"):
-        Traffic.from_csv(path, {"arm": "model"})
+        RequestStream.from_csv(path, {"arm": "model"})
 
 
 # --- drift ---------------------------------------------------------------------------------------------------------
@@ -152,13 +152,15 @@ def test_requests_come_in_their_shares():
 def test_of_one_part_the_plan_is_the_mix(budget):
     """Split in phases, which are all alike, it is the same bound."""
     bound = fluid_reward(SMALL, budget, 100)
-    assert fluid_reward(Traffic.phases([(0, SMALL)]), budget, 100) == pytest.approx(bound)
-    assert fluid_reward(Traffic.phases([(0, SMALL), (20, SMALL), (70, SMALL)]), budget, 100) == pytest.approx(bound)
+    assert fluid_reward(RequestStream.phases([(0, SMALL)]), budget, 100) == pytest.approx(bound)
+    assert fluid_reward(RequestStream.phases([(0, SMALL), (20, SMALL), (70, SMALL)]), budget, 100) == pytest.approx(
+        bound
+    )
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.3, 0.5, 0.9])
 def test_of_segments_the_plan_is_the_program_of_the_policy(rate):
-    traffic = Traffic.of_segments({"code": (0.25, SMALL), "talk": (0.75, OTHER)})
+    traffic = RequestStream.of_segments({"code": (0.25, SMALL), "talk": (0.75, OTHER)})
     means = [table.tolist() for table in (traffic.reward_means, traffic.cost_means)]
     mix = best_mix(*means, [0.25, 0.75], rate)
     answered = min(100.0, 100.0 * rate / mix.spend(means[1], [0.25, 0.75]))
@@ -181,7 +183,7 @@ def test_nobody_earns_more_than_the_plan(budget, most):
     """Forty requests of one kind and sixty of another; with money for all of them the best policy is near the bound."""
     for first, then in ((SMALL, OTHER), (OTHER, SMALL)):
         best = optimum([first] * 40 + [then] * 60, budget)
-        bound = fluid_reward(Traffic.phases([(0, first), (40, then)]), budget, 100)
+        bound = fluid_reward(RequestStream.phases([(0, first), (40, then)]), budget, 100)
         assert best <= bound < most * best
 
 
@@ -189,7 +191,7 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
     """All the money goes to the first phase: the game ends when it is gone."""
     poor = Problem.bernoulli([0.01, 0.02], [0.5, 0.9])
     good = Problem.bernoulli([0.5, 0.9], [0.5, 0.9])
-    plan = fluid_plan(Traffic.phases([(0, good), (50, poor)]), 25, 100)
+    plan = fluid_plan(RequestStream.phases([(0, good), (50, poor)]), 25, 100)
     assert plan[1].sum() == pytest.approx(0.0, abs=1e-6)
     assert plan[0] @ good.cost_means == pytest.approx(25.0)
 
@@ -200,7 +202,7 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
 def test_segments_are_told_and_pay():
     """Two segments with opposite arms: with them the policy learns which is which, without them it cannot."""
     here, there = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
-    traffic = Traffic.of_segments({"here": (0.5, here), "there": (0.5, there)})
+    traffic = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})
     told, untold = (simulate(traffic, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
     assert told.part_pulls.shape == (4, 1, 2, 2)
     assert np.array_equal(told.part_pulls.sum(axis=2), told.pulls)

@@ -7,7 +7,7 @@ import pytest
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, UnknownArm
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.rollups import History, roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
@@ -27,7 +27,7 @@ def store():
 
 @pytest.fixture
 def engine(store, clock):
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 100.0, ARMS, hold_seconds=60.0, daily_cap=2.0)
     return engine
 
@@ -88,14 +88,14 @@ def test_open_holds_keep_their_time(engine, store, clock):
 
 
 def test_two_servers_have_the_new_terms_at_once(engine, store, clock):
-    other = Engine(store, clock)
+    other = DecisionService(store, clock)
     other.decide("ads", "1")
     engine.change_terms("ads", {"hold_seconds": 600.0})
     assert other.decide("ads", "2").expires_at == clock.now + 600.0
 
 
 def test_campaigns_with_leases_change_what_they_can(store, clock):
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("leased", "bts", 100.0, ARMS, lease=10.0)
     for number in range(3):
         engine.decide("leased", str(number))
@@ -152,7 +152,7 @@ def test_an_audit_finds_a_decision_that_the_terms_of_then_forbade(engine, store)
 
 
 def test_a_retired_arm_comes_back_with_what_is_known_of_it(engine, store, clock):
-    other = Engine(store, clock)
+    other = DecisionService(store, clock)
     engine.change_terms("ads", {"daily_cap": None})
     for number in range(20):
         made = engine.decide("ads", str(number))
@@ -173,7 +173,7 @@ def test_a_retired_arm_comes_back_with_what_is_known_of_it(engine, store, clock)
 def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
     """What was charged then is what feedback corrects, whatever the terms say by now; rollups know it too."""
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         engine.create("ads", "bts", 100.0, ARMS, hold_seconds=60.0)
         made = []
         for number, rule in enumerate(["charge", "release", "charge"]):

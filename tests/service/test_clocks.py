@@ -9,7 +9,7 @@ import pytest
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import DAY
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from stores import STORES
 
 NOON = 20_000.5 * DAY
@@ -26,7 +26,7 @@ def store(request, tmp_path):
 def jumped(store):
     """An engine and its clock: two decisions at noon, one by a clock that was 400 days ahead, and it is noon again."""
     now = [NOON]
-    engine = Engine(store, lambda: now[0])
+    engine = DecisionService(store, lambda: now[0])
     engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=60.0, daily_cap=4.0)
     told = engine.decide("daily", "told")
     engine.decide("daily", "open")
@@ -70,7 +70,7 @@ def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
 def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
     """A clock that was two hours ahead has made decisions of tomorrow, which are told when it is tomorrow."""
     now = [20_001 * DAY + 3600.0]
-    engine = Engine(store, lambda: now[0])
+    engine = DecisionService(store, lambda: now[0])
     engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=7200.0, daily_cap=3.0)
     ahead = [engine.decide("daily", f"ahead {number}").decision for number in range(3)]
     now[0] -= 7200.0

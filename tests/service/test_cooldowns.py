@@ -8,7 +8,7 @@ from budgetbandits.errors import AlreadyResolved, BadParameter, Conflict, HoldRe
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import DAY
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from clock import Clock
 from memory_store import MemoryStore
 
@@ -27,7 +27,7 @@ def store():
 
 @pytest.fixture
 def engine(store, clock):
-    return Engine(store, clock)
+    return DecisionService(store, clock)
 
 
 def arm(engine, campaign, name):
@@ -147,7 +147,7 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(engine, store, clock,
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}])
 def test_failures_of_decisions_that_were_under_way_together_make_no_rest_longer(store, clock, lease):
     """Ten calls are under way when a provider goes down: the arm rests as after the fourth of them."""
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts", budget=1000.0, arms=ARMS, **lease)
     made = [engines[0].decide(campaign, f"{number}", arms=["a"]) for number in range(10)]
     clock.now += 2.0
@@ -281,7 +281,7 @@ def test_a_clock_that_was_ahead_does_not_keep_an_arm_at_rest(engine, store, cloc
 
 def test_failures_under_a_lease(store, clock):
     """Told to another server than decided, they are heard when the lease is looked at next, and when it is merged."""
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts", budget=100.0, arms=ARMS, lease=10.0, lease_seconds=10.0)
     made = [engines[0].decide(campaign, f"fails {each}", arms=["a"]) for each in range(4)]
     assert store.leases

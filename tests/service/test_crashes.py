@@ -16,7 +16,7 @@ from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, Unreachable
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
 from stores import all_decisions
@@ -31,7 +31,7 @@ processes.set_forkserver_preload(["budgetbandits.service.service", "budgetbandit
 def spend(path, campaign, worker, acknowledged):
     """Decide and settle until the money is gone; every answer is written down once it has been given."""
     with SQLiteStore(path) as store, Path(acknowledged).open("a", buffering=1) as notes:
-        engine, number = Engine(store), 0
+        engine, number = DecisionService(store), 0
         while True:
             try:
                 answer = engine.decide(campaign, f"{worker}-{number}")
@@ -72,7 +72,7 @@ def checked(path, campaign, folder):
         assert all(row is not None for row in rows.values())
         assert all(rows[id].hold.state == "settled" for id in told)
         assert verify(store, campaign) == []
-        account = Engine(store).account(campaign)
+        account = DecisionService(store).account(campaign)
         assert account.spent + account.held <= account.budget
     return len(decided)
 
@@ -81,14 +81,14 @@ def test_eight_processes_spend_one_budget_to_the_last_hold(tmp_path):
     path, folder = tmp_path / "money.db", tmp_path / "notes"
     folder.mkdir()
     with SQLiteStore(path) as store:
-        campaign = Engine(store).create("ads", "bts", budget=400.0, arms={"a": 1.0, "b": 0.75, "c": 0.5})
+        campaign = DecisionService(store).create("ads", "bts", budget=400.0, arms={"a": 1.0, "b": 0.75, "c": 0.5})
     workers = started(path, campaign, [f"w{n}" for n in range(8)], folder)
     for worker in workers:
         worker.join(timeout=120)
         assert worker.exitcode == 0
     assert checked(path, campaign, folder) >= 400
     with SQLiteStore(path) as store:
-        account = Engine(store).account(campaign)
+        account = DecisionService(store).account(campaign)
     assert account.held == 0
     assert to_units(account.left) < 0.5  # less than the cheapest hold, and never below 0
 
@@ -97,7 +97,7 @@ def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path):
     path, folder, chance = tmp_path / "money.db", tmp_path / "notes", random.Random(4)
     folder.mkdir()
     with SQLiteStore(path) as store:
-        campaign = Engine(store).create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.75}, hold_seconds=1.0)
+        campaign = DecisionService(store).create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.75}, hold_seconds=1.0)
     kills = 0
     for batch in range(10):
         names = [f"w{batch}-{n}" for n in range(5)]
@@ -111,7 +111,7 @@ def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path):
     assert kills == 50
     assert checked(path, campaign, folder) >= 50
     with SQLiteStore(path) as store:  # what the dead held is resolved like anything else
-        engine = Engine(store, clock=lambda: time.time() + 10.0)
+        engine = DecisionService(store, clock=lambda: time.time() + 10.0)
         while engine.expire_due():
             pass
         assert engine.account(campaign).held == 0

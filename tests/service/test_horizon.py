@@ -8,7 +8,7 @@ import pytest
 from budgetbandits.errors import BadParameter, HoldRefused
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from clock import Clock
 from memory_store import MemoryStore
 
@@ -28,7 +28,7 @@ def clock():
 @pytest.fixture
 def engine(store, clock, monkeypatch):
     monkeypatch.setattr(os, "urandom", random.Random(20).randbytes)  # ids seed the draws
-    return Engine(store, clock)
+    return DecisionService(store, clock)
 
 
 def play(engine, campaign, requests, reward, key="", **request):
@@ -70,7 +70,7 @@ def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, store, clock
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0}])
 def test_a_request_that_failed_is_one_gone(store, clock, lease):
     """What is left is for the requests that are neither answered nor failed, on every server."""
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, **lease)
     for number in range(30):
         answer = engines[number % 2].decide(campaign, str(number))
@@ -96,7 +96,7 @@ def state_of(engine, campaign):
 def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, clock, lease):
     """Of 20 requests 4 have a reward, 12 wait for it, 2 have expired and 2 are open: 18 are gone, on every server, also
     while the lease is not merged. When the rewards come, nothing is gone twice."""
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, hold_seconds=10.0, **lease)
     made = [engines[0].decide(campaign, f"expires {number}") for number in range(2)]
     clock.now += 10.0
@@ -150,7 +150,7 @@ def test_tampering_with_the_number_of_requests_gone_is_found(engine, store):
 
 
 def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)
     play(engines[1], campaign, 3, {"small": 0.3, "large": 0.9})
     engines[0].change_terms(campaign, {"horizon": 60})
@@ -219,7 +219,7 @@ def test_what_was_learned_before_any_segment_was_named_is_of_none(engine, store)
 
 
 def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkeypatch):
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     for number in range(30):
         segment = ("code", "mail", None, "chat")[number // 2 % 4]
@@ -236,7 +236,7 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkey
 def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, monkeypatch):
     """The limit is for who decides: feedback, merges and requests without a segment are never refused for it."""
     monkeypatch.setattr(campaign_learner, "MOST_SEGMENTS", 4)
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0)
     plain = engines[0].decide(campaign, "plain")
     for engine, segments in zip(engines, ("abcd", "wxyz"), strict=True):
@@ -253,7 +253,7 @@ def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, mo
 
 def test_segments_and_a_horizon_under_leases(store, clock):
     """Servers open the same segments in other orders; merged, each is one segment of the campaign."""
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create(
         "ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0, lease_seconds=10.0, propensity_draws=2
     )

@@ -14,7 +14,7 @@ from budgetbandits.problems.oracle import best_ratio, gaps
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 PROBLEM = Problem.bernoulli([0.7, 0.4, 0.3], [0.5, 0.5, 0.6])
@@ -47,7 +47,7 @@ def test_a_campaign_over_http_learns_like_a_simulation(tmp_path):
     Feedback that comes three pulls late costs a little, which the reference is given by a margin of 2 %.
     """
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         for run in range(RUNS):
             engine.create(f"game {run}", "bts", budget=BUDGET, arms={"0": 1.0, "1": 1.0, "2": 1.0})
         transport = httpx.ASGITransport(create_app(engine, store))

@@ -9,7 +9,7 @@ from budgetbandits.errors import BadParameter, Conflict, NotFound
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.names import LOOKALIKES, checked_name
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from stores import STORES
 
@@ -18,7 +18,7 @@ ONE, TWO = unicodedata.normalize("NFC", "café"), unicodedata.normalize("NFD", "
 
 def test_both_ways_to_write_a_name_are_one():
     store = MemoryStore()
-    engine = Engine(store)
+    engine = DecisionService(store)
     campaign = engine.create(TWO, "kube-fractional", 10.0, {TWO: 1.0, "tea": 1.0}, known={"costs": {ONE: 1, "tea": 1}})
     assert engine.describe(ONE)["name"] == engine.describe(TWO)["name"] == ONE
     assert engine.describe(campaign)["arms"][0]["name"] == ONE
@@ -58,7 +58,7 @@ def test_both_ways_to_write_a_name_are_one():
     ],
 )
 def test_names_that_deceive_are_refused(name, words):
-    engine = Engine(MemoryStore())
+    engine = DecisionService(MemoryStore())
     with pytest.raises(BadParameter, match=words):
         engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0})
     with pytest.raises(BadParameter, match=words):
@@ -94,7 +94,7 @@ def test_lookalikes_are_letters_of_other_alphabets_for_latin_ones():
 def test_no_store_is_asked_about_what_is_no_text(name, tmp_path, wrong):
     """Databases differ in what they take; a caller hears the same of each, and other outcomes of a batch are booked."""
     with STORES[name](tmp_path) as make, make() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
         for refused in (
             lambda: engine.decide("ads", wrong), lambda: engine.decide("ads", "key", segment=wrong),

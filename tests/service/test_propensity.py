@@ -11,10 +11,10 @@ from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import PLAIN, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Request
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import export
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
@@ -49,7 +49,9 @@ def test_drawn_as_arrays_or_one_by_one_it_is_the_same(policy):
     """The share of 1,500 plain choices, beside another 1,500: within 4.5 standard deviations of their difference."""
     learner, among = learner_of(policy), np.array([True, False, True])
     rng = np.random.default_rng(3)
-    for request in (PLAIN,) if policy != "bts-paced" else (PLAIN, Request(0, np.array([0.1, 0.1, 0.15]))):
+    for request in (
+        (NO_REQUEST_INFO,) if policy != "bts-paced" else (NO_REQUEST_INFO, Request(0, np.array([0.1, 0.1, 0.15])))
+    ):
         share = np.mean([learner.choose(rng, among, request) == 2 for _ in range(1500)])
         found = propensity(learner, 2, rng, 1500, among, request)
         assert 0.02 < share < 0.98
@@ -66,7 +68,7 @@ def test_dividing_by_it_is_nearly_unbiased():
 
 def test_it_changes_no_choice_and_the_audit_repeats_it():
     store = MemoryStore()
-    engine = Engine(store, Clock(1000.0))
+    engine = DecisionService(store, Clock(1000.0))
     campaign = engine.create("ads", "bts", budget=1000.0, arms=ARMS, propensity_draws=50)
     for number in range(40):
         answer = engine.decide(campaign, str(number), **({} if number % 4 else {"arms": ["a"]}))
@@ -85,7 +87,7 @@ def test_it_changes_no_choice_and_the_audit_repeats_it():
 
 
 def test_it_is_for_policies_that_draw():
-    engine = Engine(MemoryStore(), Clock(1000.0))
+    engine = DecisionService(MemoryStore(), Clock(1000.0))
     with pytest.raises(BadParameter, match="leave propensity_draws out, or use bts"):
         engine.create("ads", "kube", budget=10.0, arms=ARMS, propensity_draws=50)
     with pytest.raises(BadParameter, match="use a whole number such as 100"):
@@ -96,7 +98,7 @@ def test_an_export_says_among_which_arms_each_was_chosen(tmp_path):
     """Arms that come, go, rest and cannot be paid, and those that a request leaves out; nothing if all could be."""
     clock = Clock(1000.0)
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         engine.create("ads", "bts", budget=3.5, arms={"a": 1.0, "b": 0.5, "c": 2.0}, propensity_draws=10)
 
         def decide(key, **request):
@@ -130,7 +132,7 @@ def test_an_export_says_among_which_arms_each_was_chosen(tmp_path):
 
 def test_the_audit_finds_another_set_of_arms_to_choose_from():
     store = MemoryStore()
-    engine = Engine(store, Clock(1000.0))
+    engine = DecisionService(store, Clock(1000.0))
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS | {"c": 1.0})
     for number in range(4):
         engine.feedback(engine.decide(campaign, f"fails {number}", arms=["a"]).decision, failed=True)
@@ -145,7 +147,7 @@ def test_the_audit_finds_another_set_of_arms_to_choose_from():
 
 def test_an_export_has_what_was_said_of_the_request(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", "bts-paced", budget=10.0, arms=ARMS, horizon=20, propensity_draws=10)
         plain = engine.decide("ads", "plain")
         said = engine.decide("ads", "said", segment="code", exclude=["a"], prices={"b": 0.2})

@@ -8,7 +8,7 @@ import pytest
 
 from budgetbandits.errors import BadParameter, BadState, HoldRefused, NotFound
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from clock import Clock
 
 ARMS = {"small": 1.0, "large": 1.0}
@@ -35,7 +35,7 @@ def at_once(count, ask):
 
 
 def test_34732_requests_at_the_same_time_do_not_pass_on_the_same_money(store):
-    engine = Engine(store)
+    engine = DecisionService(store)
     engine.create("session", "bts", budget=3.0, arms=ARMS)
     got = at_once(12, lambda number: engine.decide("session", str(number)))
     assert got.count(True) == 3
@@ -47,8 +47,8 @@ def test_34732_requests_at_the_same_time_do_not_pass_on_the_same_money(store):
 def test_40095_first_requests_of_somebody_unknown_do_not_pass_a_budget_that_is_not_loaded_yet(opener):
     """Four servers that have never seen the campaign are asked at once, and somebody asks for one that is not there."""
     with opener() as first, opener() as second, opener() as third, opener() as fourth:
-        Engine(first).create("customer", "bts", budget=1.0, arms=ARMS)
-        engines = [Engine(each) for each in (first, second, third, fourth)]
+        DecisionService(first).create("customer", "bts", budget=1.0, arms=ARMS)
+        engines = [DecisionService(each) for each in (first, second, third, fourth)]
         got = at_once(8, lambda number: engines[number % 4].decide("customer", str(number)))
         assert sorted(got, key=str) == [True, *["blocked_by_holds"] * 7]
         with pytest.raises(NotFound):
@@ -58,7 +58,7 @@ def test_40095_first_requests_of_somebody_unknown_do_not_pass_a_budget_that_is_n
 
 def test_36926_what_is_refused_under_load_is_what_the_books_say(store):
     """Costs are far below what is held. Nobody is refused who fits, and in the end the books are what was told."""
-    engine = Engine(store)
+    engine = DecisionService(store)
     engine.create("key", "bts", budget=16.0, arms=ARMS)
 
     def work(number):
@@ -79,12 +79,12 @@ def test_27735_money_held_for_workers_that_are_gone_comes_back(opener):
     """Three workers decide and are never heard of again; then the server is restarted, too."""
     clock = Clock(1e9)
     with opener() as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         engine.create("key", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0, on_expire="release")
         for number in range(3):
             engine.decide("key", f"gone {number}")
     with opener() as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         with pytest.raises(HoldRefused, match="open holds") as refused:
             engine.decide("key", "too early")
         assert refused.value.retry_after is not None
@@ -99,7 +99,7 @@ def test_27735_money_held_for_workers_that_are_gone_comes_back(opener):
 
 @pytest.mark.parametrize("cap", [0.0, math.nan, math.inf, -1.0, None])
 def test_35524_nothing_is_chosen_whose_price_is_unknown(store, cap):
-    engine = Engine(store)
+    engine = DecisionService(store)
     with pytest.raises(BadParameter):
         engine.create("team", "bts", budget=3.0, arms={"priced": 1.0, "unpriced": cap})
     engine.create("team", "bts", budget=3.0, arms=ARMS)
@@ -109,7 +109,7 @@ def test_35524_nothing_is_chosen_whose_price_is_unknown(store, cap):
 
 def test_35524_a_cost_that_nobody_tells_is_not_nothing(store):
     clock = Clock(1e9)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("team", "bts", budget=3.0, arms=ARMS, hold_seconds=60.0)
     made = engine.decide("team", "one")
     assert engine.account("team").held == 1_000_000  # before it was answered
@@ -123,12 +123,12 @@ def test_35524_a_cost_that_nobody_tells_is_not_nothing(store):
 @pytest.mark.parametrize("policy", ["bts", "thompson", "kl-ucb"])
 def test_35590_feedback_of_one_kind_alone_can_be_read_back(opener, policy, reward):
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("router", policy, budget=30.0, arms=ARMS)
         for number in range(5):
             engine.feedback(engine.decide("router", str(number)).decision, cost=1.0, reward=reward)
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         for number in range(5, 10):
             engine.feedback(engine.decide("router", str(number)).decision, cost=1.0, reward=reward)
         assert verify(store, "router") == []
@@ -138,7 +138,7 @@ def test_35590_feedback_of_one_kind_alone_can_be_read_back(opener, policy, rewar
 def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
     """A row that was damaged gives an error with a name and a remedy; other campaigns go on, and the audit finds it."""
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         for name in ("damaged", "other"):
             engine.create(name, "bts", budget=30.0, arms=ARMS)
         row = store.read(lambda tx: tx.campaign_named("damaged"))
@@ -146,7 +146,7 @@ def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
         damaged = arm.learned | {"successes": [1.0, value]}
         store.write(lambda tx: tx.save_arms([replace(arm, learned=damaged)]))
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         with pytest.raises(BadState, match=r"'damaged'.*verify.*restore"):
             engine.decide("damaged", "one")
         assert engine.account("damaged").held == 0

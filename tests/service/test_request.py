@@ -14,8 +14,8 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.request import Wanted
-from budgetbandits.service.service import Engine
+from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.service import DecisionService
 from clock import Clock
 from memory_store import MemoryStore
 
@@ -29,7 +29,7 @@ def store():
 
 @pytest.fixture
 def engine(store):
-    return Engine(store, Clock(1000.0))
+    return DecisionService(store, Clock(1000.0))
 
 
 def test_only_arms_that_may_answer_are_chosen(engine, store):
@@ -79,10 +79,10 @@ def test_a_choice_that_was_prepared_is_not_used_for_another_request(engine, stor
     for number in range(20):
         engine.decide(campaign, f"warm {number}")
         learner = engine._learners.kept[campaign]
-        learner.think_ahead()
+        learner.prefetch_choice()
         prepared = learner.names[learner._ahead[2]]
         assert engine.decide(campaign, f"other {number}", exclude=[prepared]).arm != prepared
-    learner.think_ahead()
+    learner.prefetch_choice()
     prepared = learner._ahead[1]
     assert engine.decide(campaign, "plain").decision == prepared
     assert verify(store, campaign) == []
@@ -181,7 +181,7 @@ def test_tampering_with_a_request_is_found(engine, store):
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS)
     answer = engine.decide(campaign, "one", arms=["small", "middle"], holds={"small": 0.01, "middle": 0.02})
     event = store.events[-1]
-    wanted = Wanted.read(event.request)
+    wanted = ResolvedRequest.read(event.request)
     assert (wanted.arms, wanted.holds) == ([0, 1], [10_000, 20_000])
     for changed in ({"holds": [10_001, 20_001]}, {"arms": [2], "holds": [20_000]}):
         whole = json.loads(event.request)

@@ -24,7 +24,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.service.tags import NAMED_ARMS, changed_since, newest_tag
 from clock import Clock
@@ -40,7 +40,7 @@ def clock():
 
 @pytest.fixture
 def engine(clock):
-    return Engine(MemoryStore(), clock)
+    return DecisionService(MemoryStore(), clock)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_a_daily_cap_waits_for_the_next_day_rather_than_choose_the_cheap(engine,
 def test_a_clock_that_is_a_little_slow_does_not_bring_back_the_day_before(clock):
     """Two hosts around midnight: the money of neither day is counted anew."""
     store, midnight = MemoryStore(), 86_400.0 * 20_000
-    fast, slow = Engine(store, lambda: midnight + 1.0), Engine(store, lambda: midnight - 1.0)
+    fast, slow = DecisionService(store, lambda: midnight + 1.0), DecisionService(store, lambda: midnight - 1.0)
     campaign = slow.create("daily", "bts", budget=10.0, arms={"a": 1.0, "b": 1.0}, daily_cap=2.0)
     for engine in (slow, fast, slow):
         engine.decide(campaign, f"{id(engine)} {engine.account(campaign).held}")
@@ -221,7 +221,7 @@ def test_a_batch_is_all_or_nothing(engine, campaign):
 def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
     """Each reads only the arms that the other has changed, and the audit repeats every choice among those that rise."""
     store = MemoryStore()
-    engines = [Engine(store, clock), Engine(store, clock)]
+    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("many", "bts", budget=300.0, arms={f"arm {n}": 1.0 for n in range(300)})
     reads, behind = [], []
     read, catch_up = CampaignLearner.remembered.__func__, CampaignLearner.catch_up
@@ -252,7 +252,7 @@ def test_a_change_of_very_many_arms_names_none_of_them(engine, campaign):
 
 def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
     store = MemoryStore()
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     for name in ("good", "bad", "fine"):
         engine.decide(engine.create(name, "bts", budget=10.0, arms=ARMS, hold_seconds=60.0), "one")
     bad = next(row for row in store.campaigns.values() if row.name == "bad")
@@ -409,7 +409,7 @@ def test_feedback_that_is_refused_changes_nothing(engine, campaign):
 @pytest.mark.parametrize("name", [*POLICIES, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
 def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
     store = MemoryStore()
-    engine = Engine(store)
+    engine = DecisionService(store)
     known = {"cost_floor": 0.1, "costs": {"a": 0.4, "b": 0.5, "c": 0.2}}
     policy = f"{name}:horizon=200" if name == "moss" else name
     campaign = engine.create("all", policy, budget=12.0, arms={"a": 1.0, "b": 1.0, "c": 0.5}, known=known)
@@ -422,7 +422,7 @@ def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
             break
         engine.feedback(answer.decision, reward=float(rng.random() < 0.5), cost=known["costs"][answer.arm])
         if number % 7 == 0:
-            engine = Engine(store)  # a restart: everything it knows is in the store
+            engine = DecisionService(store)  # a restart: everything it knows is in the store
     account = engine.account(campaign)
     assert end in ("exhausted", "policy_stopped")
     assert account.held == 0
@@ -436,11 +436,11 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
     each step. The audit repeats every choice from the events alone."""
     store = MemoryStore()
     ahead, made = [], []
-    think = CampaignLearner.think_ahead
+    think = CampaignLearner.prefetch_choice
     monkeypatch.setattr(
         CampaignLearner, "think_ahead", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
     )
-    engine = Engine(store)
+    engine = DecisionService(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})
     rng, open_ones = np.random.default_rng(2), []
     for number in range(400):
@@ -458,7 +458,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
         if number in (100, 200):
             engine.retire_arm(campaign, "a" if number == 100 else "arm 50")
         if number % 60 == 30:
-            engine = Engine(store)
+            engine = DecisionService(store)
         store.on_idle()
     assert verify(store, campaign) == []
     used = {each[1] for each in ahead if each is not None} & set(made)
@@ -483,7 +483,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
 def test_the_audit_finds_what_was_tampered_with(tmp_path, tamper):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         campaign = engine.create("ads", "bts", budget=10.0, arms=ARMS)
         for number in range(6):
             answer = engine.decide(campaign, str(number))

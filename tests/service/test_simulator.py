@@ -24,9 +24,9 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import Booked, Outcome
+from budgetbandits.service.feedback import FeedbackOutcome, Outcome
 from budgetbandits.service.ledger import day_of
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from stores import STORES
 
@@ -66,7 +66,7 @@ class World:
         self.happened = Counter()
 
     def engine(self):
-        return Engine(self.store, clock=lambda: self.now)
+        return DecisionService(self.store, clock=lambda: self.now)
 
     def step(self):
         rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer", "fail"]
@@ -177,7 +177,7 @@ class World:
         outcomes = [Outcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
         results = engine.feedback_many(self.campaign, [*outcomes, Outcome("nothing", 1.0, 0.1)])
         assert isinstance(results[-1], NotFound)
-        assert all(isinstance(result, Booked | Conflict | AlreadyResolved) for result in results[:-1])
+        assert all(isinstance(result, FeedbackOutcome | Conflict | AlreadyResolved) for result in results[:-1])
 
     def retry(self, engine):
         if self.keys:

@@ -12,7 +12,7 @@ import pytest
 from budgetbandits.client import Client
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from servers import admin_key, free_port, serving
 from stores import STORES
 
@@ -66,7 +66,7 @@ def test_others_decide_while_a_postgres_server_is_stopped_and_nothing_is_overspe
                 server.terminate()
                 server.wait()
         with opener() as store:
-            account = Engine(store).account("ads")
+            account = DecisionService(store).account("ads")
             assert account.spent > 0
             assert account.spent + account.held + account.leased <= account.budget
             assert verify(store, "ads") == []

@@ -11,7 +11,7 @@ from budgetbandits.cli import campaigns
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.http.schemas import CampaignView, NewCampaign
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import CHANGEABLE, Terms
 from memory_store import MemoryStore
@@ -31,14 +31,14 @@ def test_every_term_is_known_everywhere(term):
 
 def test_terms_come_back_as_they_were_given():
     given = Terms(2, 60, "release", 1.5, 1000)
-    engine = Engine(MemoryStore())
+    engine = DecisionService(MemoryStore())
     engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, **vars(given))
     assert vars(given).items() <= engine.describe("ads").items()
 
 
 def test_a_term_that_is_none_is_refused():
     with pytest.raises(TypeError, match="colour"):
-        Engine(MemoryStore()).create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, colour="red")
+        DecisionService(MemoryStore()).create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, colour="red")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ LARGE = [(each.name, each.metadata["largest"]) for each in fields(Terms) if each
 @pytest.mark.parametrize(("term", "largest"), LARGE)
 def test_a_term_has_one_bound_whichever_door_it_comes_through(term, largest):
     """The engine, by which all come, and HTTP, which refuses earlier."""
-    engine, beyond = Engine(MemoryStore()), largest * (1 + 1e-9)
+    engine, beyond = DecisionService(MemoryStore()), largest * (1 + 1e-9)
     words = rf"{term} is .* up to {largest:,.0f}"
     with pytest.raises(BadParameter, match=words):
         engine.create("ads", "bts-paced", 10.0, {"a": 1.0, "b": 0.5}, **{term: beyond})
@@ -90,4 +90,4 @@ def test_the_command_line_keeps_the_bounds(tmp_path):
 @pytest.mark.parametrize("policy", ["mine.py:OmegaUCB", "/somewhere/mine.py:OmegaUCB:rho=1", "mine.py"])
 def test_the_service_runs_no_file(policy):
     with pytest.raises(BadParameter, match="the package's own policies"):
-        Engine(MemoryStore()).create("ads", policy, budget=5.0, arms={"a": 1.0, "b": 1.0})
+        DecisionService(MemoryStore()).create("ads", policy, budget=5.0, arms={"a": 1.0, "b": 1.0})

@@ -14,7 +14,7 @@ import numpy as np
 from budgetbandits.allocation.asks import Ask, OpenAsk, OpenAsks
 from budgetbandits.allocation.cooldowns import Rests
 from budgetbandits.allocation.holds import amounts_to_hold, estimated
-from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.observations import Observed
 from budgetbandits.allocation.propensity import Propensities
@@ -32,7 +32,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import PLAIN, Policy, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request
 from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import listed, positive
 
@@ -109,7 +109,7 @@ class Allocation(AllocationState):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
             self._recall(name, past)
-        self._hear_what_is_gone()
+        self._update_plan_inputs()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Allocation(AllocationState):
             else:
                 amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
-            request = PLAIN
+            request = NO_REQUEST_INFO
             if segment is not None or estimates is not None or self._segments:
                 shares = None if estimates is None else estimates / self._units.cost_max
                 # may open a segment: after all checks
@@ -167,7 +167,7 @@ class Allocation(AllocationState):
                 amount = float(amounts[arm])
                 self._money.wanted = np.where(allowed, amounts, np.inf).tolist()
             ask = OpenAsk(arm, amount)
-            if request is not PLAIN:
+            if request is not NO_REQUEST_INFO:
                 ask.segment = request.segment
             if estimates is not None:
                 ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
@@ -208,7 +208,7 @@ class Allocation(AllocationState):
             except (BudgetExhausted, HoldRefused):
                 return False
             with self._learner.only(payable):
-                return self._learner.goes_on
+                return self._learner.can_continue
 
     def tell(
         self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
@@ -246,7 +246,7 @@ class Allocation(AllocationState):
                 )
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
-                request = PLAIN if known.prices is None and not self._segments else self._request_of(known)
+                request = NO_REQUEST_INFO if known.prices is None and not self._segments else self._request_of(known)
                 self._learner.learn(arm, share, price, self._rng, request)
                 self._asks.close(number)
                 self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number, number)
@@ -256,7 +256,7 @@ class Allocation(AllocationState):
             self._money.spent += charge
             self._money.overrun += overrun - known.overrun
             if reward is None or known.cost is not None or overrun:  # the two come one after the other
-                self._hear_what_is_gone()
+                self._update_plan_inputs()
 
     def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
@@ -272,7 +272,7 @@ class Allocation(AllocationState):
         self._money.overrun += charge - learned
         self._asks.close(number)
         self._rests.failed(known.arm, self._asks.next_number, number, self._observed.pulls[known.arm])
-        self._hear_what_is_gone()
+        self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
         """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
@@ -289,12 +289,12 @@ class Allocation(AllocationState):
             self._money.budget = positive(
                 "the budget with this amount", self._money.budget + positive("amount", amount)
             )
-            self._hear_what_is_gone()
+            self._update_plan_inputs()
 
-    def new_horizon(self, horizon: float) -> None:
+    def set_horizon(self, horizon: float) -> None:
         """The budget is for this many requests in all, those already answered included."""
         with self._lock:
-            self._learner.new_horizon(planned_requests(self.policy, horizon))
+            self._learner.set_horizon(planned_requests(self.policy, horizon))
 
     def add_arm(
         self,
@@ -349,7 +349,7 @@ class Allocation(AllocationState):
             number = int(ask)
         return number, self._asks.find(number, reward, cost)
 
-    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> Among:
+    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> ArmMask:
         """The arms that may answer a request: active, and not left out of it."""
         active = self._learner.state.active
         excluded = [] if exclude is None else listed("exclude", exclude)
@@ -368,7 +368,7 @@ class Allocation(AllocationState):
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
         if ask.prices is None:
-            return Request(ask.segment) if self._segments else PLAIN
+            return Request(ask.segment) if self._segments else NO_REQUEST_INFO
         prices = np.full(len(self._names), np.nan)
         prices[: len(ask.prices)] = ask.prices  # None becomes NaN
         return Request(ask.segment, prices / self._units.cost_max)

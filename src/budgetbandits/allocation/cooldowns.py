@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
 
-Among = NDArray[np.bool_]
+ArmMask = NDArray[np.bool_]
 """Which arms, one entry for each."""
 
 FEWEST = 3
@@ -159,7 +159,7 @@ class Rests:
         self.until[arm] = until
         self.latest = max(self.latest, until)
 
-    def resting(self, now: int) -> Among | None:
+    def resting(self, now: int) -> ArmMask | None:
         """The arms that rest; None if none does."""
         if now >= self.latest:
             return None
@@ -169,7 +169,7 @@ class Rests:
         resting = (self.until > now) & possible
         return resting if resting.any() else None
 
-    def offered(self, among: Among, now: int) -> tuple[Among, Among | None]:
+    def offered(self, among: ArmMask, now: int) -> tuple[ArmMask, ArmMask | None]:
         """The arms among these that may be named now, and those of them that are down and rest, if any.
 
         Arms that neither bring nor cost anything may not while they rest. Where all of them rest, all may be named.
@@ -180,12 +180,12 @@ class Rests:
         down = among & resting & (self.since > 0)
         return (awake | down, down) if down.any() else (awake, None)
 
-    def of_arm(self, arm: int) -> dict[str, int]:
+    def arm_state(self, arm: int) -> dict[str, int]:
         """What is known of one arm, as plain numbers."""
         return {name: int(getattr(self, name)[arm]) for name in FIELDS}
 
     def take(self, arm: int, saved: Mapping[str, int]) -> None:
-        """What `of_arm` said of this arm; what is left out is 0."""
+        """What `arm_state` said of this arm; what is left out is 0."""
         for name in FIELDS:
             getattr(self, name)[arm] = saved.get(name, 0)
         self.latest = max(self.latest, int(self.until[arm]))

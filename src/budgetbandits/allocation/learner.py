@@ -18,10 +18,10 @@ from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State, best
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State, best
 from budgetbandits.policies.sampling import SamplingPolicy
 
-Among = NDArray[np.bool_]
+ArmMask = NDArray[np.bool_]
 """Which arms may be chosen, one entry for each."""
 
 
@@ -47,7 +47,7 @@ class Learner:
         self.kind: Kind = kind
         """How it chooses."""
         self.chooser: Chooser = chooser_for(kind, policy, state)
-        self._may_stop = type(policy).goes_on is not Policy.goes_on
+        self._may_stop = type(policy).can_continue is not Policy.can_continue
         self.draws_few = False
         """Whether a choice among less than half of the arms draws these alone, where a level is kept for all."""
         parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
@@ -79,16 +79,16 @@ class Learner:
     # --- choose and learn ----------------------------------------------------------------------------------------
 
     @property
-    def goes_on(self) -> bool:
+    def can_continue(self) -> bool:
         """Whether the policy would name an arm; False when it has stopped."""
-        return self.policy.goes_on(self.state)
+        return self.policy.can_continue(self.state)
 
     def choose(
         self,
         rng: np.random.Generator,
-        among: Among | None = None,
-        request: Request = PLAIN,
-        resting: Among | None = None,
+        among: ArmMask | None = None,
+        request: Request = NO_REQUEST_INFO,
+        resting: ArmMask | None = None,
     ) -> int | None:
         """The arm to pull, among these if not among all that are active; None if the policy stops.
 
@@ -109,24 +109,24 @@ class Learner:
         self.drop(arm if taken else other)
         return other if taken else arm
 
-    def _named(self, rng: np.random.Generator, among: Among | None, request: Request) -> int | None:
+    def _named(self, rng: np.random.Generator, among: ArmMask | None, request: Request) -> int | None:
         """The arm that the policy names among these, if not among all that are active."""
         state = self.state
         if among is None or among is state.active:
-            if self._may_stop and not self.goes_on:
+            if self._may_stop and not self.can_continue:
                 return None
-            return self.chooser.choose(state, rng) if request is PLAIN else self._choose(rng, request)
+            return self.chooser.choose(state, rng) if request is NO_REQUEST_INFO else self._choose(rng, request)
         if self.draws_few and 2 * int(among.sum()) < int(state.active.sum()):
             return self.choose_of_few(rng, np.flatnonzero(among))  # else the level would move to and fro
         with self.only(among, request) as seen:
-            if not self.goes_on:
+            if not self.can_continue:
                 return None
             # what was drawn ahead was drawn for all active arms
             ahead = self.kind in ("window", "sparse window")
             return self.policy.choose(state, rng) if ahead else self._choose(rng, seen)
 
     @contextmanager
-    def only(self, among: Among | None, request: Request = PLAIN) -> Iterator[Request]:
+    def only(self, among: ArmMask | None, request: Request = NO_REQUEST_INFO) -> Iterator[Request]:
         """While these arms alone may be chosen, if not all that are active: the request as the policy sees it. One that
         plans for the requests to come is told that they may have the others, too."""
         active = self.state.active
@@ -140,7 +140,7 @@ class Learner:
             self.state.active = active
 
     def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
-        if request is PLAIN:
+        if request is NO_REQUEST_INFO:
             return self.chooser.choose(self.state, rng)
         return self.by_request.choose(self.state, rng, request)
 
@@ -151,9 +151,11 @@ class Learner:
         place = best(scores, rng)
         return None if place is None else int(arms[place])
 
-    def learn(self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN) -> None:
+    def learn(
+        self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = NO_REQUEST_INFO
+    ) -> None:
         """From one pull, which may have been chosen long ago or not at all."""
-        if request is PLAIN:
+        if request is NO_REQUEST_INFO:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
             self.by_request.observe(self.state, arm, reward, cost, rng, request)
@@ -183,7 +185,7 @@ class Learner:
         if "scales" in self.state.known:
             self.state.known["scales"] = np.append(self.state.known["scales"], scale)
         known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
-        self.state.extend(self.policy.one_more(self.state, known))
+        self.state.extend(self.policy.new_arm_state(self.state, known))
         self.chooser.reset(self.state)
         return len(self.state.pulls) - 1
 
@@ -197,17 +199,17 @@ class Learner:
         self.state.active[arm] = True
         self.chooser.reset(self.state)
 
-    def new_budget(self, budget: float) -> None:
+    def set_budget(self, budget: float) -> None:
         """A policy that plans with the budget must know what it is now."""
         if "budget" in self.state.known:
             self.state.known["budget"] = budget
 
-    def new_horizon(self, horizon: float) -> None:
+    def set_horizon(self, horizon: float) -> None:
         """A policy that plans with the number of requests must know what it is now."""
         if "horizon" in self.state.known:
             self.state.known["horizon"] = horizon
 
-    def new_unlearned(self, requests: int) -> None:
+    def set_unlearned_requests(self, requests: int) -> None:
         """A policy that counts what it learned from must know how many other requests are gone."""
         if "horizon" in self.state.known:
             self.state.known["failed"] = requests
@@ -228,18 +230,18 @@ class Learner:
         learner.chooser.restore(chooser, state)
         return learner
 
-    def of_arm(self, arm: int) -> dict[str, Any]:
+    def arm_state(self, arm: int) -> dict[str, Any]:
         """What was learned about one arm, as plain values."""
         state = vars(self.state)
         return {name: state[name][..., arm].tolist() for name in self._of_arms}
 
-    def of_all(self) -> dict[str, Any]:
+    def shared_state(self) -> dict[str, Any]:
         """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
         state = vars(self.state)
         return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
 
-    def take(self, of_all: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
-        """Go on from what `of_all` and `of_arm` of these arms said; BadState if they cannot have said that."""
+    def take(self, shared_state: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
+        """Go on from what `shared_state` and `arm_state` of these arms said; BadState if they cannot have said that."""
         numbers, state = list(of_arms), vars(self.state)
         try:
             for name in self._of_arms if numbers else ():
@@ -251,8 +253,8 @@ class Learner:
                     old = state[name]
                 old[..., numbers] = new
             for name in self._of_all:
-                setattr(self.state, name, of_all[name])
-            self.chooser.restore(of_all, self.state, numbers)
+                setattr(self.state, name, shared_state[name])
+            self.chooser.restore(shared_state, self.state, numbers)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, BadState):
                 raise

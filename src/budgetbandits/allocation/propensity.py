@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.learner import Among, Learner
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.validation import whole
 
@@ -47,7 +47,7 @@ class Propensities:
         object.__setattr__(self, "draws", whole("propensity_draws", self.draws))  # 0 for no propensities
 
     def before(
-        self, learner: Learner, number: int, among: Among, request: Request, resting: Among | None = None
+        self, learner: Learner, number: int, among: ArmMask, request: Request, resting: ArmMask | None = None
     ) -> Chances | None:
         """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
         know."""
@@ -73,7 +73,7 @@ class DrawsMany(Protocol):
     """A policy that draws many choices at once."""
 
     def choices(
-        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]: ...
 
 
@@ -81,9 +81,9 @@ def chances(
     learner: Learner,
     rng: np.random.Generator,
     draws: int,
-    among: Among | None = None,
-    request: Request = PLAIN,
-    resting: Among | None = None,
+    among: ArmMask | None = None,
+    request: Request = NO_REQUEST_INFO,
+    resting: ArmMask | None = None,
 ) -> Chances:
     """Of the choice that the learner is about to make, among these arms if not among all that are active, of which some
     may rest.
@@ -96,8 +96,8 @@ def chances(
 
 
 def propensity(
-    learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: Among | None = None,
-    request: Request = PLAIN, resting: Among | None = None,
+    learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: ArmMask | None = None,
+    request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None,
 ) -> float:  # fmt: skip
     """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
     return chances(learner, rng, draws, among, request, resting).of(arm)
@@ -107,9 +107,9 @@ def counts(
     learner: Learner,
     rng: np.random.Generator,
     draws: int,
-    among: Among | None = None,
-    request: Request = PLAIN,
-    resting: Among | None = None,
+    among: ArmMask | None = None,
+    request: Request = NO_REQUEST_INFO,
+    resting: ArmMask | None = None,
 ) -> NDArray[np.int64]:
     """How often each arm is named in so many choices, none of which is made."""
     with learner.only(among, request) as seen:
@@ -124,8 +124,8 @@ def _with_stand_ins(
     learner: Learner,
     rng: np.random.Generator,
     chosen: NDArray[np.int64],
-    resting: Among,
-    awake: Among,
+    resting: ArmMask,
+    awake: ArmMask,
     request: Request,
 ) -> NDArray[np.int64]:
     """Of each choice of an arm at rest, the arm that answers in its place, if one does (`stand_in`)."""

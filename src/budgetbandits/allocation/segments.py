@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import PLAIN, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Request
 
 
 class Segments(dict[str | None, int]):
@@ -25,7 +25,7 @@ class Segments(dict[str | None, int]):
         ``asked``: whether there are requests whose outcomes are still to come, and whose segments are known by number.
         """
         if name is None and prices is None and not self:
-            return PLAIN
+            return NO_REQUEST_INFO
         if name is not None and (not isinstance(name, str) or not name):
             raise BadParameter(f"segment is {name!r:.40}; name it by a text such as 'code'")
         policy, state = learner.by_request, learner.state

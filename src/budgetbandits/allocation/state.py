@@ -103,7 +103,7 @@ class AllocationState:
         of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask, where
         holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
         with self._lock:
-            return self._money.ended(self._learner.state.active) or not self._learner.goes_on
+            return self._money.ended(self._learner.state.active) or not self._learner.can_continue
 
     @property
     def pending(self) -> tuple[Ask, ...]:
@@ -172,7 +172,7 @@ class AllocationState:
             return Ask(number, self._names[ask.arm])
         return Ask(number, self._names[ask.arm], ask.propensity, tuple(self._names[arm] for arm in ask.could))
 
-    def _hear_what_is_gone(self) -> None:
+    def _update_plan_inputs(self) -> None:
         """A policy that plans with money and requests plans without what is gone and was not learned from: that of
         failures and overruns, and of asks whose cost is told and whose reward is not. To others the budget is a
         constant."""
@@ -180,8 +180,8 @@ class AllocationState:
             return
         asks, cost = self._asks.paid
         plans = isinstance(self._learner.state, Paced)
-        self._learner.new_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
-        self._learner.new_unlearned(int(self._rests.failures.sum()) + asks)
+        self._learner.set_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
+        self._learner.set_unlearned_requests(int(self._rests.failures.sum()) + asks)
 
     def _arm(self, name: str) -> int:
         arm = self._number.get(name) if isinstance(name, str) else None
@@ -279,7 +279,7 @@ class AllocationState:
         self._segments = Segments(document["segments"])
         self._rests = Rests.from_dict(document["rests"], len(self._names))
         self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
-        self._hear_what_is_gone()
+        self._update_plan_inputs()
         if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
         self._observed = Observed.from_list(document["told"], len(self._names))

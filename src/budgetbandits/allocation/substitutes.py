@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.fluid import best_mix, mix_of_one
-from budgetbandits.policies.base import PLAIN, Policy, Request, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.posteriors import kept_posterior
@@ -55,7 +55,12 @@ def keeps_pace(policy: Policy, state: State) -> bool:
 
 
 def by_plan(
-    policy: Policy, state: State, arm: int, awake: NDArray[np.bool_], rng: np.random.Generator, request: Request = PLAIN
+    policy: Policy,
+    state: State,
+    arm: int,
+    awake: NDArray[np.bool_],
+    rng: np.random.Generator,
+    request: Request = NO_REQUEST_INFO,
 ) -> int | None:
     """Which of the arms awake answers in the place of an arm at rest, by a policy that keeps a pace; None if none."""
     assert isinstance(policy, PacedThompson)
@@ -92,7 +97,7 @@ def _may_cost(policy: PacedThompson, state: Paced, arm: int, request: Request) -
     return min(usual, rate) if mix.share == 0.0 and mix.spend(cost, weight) > rate else usual
 
 
-def known_cost(policy: Policy, state: State, arm: int, request: Request = PLAIN) -> float | None:
+def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQUEST_INFO) -> float | None:
     """What a request costs with an arm, in units of the largest cost: by its estimate and how right those were so far,
     or on average; None if nothing is known of that."""
     if request.prices is not None and not math.isnan(request.prices[arm]):

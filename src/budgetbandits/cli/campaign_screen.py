@@ -15,7 +15,7 @@ from budgetbandits.formatting.numbers import in_full
 from budgetbandits.terms import MONEY, Terms
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
-    from budgetbandits.service.service import Engine
+    from budgetbandits.service.service import DecisionService
 
 SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds", "horizon",
         "propensity_draws")  # fmt: skip
@@ -45,7 +45,7 @@ def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
             _print_money(console, row)
 
 
-def show(engine: Engine, campaign: str, as_json: bool) -> None:
+def show(engine: DecisionService, campaign: str, as_json: bool) -> None:
     """One campaign, its terms and its arms."""
     from budgetbandits.service.campaigns import Total
 

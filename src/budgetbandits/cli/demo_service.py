@@ -22,7 +22,7 @@ from budgetbandits.errors import BudgetBanditsError, HoldRefused
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision
-    from budgetbandits.service.service import Engine
+    from budgetbandits.service.service import DecisionService
     from budgetbandits.service.stores.contract import Store, Transaction
 
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
@@ -49,14 +49,14 @@ def serve_demo(port: int, open_page: bool) -> None:
         from budgetbandits.service.http.auth import make_first_key
         from budgetbandits.service.http.server import serve
         from budgetbandits.service.rollups import roll_up
-        from budgetbandits.service.service import Engine
+        from budgetbandits.service.service import DecisionService
         from budgetbandits.service.stores import open_store
 
         with tempfile.TemporaryDirectory(prefix="budgetbandits-demo-") as folder:
             address, rng = str(Path(folder) / "demo.db"), random.Random(7)
             with open_store(address) as store:
                 key = make_first_key(store, time.time())
-                live_through(Engine, store, rng)
+                live_through(DecisionService, store, rng)
                 roll_up(store)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             page = f"{url}/sign-in#key={key}"
@@ -74,7 +74,7 @@ def serve_demo(port: int, open_page: bool) -> None:
                 worker.join(5.0)
 
 
-def live_through(engine_class: type[Engine], store: Store, rng: random.Random) -> None:
+def live_through(engine_class: type[DecisionService], store: Store, rng: random.Random) -> None:
     """Ten days of a campaign, by a clock of its own; many decisions in one transaction, so that it takes a second."""
     from budgetbandits.service.feedback import Outcome
 

@@ -22,7 +22,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.names import label
 from budgetbandits.problems.oracle import best_arms, best_ratio
 from budgetbandits.problems.problem import family
-from budgetbandits.problems.streams import Played, Traffic, load
+from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate
 
@@ -59,7 +59,7 @@ def simulate_command(
 
 
 def _simulate_all(
-    problem: Played,
+    problem: Environment,
     policies: list[Policy],
     budgets: list[float],
     runs: int,
@@ -102,9 +102,9 @@ def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
         yield lambda done, name: bar.update(task, completed=done, description=name)
 
 
-def _record(problem: Played, outcomes: list[Outcome]) -> dict[str, Any]:
+def _record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
     about: dict[str, Any] = {"arms": problem.names}
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         about |= {"phases": problem.firsts, "segments": problem.segments}
     else:
         about |= {
@@ -151,9 +151,9 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
     return {"mean": float(values.mean()) if n else None, "std": std, "sem": None if std is None else std / n**0.5}
 
 
-def _headline(problem: Played, outcome: Outcome) -> str:
+def _headline(problem: Environment, outcome: Outcome) -> str:
     requests = f", {outcome.horizon:,.0f} requests" if outcome.horizon < math.inf else ""
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
                 if len(each) > 1]  # fmt: skip
         return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
@@ -161,7 +161,7 @@ def _headline(problem: Played, outcome: Outcome) -> str:
     return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
 
 
-def _show(problem: Played, outcomes: list[Outcome], title: str) -> None:
+def _show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
     paced = outcomes[0].horizon < math.inf
     against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
     found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."

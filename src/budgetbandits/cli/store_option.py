@@ -15,7 +15,7 @@ from budgetbandits.cli.screen import print_json
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
-    from budgetbandits.service.service import Engine
+    from budgetbandits.service.service import DecisionService
     from budgetbandits.service.stores.contract import Store
 
 
@@ -58,12 +58,12 @@ def opened_store(address: str) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def opened_engine(address: str) -> Iterator[Engine]:
+def opened_engine(address: str) -> Iterator[DecisionService]:
     """The whole service on that store, without HTTP."""
-    from budgetbandits.service.service import Engine
+    from budgetbandits.service.service import DecisionService
 
     with opened_store(address) as store:
-        yield Engine(store)
+        yield DecisionService(store)
 
 
 def once(change: Callable[[str], object]) -> None:

@@ -12,6 +12,6 @@ sent again, `models` what a campaign looks like from outside.
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision
 from budgetbandits.client.models import ArmInfo, CampaignInfo
-from budgetbandits.client.protocol import Told
+from budgetbandits.client.protocol import FeedbackResult
 
-__all__ = ["ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "Told"]
+__all__ = ["ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "FeedbackResult"]

@@ -11,12 +11,12 @@ from typing import Any, Self
 from budgetbandits.client import protocol
 from budgetbandits.client.http_library import httpx
 from budgetbandits.client.models import CampaignInfo
-from budgetbandits.client.protocol import Call, Context, Made, T, Told
-from budgetbandits.client.retries import DEADLINE, Tries
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.retries import DEADLINE, Retry
 
 
 @dataclass
-class AsyncDecision(Made):
+class AsyncDecision(BaseDecision):
     """A decision of an `AsyncClient`."""
 
     _client: AsyncClient = field(repr=False, compare=False, kw_only=True)
@@ -110,7 +110,7 @@ class AsyncClient:
         """
         return await self._do(protocol.feedback(campaign, decision, reward, cost, failed))
 
-    async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[Told]:
+    async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[FeedbackResult]:
         """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""
         return await self._do(protocol.feedback_many(campaign, outcomes))
 
@@ -134,7 +134,7 @@ class AsyncClient:
 
     async def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)
-        tries = Tries(call, self._deadline, self._timeout, wait)
+        tries = Retry(call, self._deadline, self._timeout, wait)
         while True:
             try:
                 answer = await self._http.request(**tries.request())

@@ -18,13 +18,13 @@ from urllib.parse import quote
 from budgetbandits.client import protocol
 from budgetbandits.client.http_library import httpx
 from budgetbandits.client.models import CampaignInfo
-from budgetbandits.client.protocol import Call, Context, Made, T, Told
-from budgetbandits.client.retries import DEADLINE, Tries
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import Unreachable
 
 
 @dataclass
-class Decision(Made):
+class Decision(BaseDecision):
     """A decision of a `Client`; used in a ``with`` block it reminds you to settle."""
 
     _client: Client = field(repr=False, compare=False, kw_only=True)
@@ -127,7 +127,7 @@ class Client:
         """
         return self._do(protocol.feedback(campaign, decision, reward, cost, failed))
 
-    def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[Told]:
+    def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[FeedbackResult]:
         """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""
         return self._do(protocol.feedback_many(campaign, outcomes))
 
@@ -234,7 +234,7 @@ class Client:
 
     def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)
-        tries = Tries(call, self._deadline, self._timeout, wait)
+        tries = Retry(call, self._deadline, self._timeout, wait)
         while True:
             try:
                 answer = self._http.request(**tries.request())

@@ -35,7 +35,7 @@ Context = Mapping[str, Any] | None
 
 
 @dataclass
-class Made:
+class BaseDecision:
     """A decision: which arm, and until when its money is held.
 
     ``resolved`` says whether its cost was told, or it was voided; until then its money is held.
@@ -61,7 +61,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True)
-class Told:
+class FeedbackResult:
     """What became of one outcome in a batch: ``problem`` is None if it was taken."""
 
     decision: str
@@ -142,7 +142,7 @@ def feedback(campaign: str, decision: str, reward: float | None, cost: float | N
     return Call("POST", path, lambda answer: float(answer["overrun"]), body)
 
 
-def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[Told]]:
+def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
     body = {"outcomes": [_finite(outcome) for outcome in _mappings(outcomes)]}
     return Call("POST", path_of(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
 
@@ -249,9 +249,9 @@ def _read_decision(answer: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(answer[name] for name in ("decision", "campaign", "arm", "hold", "expires_at"))
 
 
-def _read_told(answer: Mapping[str, Any]) -> Told:
+def _read_told(answer: Mapping[str, Any]) -> FeedbackResult:
     problem = answer["problem"]
-    return Told(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
+    return FeedbackResult(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
 
 
 # --- answers and errors ----------------------------------------------------------------------------------------------
@@ -283,17 +283,17 @@ def result(call: Call[T], answer: httpx.Response) -> T:
     try:
         return call.read(answer.json())
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _stranger(answer) from None
+        raise unexpected_response(answer) from None
 
 
 def error_of(answer: httpx.Response) -> BudgetBanditsError:
     try:
         return _named(answer.json(), retry_after(answer))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return _stranger(answer)
+        return unexpected_response(answer)
 
 
-def _stranger(answer: httpx.Response) -> ServiceError:
+def unexpected_response(answer: httpx.Response) -> ServiceError:
     return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
 
 

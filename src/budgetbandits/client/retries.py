@@ -26,7 +26,7 @@ AGAIN = {408, 429, 502, 503, 504}
 clock = time.monotonic
 
 
-class Tries:
+class Retry:
     """When to send a call again, and when to give up; both clients ask after each try.
 
     deadline  seconds after which it is given up; money that is waited for is not counted

@@ -29,7 +29,7 @@ from budgetbandits.errors import BudgetBanditsError, ExperimentError, PluginErro
 from budgetbandits.experiments.problem_entries import problems_of
 from budgetbandits.experiments.toml_fields import no_others, number, several_in, text_in, whole_in
 from budgetbandits.policies.base import Policy
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 from budgetbandits.simulation.simulate import ENGINES
 
 KEYS = (
@@ -86,9 +86,9 @@ def _together(found: dict[str, Any]) -> dict[str, Any]:
             raise ExperimentError(
                 f"budget_unit is {found['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
             )
-        if any(isinstance(named.problem, Traffic) for named in found["problems"]):
+        if any(isinstance(named.problem, RequestStream) for named in found["problems"]):
             raise ExperimentError("problems hold traffic, but there is no horizon; add horizon = 10_000")
-    if found["common"] and any(isinstance(named.problem, Traffic) for named in found["problems"]):
+    if found["common"] and any(isinstance(named.problem, RequestStream) for named in found["problems"]):
         raise ExperimentError("traffic has no common outcomes, since its laws change; leave out common")
     return found
 

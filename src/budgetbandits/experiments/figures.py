@@ -15,8 +15,8 @@ from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.slopes import lower_bound_of
 from budgetbandits.figures import profiles, rankings
 from budgetbandits.figures import regret as curves
-from budgetbandits.figures.layout import Picture, Series, chosen
-from budgetbandits.figures.style import Sheet, looks, sheet
+from budgetbandits.figures.layout import PaperFigure, Series, chosen
+from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.names import PAPER, label
@@ -54,9 +54,9 @@ def series_of(results: Results) -> list[Series]:
 
 
 def regret(
-    results: Results, of: Sheet, *, metric: str = "pseudo_regret", deviations: bool = False, log: bool | None = None,
-    lower_bound: bool = False, ax: Axes | None = None,
-) -> Picture | Axes:  # fmt: skip
+    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", deviations: bool = False,
+    log: bool | None = None, lower_bound: bool = False, ax: Axes | None = None,
+) -> PaperFigure | Axes:  # fmt: skip
     """Means against budget, with 95 % intervals: over the runs of a single problem, over the means of several.
 
     ``deviations`` draws bars of the standard deviation instead, of the runs or of the problems' means. ``log`` makes
@@ -70,7 +70,7 @@ def regret(
         groups[group] = [_curve(found.filter(pl.col("policy") == policy).sort("budget")) for policy in results.policies]
     slopes = {group: lower_bound_of(results, group) for group in groups} if lower_bound else {}
     known = {group: slope for group, slope in slopes.items() if slope is not None}
-    wanted = curves.Wanted(deviations, log, _words(metric), known)
+    wanted = curves.RegretOptions(deviations, log, _words(metric), known)
     return curves.regret(groups, series_of(results), of, wanted, ax)
 
 
@@ -99,8 +99,13 @@ def _at(results: Results, metric: str, budget: float | None) -> str:
 
 
 def dots(
-    results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None, ax: Axes | None = None
-) -> Picture | Axes:
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
     """Means with 95 % intervals at one budget, the largest if none is given."""
     summary = with_intervals(results, metric).filter(pl.col("budget") == results.largest(budget))
     groups = {}
@@ -113,7 +118,9 @@ def dots(
     return rankings.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
 
 
-def wins(results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None) -> Picture:
+def wins(
+    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", budget: float | None = None
+) -> PaperFigure:
     """On which share of a group's problems each policy is the best: surely, unsurely, or not surely worse than it."""
     found = _by_group(results, standing(results, metric, budget))
     groups = {
@@ -139,8 +146,13 @@ def standing(results: Results, metric: str = "pseudo_regret", budget: float | No
 
 
 def profile(
-    results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None, ax: Axes | None = None
-) -> Picture | Axes:
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
     """On which share of the problems a policy is within a factor of the best."""
     if towards_less(metric) < 0.0:
         raise BadParameter(f"a profile is of what should be low, and of {metric} more is better; use regret")
@@ -149,8 +161,13 @@ def profile(
 
 
 def quantiles(
-    results: Results, of: Sheet, *, metric: str = "pseudo_regret", budget: float | None = None, ax: Axes | None = None
-) -> Picture | Axes:
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
     """The means of each policy sorted over the problems."""
     means = _by_group(results, results.values(metric, budget).mean(axis=-1))
     return profiles.quantiles(means, series_of(results), of, _at(results, metric, budget), ax)
@@ -161,7 +178,7 @@ def _by_group(results: Results, values: AnyArray) -> dict[str, AnyArray]:
     return {group: values[groups == group] for group in results.groups[:MANY]}
 
 
-def pulls(results: Results, of: Sheet, *, budget: float | None = None) -> Picture:
+def pulls(results: Results, of: FigureSpec, *, budget: float | None = None) -> PaperFigure:
     """Which share of the pulls each arm got, on the first problem of each group.
 
     A study keeps no pulls, so its first runs are played again: the same games, as far as it kept them.

@@ -31,7 +31,7 @@ from budgetbandits.policies.base import UNLIMITED, Policy
 from budgetbandits.policies.literature import source_of
 from budgetbandits.problems.oracle import best_ratio
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played
+from budgetbandits.problems.streams import Environment
 from budgetbandits.simulation.outcome import slower_lines
 from budgetbandits.theory import any_law_constant, lower_constant
 
@@ -117,7 +117,7 @@ def bounds(asked: Experiment) -> list[float | None]:
     return [float(mean) for mean in means]
 
 
-def lower_bound(problem: Played) -> float | None:
+def lower_bound(problem: Environment) -> float | None:
     """The constant of the asymptotic lower bound: for independent reward and cost by their means, else for any law;
     None where neither is known, as in traffic."""
     if not isinstance(problem, Problem):

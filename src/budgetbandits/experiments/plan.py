@@ -21,7 +21,7 @@ from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.shipped_files import EXPERIMENTS, find, shipped_text
 from budgetbandits.policies.base import Policy
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.simulate import identity_of
 
 CHUNK = 50
@@ -72,7 +72,7 @@ class Cell:
         """Runs, of all problems."""
         return self.runs * len(self.problems)
 
-    def budgets_of(self, problem: Played) -> tuple[float, ...]:
+    def budgets_of(self, problem: Environment) -> tuple[float, ...]:
         """What the budgets are on one of the problems."""
         return scaled(self.budgets, problem, self.budget_unit, self.horizon)
 
@@ -105,7 +105,9 @@ class Cell:
         return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-def scaled(budgets: tuple[float, ...], problem: Played, unit: str, horizon: int | None = None) -> tuple[float, ...]:
+def scaled(
+    budgets: tuple[float, ...], problem: Environment, unit: str, horizon: int | None = None
+) -> tuple[float, ...]:
     """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of traffic, its
     first part says what is cheap and dear.
 
@@ -114,7 +116,7 @@ def scaled(budgets: tuple[float, ...], problem: Played, unit: str, horizon: int 
     >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to dear", horizon=1000)
     ((25.0,), (500.0,))
     """
-    arms = problem.parts[0].problem if isinstance(problem, Traffic) else problem
+    arms = problem.parts[0].problem if isinstance(problem, RequestStream) else problem
     if unit == "1":
         return budgets
     if unit == "smallest mean cost":

@@ -14,7 +14,7 @@ from budgetbandits.problems.drift import DRIFTS, drifting
 from budgetbandits.problems.families import ARMS_FAMILIES
 from budgetbandits.problems.problem import KNOWN_FAMILIES, Problem, family, two_gap
 from budgetbandits.problems.recorded import parse_columns
-from budgetbandits.problems.streams import Played, Traffic, load
+from budgetbandits.problems.streams import Environment, RequestStream, load
 
 DRIFT_KEYS = ("drift", "at")
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high", *DRIFT_KEYS)
@@ -30,7 +30,7 @@ class NamedProblem:
 
     name: str
     group: str
-    problem: Played
+    problem: Environment
     gaps: tuple[float, float] | None = None
     origin: str = ""
 
@@ -53,7 +53,7 @@ def problems_of(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, .
 
 
 def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
-    kinds: dict[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, Played]]]]] = {
+    kinds: dict[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, Environment]]]]] = {
         "file": (FILE_KEYS, lambda: _from_file(entry, folder)),
         "rewards": (INLINE_KEYS, lambda: _inline(entry)),
         "family": (
@@ -99,7 +99,7 @@ def _source(entry: dict[str, Any]) -> str:
     return f"family {entry['family']}, means from {entry.get('low', 0.0):g} to {entry.get('high', 1.0):g}, {seeds}"
 
 
-def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Played]]:
+def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Environment]]:
     """A problem or traffic (TOML), or outcomes that were recorded (CSV), with segments if a column says so."""
     name = text_in(entry, "file")
     if Path(name).suffix != ".csv":
@@ -107,21 +107,21 @@ def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Played]]:
             raise ExperimentError("columns says what those of a CSV file are; leave it out")
         return [(Path(name).stem, load(folder / name))]
     columns = parse_columns(text_in(entry, "columns")) if "columns" in entry else {}
-    kind: type[Problem] | type[Traffic] = Traffic if "segment" in columns else Problem
+    kind: type[Problem] | type[RequestStream] = RequestStream if "segment" in columns else Problem
     return [(Path(name).stem, kind.from_csv(folder / name, columns))]
 
 
-def _drifting(entry: dict[str, Any], made: list[tuple[str, Played]]) -> list[tuple[str, Played]]:
+def _drifting(entry: dict[str, Any], made: list[tuple[str, Environment]]) -> list[tuple[str, Environment]]:
     """The problems, with what happens to each of them at a request, if the entry says so."""
     if not any(key in entry for key in DRIFT_KEYS):
         return made
     drift, at = text_in(entry, "drift"), whole_in(entry, "at", smallest=1)
-    if drift not in DRIFTS or any(isinstance(problem, Traffic) for _, problem in made):
+    if drift not in DRIFTS or any(isinstance(problem, RequestStream) for _, problem in made):
         raise ExperimentError(f"drift is {drift!r}; write one of {', '.join(DRIFTS)}, for a problem that is no traffic")
     return [(name, drifting(problem, drift, at)) for name, problem in made if isinstance(problem, Problem)]
 
 
-def _inline(entry: dict[str, Any]) -> list[tuple[str, Played]]:
+def _inline(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
     rewards = [number(value, "rewards") for value in several_in(entry, "rewards", "[0.3, 0.6]")]
     costs = [number(value, "costs") for value in several_in(entry, "costs", "[0.2, 0.8]")]
     if "name" not in entry:
@@ -129,7 +129,7 @@ def _inline(entry: dict[str, Any]) -> list[tuple[str, Played]]:
     return [("", Problem.bernoulli(rewards, costs))]
 
 
-def _family(entry: dict[str, Any]) -> list[tuple[str, Played]]:
+def _family(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
     name = text_in(entry, "family")
     if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
         known = [*KNOWN_FAMILIES, "two-gap", *ARMS_FAMILIES]
@@ -144,9 +144,9 @@ def _family(entry: dict[str, Any]) -> list[tuple[str, Played]]:
     return [(f"seed {seed}", family(name, arms, seed, low, high)) for seed in seeds]
 
 
-def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Played]]:
+def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
     arms = whole_in(entry, "arms", smallest=2)
-    made: list[tuple[str, Played]] = [
+    made: list[tuple[str, Environment]] = [
         (f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost)) for reward, cost in _gaps(entry)
     ]
     if not made:

@@ -30,7 +30,7 @@ from budgetbandits.formatting.numbers import count
 from budgetbandits.formatting.tables import Table
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Traffic, from_toml
+from budgetbandits.problems.streams import RequestStream, from_toml
 from budgetbandits.simulation.summaries import check_metric, spread, summarise
 
 BTS = "bts"
@@ -149,7 +149,7 @@ class Results:
                 )
         made = [(record, from_toml(record["toml"])) for record in records[:count]]
         for record, problem in made:
-            if isinstance(problem, Traffic):
+            if isinstance(problem, RequestStream):
                 raise StudyError(f"{record['name']!r} is traffic, whose arms change; this is for problems alone")
         return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 

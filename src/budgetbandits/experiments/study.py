@@ -25,7 +25,7 @@ from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.experiments.study_record import checked
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, written
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.outcome import slower_lines
 
 SUFFIX = ".parquet"
@@ -192,10 +192,10 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
     }
 
 
-def _over_requests(problem: Played, means: str, horizon: int | None) -> list[float]:
+def _over_requests(problem: Environment, means: str, horizon: int | None) -> list[float]:
     """The means of a problem's arms; of traffic, over the requests that each arm can answer."""
     table: Array = getattr(problem, means)
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         weight = problem.requests(horizon or 1)[:, None] * problem.offered
         table = (weight * table).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-12)
     found: list[float] = table.tolist()

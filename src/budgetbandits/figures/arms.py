@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
-from budgetbandits.figures.layout import Picture, check_axes, finish, note
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, check_axes, finish, note
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -35,13 +35,13 @@ class Pulls:
     high: AnyArray
 
 
-def pulls(of: Pulls, title: str, sheet: Sheet) -> Picture:
+def pulls(of: Pulls, title: str, sheet: FigureSpec) -> PaperFigure:
     """A row for each arm, the best on top: its share of the pulls, their number, its ratio, and a line for the gap."""
     order = np.argsort(-of.ratios, kind="stable")
     shown, rest = order[:SHOWN], order[SHOWN:]
     labels = [of.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
     with matplotlib.rc_context(settings(sheet)):
-        picture = Picture(sheet, len(labels) * 0.2 * sheet.font / 8.6 + 0.75)
+        picture = PaperFigure(sheet, len(labels) * 0.2 * sheet.font / 8.6 + 0.75)
         left, right = picture.subplots(1, 2, sharey=True, width_ratios=[3, 2])
         left.set_title(title)
         left.set_yticks(range(len(labels)), labels)
@@ -63,7 +63,7 @@ def pulls(of: Pulls, title: str, sheet: Sheet) -> Picture:
         return finish(picture)
 
 
-def _ratios(axes: Axes, ratios: AnyArray, sheet: Sheet) -> None:
+def _ratios(axes: Axes, ratios: AnyArray, sheet: FigureSpec) -> None:
     rows = np.arange(len(ratios))
     axes.axvline(ratios.max(), color=sheet.colours["ink3"], linewidth=0.8, linestyle=(0, (1.2, 1.1)))
     axes.hlines(rows, ratios, ratios.max(), color=sheet.colours["series-2"], linewidth=1.2)
@@ -74,8 +74,8 @@ def _ratios(axes: Axes, ratios: AnyArray, sheet: Sheet) -> None:
 
 
 def plane(
-    names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: Sheet, ax: Axes | None = None
-) -> Picture | Axes:
+    names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: FigureSpec, ax: Axes | None = None
+) -> PaperFigure | Axes:
     """Arms by mean cost and mean reward. On a line through the origin the ratio is the same; the steepest is the best
     arm's, and the part of each ratio in it is written at its end."""
     check_axes(ax)
@@ -84,12 +84,12 @@ def plane(
             _plane(ax, names, costs, rewards, sheet)
             return ax
         size = min(sheet.width, 5.0)
-        picture = Picture(Sheet(size, sheet.font, sheet.colours), size * 0.85)
+        picture = PaperFigure(FigureSpec(size, sheet.font, sheet.colours), size * 0.85)
         _plane(picture.subplots(), names, costs, rewards, sheet)
         return finish(picture)
 
 
-def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: Sheet) -> None:
+def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: FigureSpec) -> None:
     ratios = rewards / costs
     right, top = float(costs.max()) * 1.12, float(rewards.max()) * 1.12
     best = ratios >= ratios.max() * (1.0 - 1e-12)

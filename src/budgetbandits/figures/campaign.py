@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from budgetbandits.figures.layout import Picture, finish, note, shortened
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, finish, note, shortened
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.money import shown
 from budgetbandits.formatting.numbers import short
 
@@ -27,13 +27,13 @@ class Pulled(NamedTuple):
     active: bool
 
 
-def campaign(title: str, money: Mapping[str, float], arms: Sequence[Pulled], sheet: Sheet) -> Picture:
+def campaign(title: str, money: Mapping[str, float], arms: Sequence[Pulled], sheet: FigureSpec) -> PaperFigure:
     """The budget as a bar of its `PARTS`; below, the arms pulled most, in the campaign's order."""
     most = sorted(sorted(range(len(arms)), key=lambda place: -arms[place].pulls)[:SHOWN])
     rows = [arms[place] for place in most]
     heights = [0.75, 0.2 * len(rows) * sheet.font / 8.6 + 0.45] if rows else [0.75]
     with matplotlib.rc_context(settings(sheet)):
-        picture = Picture(sheet, sum(heights))
+        picture = PaperFigure(sheet, sum(heights))
         axes = picture.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
         _money(axes[0], title, money, sheet)
         if rows:
@@ -41,7 +41,7 @@ def campaign(title: str, money: Mapping[str, float], arms: Sequence[Pulled], she
         return finish(picture)
 
 
-def _money(axes: Axes, title: str, money: Mapping[str, float], sheet: Sheet) -> None:
+def _money(axes: Axes, title: str, money: Mapping[str, float], sheet: FigureSpec) -> None:
     axes.set_title(shortened([title], sheet.width - 0.3, sheet)[0])
     start, keys = 0.0, []
     for (name, colour), text in zip(PARTS.items(), shown([money[name] for name in PARTS]), strict=True):
@@ -57,7 +57,7 @@ def _money(axes: Axes, title: str, money: Mapping[str, float], sheet: Sheet) -> 
     )  # fmt: skip
 
 
-def _pulls(axes: Axes, rows: Sequence[Pulled], count: int, sheet: Sheet) -> None:
+def _pulls(axes: Axes, rows: Sequence[Pulled], count: int, sheet: FigureSpec) -> None:
     names = shortened([each.arm for each in rows], 0.4 * sheet.width, sheet)
     names = [name if each.active else f"{name} (retired)" for name, each in zip(names, rows, strict=True)]
     axes.set_title("pulls" if len(rows) == count else f"pulls, of the {len(rows)} arms of {count:,} pulled most")

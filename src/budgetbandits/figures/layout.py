@@ -22,7 +22,7 @@ from matplotlib.text import Text
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import svg
-from budgetbandits.figures.style import SAVING, Look, Sheet
+from budgetbandits.figures.style import SAVING, FigureSpec, SeriesStyle
 
 FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """With the metadata that would make the same figure another file."""
@@ -35,13 +35,13 @@ class Series(NamedTuple):
 
     number: int
     name: str
-    look: Look
+    look: SeriesStyle
 
 
-class Picture(Figure):
+class PaperFigure(Figure):
     """A Matplotlib figure that pyplot does not know of and a notebook shows all the same."""
 
-    def __init__(self, sheet: Sheet, height: float) -> None:
+    def __init__(self, sheet: FigureSpec, height: float) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.03, hspace=0.04)
         super().__init__(figsize=(sheet.width, height), layout=layout)
         self._canvas_that_measures = FigureCanvasAgg(self)
@@ -105,14 +105,16 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def panels(titles: Sequence[str], sheet: Sheet, shape: float = 0.72, most: int = 4) -> tuple[Picture, list[Axes]]:
+def panels(
+    titles: Sequence[str], sheet: FigureSpec, shape: float = 0.72, most: int = 4
+) -> tuple[PaperFigure, list[Axes]]:
     """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
     columns = sheet.columns(len(titles), most)
     rows = math.ceil(len(titles) / columns)
     if columns == 1 and rows > 1:
         shape *= 0.8  # a stack of panels is to fit a page
     height = min(max(shape * sheet.width / columns, 1.7), 4.4 if len(titles) == 1 else 3.2)
-    picture = Picture(sheet, rows * height)
+    picture = PaperFigure(sheet, rows * height)
     axes = picture.subplots(rows, columns, squeeze=False)
     for place, axis in enumerate(axes.flat):
         if place < len(titles):
@@ -139,7 +141,7 @@ def leftmost(of: Axes) -> bool:
     return spec is None or spec.colspan.start == 0
 
 
-def shortened(names: Sequence[str], inches: float, sheet: Sheet) -> list[str]:
+def shortened(names: Sequence[str], inches: float, sheet: FigureSpec) -> list[str]:
     """Names that take at most about so many inches: long ones lose their middle, and all stay different.
 
     >>> from budgetbandits.figures.style import sheet
@@ -164,7 +166,7 @@ def shortened(names: Sequence[str], inches: float, sheet: Sheet) -> list[str]:
     return short
 
 
-def key(series: Series, sheet: Sheet, line: bool = True) -> Line2D:
+def key(series: Series, sheet: FigureSpec, line: bool = True) -> Line2D:
     """What stands for a policy in a legend."""
     look = series.look
     return Line2D(
@@ -172,7 +174,9 @@ def key(series: Series, sheet: Sheet, line: bool = True) -> Line2D:
     )
 
 
-def legend(picture: Picture, series: Sequence[Series], sheet: Sheet, beside: bool = False, line: bool = True) -> None:
+def legend(
+    picture: PaperFigure, series: Sequence[Series], sheet: FigureSpec, beside: bool = False, line: bool = True
+) -> None:
     """The names of the policies, in this order: beside a single wide panel, or below in as many columns as fit."""
     if not sheet.legend:
         return
@@ -191,7 +195,7 @@ def legend(picture: Picture, series: Sequence[Series], sheet: Sheet, beside: boo
         svg.tag(text, "legend", each.number, part=1)
 
 
-def _fitting(picture: Picture, keys: Sequence[Line2D], sheet: Sheet, length: float) -> Legend:
+def _fitting(picture: PaperFigure, keys: Sequence[Line2D], sheet: FigureSpec, length: float) -> Legend:
     """A legend of as many columns as its names leave room for."""
     for columns in range(min(len(keys), 6), 0, -1):
         made = picture.legend(
@@ -205,13 +209,13 @@ def _fitting(picture: Picture, keys: Sequence[Line2D], sheet: Sheet, length: flo
     return made
 
 
-def grow(picture: Picture, made: Legend) -> None:
+def grow(picture: PaperFigure, made: Legend) -> None:
     """Make the picture higher by its legend, so that the panels keep their height."""
     width, height = picture.get_size_inches()
     picture.set_size_inches(width, height + picture.size_of(made)[1])
 
 
-def finish(picture: Picture) -> Picture:
+def finish(picture: PaperFigure) -> PaperFigure:
     """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
     engine = picture.get_layout_engine()
     assert engine is not None
@@ -222,7 +226,7 @@ def finish(picture: Picture) -> Picture:
     return picture
 
 
-def note(axes: Axes, row: float, text: str, sheet: Sheet) -> Text:
+def note(axes: Axes, row: float, text: str, sheet: FigureSpec) -> Text:
     """Words to the right of a row."""
     return axes.annotate(
         text, (1.0, row), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",

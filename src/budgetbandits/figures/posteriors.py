@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
-from budgetbandits.figures.layout import Picture, finish, panels
-from budgetbandits.figures.style import SERIES, Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, finish, panels
+from budgetbandits.figures.style import SERIES, FigureSpec, settings
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.posteriors import ArmPosterior, Law, Ratio
+from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, Ratio
 
 POINTS = 160
 """Points of a density."""
@@ -38,7 +38,7 @@ class Density:
     high: float
 
 
-def density(law: Law | Ratio, scale: float = 1.0) -> Density:
+def density(law: MeanPosterior | Ratio, scale: float = 1.0) -> Density:
     """Of a law times a scale.
 
     >>> from budgetbandits.numerics.posteriors import Beta
@@ -56,7 +56,9 @@ def density(law: Law | Ratio, scale: float = 1.0) -> Density:
     return Density(middles * scale, heights / scale, *(float(each * scale) for each in (median, low, high)))
 
 
-def densities(of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], sheet: Sheet) -> Picture:
+def densities(
+    of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], sheet: FigureSpec
+) -> PaperFigure:
     """Three panels, a row for each arm in its order: reward, cost, and reward by cost; every density is as high as its
     row. A stroke is the middle 95 %, an arrow says that it goes on, a dot is the median, a dotted line the best one."""
     titles = ("mean reward", "mean cost", "reward by cost")
@@ -83,7 +85,7 @@ def densities(of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequ
         return finish(picture)
 
 
-def _ridges(axes: Axes, names: Sequence[str], of: Sequence[Density], sheet: Sheet, named: bool) -> None:
+def _ridges(axes: Axes, names: Sequence[str], of: Sequence[Density], sheet: FigureSpec, named: bool) -> None:
     count = len(names)
     axes.set_yticks(range(count), names if named else [""] * count)
     axes.set_ylim(count - 0.8, -0.95)

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -47,8 +47,12 @@ def within(times: AnyArray, factor: AnyArray) -> AnyArray:
 
 
 def profile(
-    groups: Mapping[str, AnyArray], series: Sequence[Series], sheet: Sheet, what: str = "regret", ax: Axes | None = None
-) -> Picture | Axes:
+    groups: Mapping[str, AnyArray],
+    series: Sequence[Series],
+    sheet: FigureSpec,
+    what: str = "regret",
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
     """A panel for each group of problems; values are problems × policies, and less is better."""
     times = {group: factors(values) for group, values in groups.items()}
     every = np.concatenate(list(times.values()))
@@ -77,8 +81,12 @@ def profile(
 
 
 def quantiles(
-    groups: Mapping[str, AnyArray], series: Sequence[Series], sheet: Sheet, what: str = "regret", ax: Axes | None = None
-) -> Picture | Axes:
+    groups: Mapping[str, AnyArray],
+    series: Sequence[Series],
+    sheet: FigureSpec,
+    what: str = "regret",
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
     """A panel for each group: the values of each policy sorted over its problems, problems × policies."""
     log = scales.apart([values.ravel() for values in groups.values()])
     marks = np.array(SHARES)
@@ -100,9 +108,9 @@ def quantiles(
 
 
 def _draw(
-    groups: Sequence[str], series: Sequence[Series], sheet: Sheet, draw: Callable[[Axes, int, str], None],
+    groups: Sequence[str], series: Sequence[Series], sheet: FigureSpec, draw: Callable[[Axes, int, str], None],
     merit: AnyArray, words: tuple[str, str], ax: Axes | None,
-) -> Picture | Axes:  # fmt: skip
+) -> PaperFigure | Axes:  # fmt: skip
     """Panels with a legend that names the policy of most merit first."""
     with matplotlib.rc_context(settings(sheet)):
         if ax is not None:
@@ -124,7 +132,7 @@ def _draw(
 
 
 def _line(
-    axes: Axes, panel: int, series: Series, sheet: Sheet, line: tuple[AnyArray, AnyArray],
+    axes: Axes, panel: int, series: Series, sheet: FigureSpec, line: tuple[AnyArray, AnyArray],
     marks: tuple[AnyArray, AnyArray], said: Sequence[str],
 ) -> None:  # fmt: skip
     """A line without markers, and markers at round places of it."""

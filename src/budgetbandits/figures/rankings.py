@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import Picture, Series, below, finish, grow, note, panels, shortened
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, grow, note, panels, shortened
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import count, number
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -41,10 +41,10 @@ class Wins(NamedTuple):
 def dots(
     groups: Mapping[str, Sequence[Estimate]],
     series: Sequence[Series],
-    sheet: Sheet,
+    sheet: FigureSpec,
     what: str = "regret",
     ax: Axes | None = None,
-) -> Picture | Axes:
+) -> PaperFigure | Axes:
     """A panel for each group, the lowest mean on top; estimates in the order of the series. ``ax`` takes one group."""
     log = scales.apart([np.array([each.mean for each in estimates]) for estimates in groups.values()])
     with matplotlib.rc_context(settings(sheet)):
@@ -61,7 +61,7 @@ def dots(
         return finish(picture)
 
 
-def _stack(titles: Sequence[str], rows: int, sheet: Sheet) -> tuple[Picture, list[Axes]]:
+def _stack(titles: Sequence[str], rows: int, sheet: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
     """Panels of so many rows each, each at least 3.2 inches wide."""
     picture, axes = panels(titles, sheet, most=max(1, int(sheet.width / 3.2)))
     above = 0.78 * sheet.font / 8.6  # title and axis
@@ -71,7 +71,7 @@ def _stack(titles: Sequence[str], rows: int, sheet: Sheet) -> tuple[Picture, lis
 
 
 def _dots(
-    axes: Axes, panel: int, estimates: Sequence[Estimate], series: Sequence[Series], sheet: Sheet, log: bool
+    axes: Axes, panel: int, estimates: Sequence[Estimate], series: Sequence[Series], sheet: FigureSpec, log: bool
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (math.isnan(estimates[place].mean), estimates[place].mean))
     _names(axes, [series[place] for place in order], panel, sheet)
@@ -102,7 +102,7 @@ def _dots(
         svg.tag(note(axes, row, said, sheet), "name", one.number, panel, 1)
 
 
-def _names(axes: Axes, series: Sequence[Series], panel: int, sheet: Sheet) -> None:
+def _names(axes: Axes, series: Sequence[Series], panel: int, sheet: FigureSpec) -> None:
     """Policies from top to bottom, with a hairline for each."""
     spec = axes.get_subplotspec()
     room = 0.4 * sheet.width / (1 if spec is None else spec.get_gridspec().ncols)
@@ -116,8 +116,8 @@ SHADES = ((1.0, "surely the best"), (0.5, "the best, not surely"), (0.16, "not s
 
 
 def wins(
-    groups: Mapping[str, Sequence[Wins]], problems: Mapping[str, int], series: Sequence[Series], sheet: Sheet
-) -> Picture:
+    groups: Mapping[str, Sequence[Wins]], problems: Mapping[str, int], series: Sequence[Series], sheet: FigureSpec
+) -> PaperFigure:
     """A panel for each group of problems: on which share of them each policy is the best, most often on top."""
     with matplotlib.rc_context(settings(sheet)):
         picture, axes = _stack(
@@ -136,7 +136,7 @@ def wins(
 
 
 def _wins(
-    axes: Axes, panel: int, counts: Sequence[Wins], problems: int, series: Sequence[Series], sheet: Sheet
+    axes: Axes, panel: int, counts: Sequence[Wins], problems: int, series: Sequence[Series], sheet: FigureSpec
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (-sum(counts[place][:2]), -counts[place].close))
     _names(axes, [series[place] for place in order], panel, sheet)
@@ -155,8 +155,8 @@ def _wins(
 
 
 def pulls(
-    groups: Mapping[str, AnyArray], ratios: Mapping[str, AnyArray], series: Sequence[Series], sheet: Sheet
-) -> Picture:
+    groups: Mapping[str, AnyArray], ratios: Mapping[str, AnyArray], series: Sequence[Series], sheet: FigureSpec
+) -> PaperFigure:
     """A panel for each problem, a row for each policy: the share of the pulls that each arm got, policies × arms.
 
     The best arm comes first and has the full colour; the others follow by their ratios and are the paler the worse.
@@ -170,7 +170,9 @@ def pulls(
         return finish(picture)
 
 
-def _pulls(axes: Axes, panel: int, shares: AnyArray, ratios: AnyArray, series: Sequence[Series], sheet: Sheet) -> None:
+def _pulls(
+    axes: Axes, panel: int, shares: AnyArray, ratios: AnyArray, series: Sequence[Series], sheet: FigureSpec
+) -> None:
     arms = np.argsort(-ratios, kind="stable")
     worth = ratios[arms] / ratios.max()
     alphas = np.where(worth >= 1.0 - 1e-12, 1.0, 0.12 + 0.48 * worth)

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number, short
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -30,7 +30,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RegretOptions:
     """What is wanted of the figure: bars of the standard deviation instead of bands; a logarithmic axis of values, or
     not, whatever the numbers are; what the values are; the lower bound's slope for panels by title."""
 
@@ -43,16 +43,16 @@ class Wanted:
 def regret(
     groups: Mapping[str, Sequence[Curve]],
     series: Sequence[Series],
-    sheet: Sheet,
-    wanted: Wanted | None = None,
+    sheet: FigureSpec,
+    wanted: RegretOptions | None = None,
     ax: Axes | None = None,
-) -> Picture | Axes:
+) -> PaperFigure | Axes:
     """A panel for each group, the curves in the order of the series.
 
     Axes are logarithmic where budgets are `axes.geometric` or policies are `axes.apart` in some panel. ``ax`` takes a
     single group.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or RegretOptions()
     log = apart(groups.values()) if wanted.log is None else wanted.log
     with matplotlib.rc_context(settings(sheet)):
         if ax is not None:
@@ -93,7 +93,13 @@ def by_final_value(groups: Sequence[Sequence[Curve]], series: Sequence[Series]) 
 
 
 def _panel(
-    axes: Axes, panel: int, curves: Sequence[Curve], series: Sequence[Series], sheet: Sheet, wanted: Wanted, log: bool
+    axes: Axes,
+    panel: int,
+    curves: Sequence[Curve],
+    series: Sequence[Series],
+    sheet: FigureSpec,
+    wanted: RegretOptions,
+    log: bool,
 ) -> None:
     budgets = np.unique(np.concatenate([curve.budgets for curve in curves]))
     means = np.concatenate([curve.mean for curve in curves])
@@ -113,7 +119,7 @@ def _in_row(axes: Axes) -> int:
 
 
 def _curve(
-    axes: Axes, panel: int, curve: Curve, series: Series, sheet: Sheet, wanted: Wanted, side: float
+    axes: Axes, panel: int, curve: Curve, series: Series, sheet: FigureSpec, wanted: RegretOptions, side: float
 ) -> None:  # fmt: skip
     colour, order = sheet.colour(series.look), 40 - series.number  # the first policy lies on top
     seen = np.isfinite(curve.mean) & ((curve.mean > 0.0) | (axes.get_yscale() == "linear"))
@@ -159,7 +165,7 @@ def _aside(axes: Axes, x: AnyArray, side: float) -> AnyArray:
     return np.asarray(x + side * 0.025 * (high - low))
 
 
-def _slope(axes: Axes, curves: Sequence[Curve], wanted: Wanted, title: str, sheet: Sheet) -> None:
+def _slope(axes: Axes, curves: Sequence[Curve], wanted: RegretOptions, title: str, sheet: FigureSpec) -> None:
     """A triangle whose long side rises as slowly as the lower bound lets any good policy's regret, in the long run.
 
     It stands on the lowest curve, from the middle budget to the last; where the axes are not ln B and regret, its long

@@ -43,7 +43,7 @@ SMALLEST_WIDTH = 2.0
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """How a policy is drawn; ``series`` names its colour."""
 
     series: str
@@ -52,7 +52,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class FigureSpec:
     """What a figure is drawn on: its width in inches, the size of its text in points, the colours; without a legend
     where what it stands on has one."""
 
@@ -71,11 +71,11 @@ class Sheet:
         fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
         return math.ceil(panels / math.ceil(panels / fit))
 
-    def colour(self, look: Look) -> str:
+    def colour(self, look: SeriesStyle) -> str:
         return self.colours[look.series]
 
 
-def sheet(width: str | float = "page", dark: bool = False) -> Sheet:
+def sheet(width: str | float = "page", dark: bool = False) -> FigureSpec:
     """A sheet of a width by name, or in inches.
 
     >>> sheet("paper").width, sheet("paper").font, sheet(7).font
@@ -92,15 +92,15 @@ def sheet(width: str | float = "page", dark: bool = False) -> Sheet:
     if not inches >= SMALLEST_WIDTH:
         raise BadParameter(f"a width of {inches:g} inches leaves no room; use at least {SMALLEST_WIDTH:g}")
     # print is read closer than a screen: 7.5 points there, 11.5 pixels here
-    return Sheet(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
+    return FigureSpec(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
 
 
-def look(place: int) -> Look:
+def look(place: int) -> SeriesStyle:
     """The look of a place; neighbours differ in everything."""
-    return Look(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
+    return SeriesStyle(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
 
 
-def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Look]:
+def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
     """A look for each policy, in their order.
 
     Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
@@ -137,7 +137,7 @@ def _alike(first: int, second: int) -> bool:
     return apart % len(SERIES) == 0 or apart % len(LINES) == 0
 
 
-def settings(of: Sheet) -> Any:
+def settings(of: FigureSpec) -> Any:
     """Matplotlib's settings while a figure is drawn on this sheet."""
     colours = of.colours
     return {

@@ -35,10 +35,10 @@ def _everywhere(condition: Any) -> Any:
     def itself(condition: Any) -> Any:
         return condition
 
-    def of_all(condition: Any) -> Any:
+    def shared_state(condition: Any) -> Any:
         return np.all(condition)
 
-    return of_all if isinstance(condition, types.Array) else itself
+    return shared_state if isinstance(condition, types.Array) else itself
 
 
 register_jitable(trial)

@@ -30,7 +30,7 @@ _LEAST = 1e-300
 """Of a mean that is divided by."""
 
 
-class Law(Protocol):
+class MeanPosterior(Protocol):
     """The law of a variable between 0 and 1, such as a mean."""
 
     @property
@@ -46,7 +46,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class Beta:
+class BetaPosterior:
     """
     >>> Beta(3.0, 1.0).mean, Beta(1.0, 1.0).quantile(np.array([0.25])).tolist()
     (0.75, [0.25])
@@ -113,8 +113,8 @@ class Ratio:
     array([1.77, 2.  , 2.27])
     """
 
-    first: Law
-    second: Law
+    first: MeanPosterior
+    second: MeanPosterior
 
     ends: ClassVar[tuple[tuple[float, float], ...]] = ((1.0, -1.0),)
     """How the variables change together, in normal scores, on the ways to the smallest and largest ratio."""
@@ -226,7 +226,7 @@ class JointRatio(Ratio):
     @classmethod
     def of(cls, both: float, paid: float, charged: float) -> JointRatio:
         """From the weights of p11, p10 and p01."""
-        return cls(Beta(paid, charged), Beta(both, paid + charged))
+        return cls(BetaPosterior(paid, charged), BetaPosterior(both, paid + charged))
 
     def value(self, first: Array, second: Array) -> Array:
         reward, cost = second + (1.0 - second) * first, second + (1.0 - second) * (1.0 - first)
@@ -252,10 +252,10 @@ class JointRatio(Ratio):
 class ArmPosterior:
     """What is believed of an arm, in units of the largest reward and the largest cost."""
 
-    reward: Law
-    cost: Law
+    reward: MeanPosterior
+    cost: MeanPosterior
     ratio: Ratio
 
     @classmethod
-    def independent(cls, reward: Law, cost: Law) -> ArmPosterior:
+    def independent(cls, reward: MeanPosterior, cost: MeanPosterior) -> ArmPosterior:
         return cls(reward, cost, Ratio(reward, cost))

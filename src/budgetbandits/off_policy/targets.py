@@ -17,7 +17,7 @@ from budgetbandits.allocation.propensity import counts
 from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
 
 DRAWS = 10_000
 """Choices of a policy that is held still, in each situation, which its probabilities are counted from."""
@@ -128,7 +128,7 @@ def _taught(
 def _requests(policy: Policy, learner: Learner, segments: int) -> list[Request]:
     """A request of each segment, as the policy sees it."""
     if not isinstance(policy, RequestPolicy):
-        return [PLAIN] * segments
+        return [NO_REQUEST_INFO] * segments
     while policy.segments(learner.state) < segments:
         policy.open_segment(learner.state)
     return [Request(segment) for segment in range(segments)]

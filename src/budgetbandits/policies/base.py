@@ -124,7 +124,7 @@ class Policy(ABC):
     def start(self, arms: int, known: Mapping[str, Any]) -> State:
         """The state before the first round. ``known`` holds what `needs` names."""
 
-    def one_more(self, state: State, known: Mapping[str, Any]) -> State:
+    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> State:
         """The state of one more arm, for `State.extend`."""
         return self.start(1, known)
 
@@ -132,7 +132,7 @@ class Policy(ABC):
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         """The arm to pull next, or None when the policy can afford none."""
 
-    def goes_on(self, state: State) -> bool:
+    def can_continue(self, state: State) -> bool:
         """Whether `choose` would name an arm; False for a policy that has stopped."""
         return True
 
@@ -196,7 +196,7 @@ class Request:
     coming: NDArray[np.bool_] | None = None
 
 
-PLAIN = Request()
+NO_REQUEST_INFO = Request()
 """Nothing is known of it."""
 
 
@@ -213,12 +213,18 @@ class RequestPolicy(Policy):
         """One more segment, by its number."""
 
     @abstractmethod
-    def choose(self, state: State, rng: np.random.Generator, request: Request = PLAIN) -> int | None:
+    def choose(self, state: State, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         """The arm to pull for this request, or None when the policy can afford none."""
 
     @abstractmethod
     def observe(
-        self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = PLAIN
+        self,
+        state: State,
+        arm: int,
+        reward: float,
+        cost: float,
+        rng: np.random.Generator,
+        request: Request = NO_REQUEST_INFO,
     ) -> None:
         """Learn from one pull for this request."""
 

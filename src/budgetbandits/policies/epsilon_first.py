@@ -59,7 +59,7 @@ class EpsilonFirst(TallyPolicy):
     def start(self, arms: int, known: Mapping[str, Any]) -> Exploration:
         return Exploration(**vars(super().start(arms, known)), ratio=np.full(arms, -np.inf))
 
-    def goes_on(self, state: State) -> bool:
+    def can_continue(self, state: State) -> bool:
         assert isinstance(state, Exploration)
         return bool((state.active & self.affordable(state)).any())
 

@@ -83,7 +83,7 @@ class IndexPolicy(TallyPolicy):
         """A mask of the arms that may be pulled, or None for all."""
         return None
 
-    def goes_on(self, state: State) -> bool:
+    def can_continue(self, state: State) -> bool:
         assert isinstance(state, Tally)
         mask = self.affordable(state)
         return mask is None or bool((state.active & mask.astype(bool)).any())

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.posteriors import ArmPosterior, Beta, JointRatio, RestrictedNormal
+from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatio, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.statistics import Tally
-from budgetbandits.policies.thompson import BetaPosterior
+from budgetbandits.policies.thompson import BetaState
 
 
 def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | None:
     """The posterior that the policy keeps of an arm; None if it keeps none that is known here."""
-    if isinstance(state, BetaPosterior):
+    if isinstance(state, BetaState):
         reward, cost = zip(state.successes[:, arm].tolist(), state.failures[:, arm].tolist(), strict=True)
-        return ArmPosterior.independent(Beta(*reward), Beta(*cost))
+        return ArmPosterior.independent(BetaPosterior(*reward), BetaPosterior(*cost))
     if isinstance(policy, GaussianThompson) and isinstance(state, Posterior):
         count, reward, cost = state.statistics[:, arm].tolist()
         deviation = policy.sigma / math.sqrt(count)
@@ -29,8 +29,8 @@ def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | Non
     if isinstance(policy, JointThompson) and isinstance(state, Posterior):
         both, paid, charged, neither = state.statistics[:, arm].tolist()
         return ArmPosterior(
-            Beta(both + paid, charged + neither),
-            Beta(both + charged, paid + neither),
+            BetaPosterior(both + paid, charged + neither),
+            BetaPosterior(both + charged, paid + neither),
             JointRatio.of(both, paid, charged),
         )
     return None
@@ -49,7 +49,7 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
         sums = count, reward, cost
     if sums is not None:
         count, *totals = sums
-        return ArmPosterior.independent(*(Beta(1.0 + total, 1.0 + count - total) for total in totals))
+        return ArmPosterior.independent(*(BetaPosterior(1.0 + total, 1.0 + count - total) for total in totals))
     raise BadParameter(
         f"{policy.name} keeps statistics of its own, neither known posteriors nor sums of rewards and costs; "
         "draw its state yourself"

@@ -100,13 +100,13 @@ class PrimalDualBwK(PDBwK):
     def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
         return Priced(**vars(super().start(arms, known)))
 
-    def goes_on(self, state: State) -> bool:
+    def can_continue(self, state: State) -> bool:
         assert isinstance(state, Priced)
         return state.chosen < self.requests(state)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Priced)
-        if not self.goes_on(state):
+        if not self.can_continue(state):
             return None
         arm = super().choose(state, rng)
         if arm is not None:

@@ -30,7 +30,7 @@ LEAST_KAPPA, MOST_KAPPA = 0.01, 100.0
 
 
 @dataclass
-class BetaPosterior(State):
+class BetaState(State):
     """Beta parameters of every arm: row 0 for its reward, row 1 for its cost."""
 
     successes: Array = field(default_factory=lambda: np.ones((2, 0)))
@@ -82,15 +82,15 @@ class BetaThompson(SamplingPolicy):
     def extras(self) -> tuple[float, ...]:
         return (self.kappa,)
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> BetaPosterior:
+    def start(self, arms: int, known: Mapping[str, Any]) -> BetaState:
         return self._arms(range(arms))
 
-    def one_more(self, state: State, known: Mapping[str, Any]) -> BetaPosterior:
+    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> BetaState:
         return self._arms(range(len(state.pulls), len(state.pulls) + 1))
 
-    def _arms(self, numbers: range) -> BetaPosterior:
+    def _arms(self, numbers: range) -> BetaState:
         first = np.stack([spread(prior, numbers) for prior in self.priors], axis=1)
-        return BetaPosterior(
+        return BetaState(
             active=np.ones(len(numbers), dtype=bool),
             pulls=np.zeros(len(numbers), dtype=np.int64),
             successes=first[0],
@@ -98,12 +98,12 @@ class BetaThompson(SamplingPolicy):
         )
 
     def statistics(self, state: State) -> Array:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         return np.concatenate([state.successes, state.failures])
 
     # What `learn` says, on a state that is kept in two arrays; `draw_one` below says what `score` says.
     def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         state.pulls[arm] += 1
         paid = state.successes if trial(reward, rng) else state.failures
         paid[0, arm] += self.kappa
@@ -111,7 +111,7 @@ class BetaThompson(SamplingPolicy):
         charged[1, arm] += self.kappa
 
     def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         state.pulls[arm] += pulls
         state.successes[:, arm] += (self.kappa * reward, self.kappa * cost)
         state.failures[:, arm] += (self.kappa * (pulls - reward), self.kappa * (pulls - cost))
@@ -145,7 +145,7 @@ class BudgetedThompson(BetaThompson):
         return pairs(self.prior_reward, "prior_reward"), pairs(self.prior_cost, "prior_cost")
 
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         successes, failures = state.successes, state.failures
         if arms is not None:
             successes, failures = successes[:, arms], failures[:, arms]
@@ -153,7 +153,7 @@ class BudgetedThompson(BetaThompson):
         return np.asarray(theta[:, 0] / theta[:, 1])
 
     def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         successes, failures = state.successes, state.failures
         reward = rng.beta(successes[0, arm], failures[0, arm])
         return float(reward / rng.beta(successes[1, arm], failures[1, arm]))
@@ -167,11 +167,11 @@ class Thompson(BetaThompson):
     score = staticmethod(reward_alone)
 
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         chosen = slice(None) if arms is None else arms
         successes, failures = state.successes[0, chosen], state.failures[0, chosen]
         return rng.beta(successes, failures, size=(rounds, len(successes)))
 
     def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         return float(rng.beta(state.successes[0, arm], state.failures[0, arm]))

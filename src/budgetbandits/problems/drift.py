@@ -8,7 +8,7 @@ from dataclasses import replace
 from budgetbandits.errors import BadParameter
 from budgetbandits.problems.distributions import Copula, Fixed, Independent, Lattice, Law, OutcomeLaw, Table
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 
 
 def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0) -> Problem:
@@ -55,22 +55,22 @@ def _most_rewarding(problem: Problem) -> str:
     return problem.names[int(problem.reward_means.argmax())]
 
 
-def price_cut(problem: Problem, at: int) -> Traffic:
+def price_cut(problem: Problem, at: int) -> RequestStream:
     """The arm with the highest mean reward costs half from request ``at`` on."""
-    return Traffic.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), cost=0.5))])
+    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), cost=0.5))])
 
 
-def quality_drop(problem: Problem, at: int) -> Traffic:
+def quality_drop(problem: Problem, at: int) -> RequestStream:
     """The arm with the highest mean reward brings half from request ``at`` on."""
-    return Traffic.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), reward=0.5))])
+    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), reward=0.5))])
 
 
-def new_arm(problem: Problem, at: int) -> Traffic:
+def new_arm(problem: Problem, at: int) -> RequestStream:
     """The arm with the highest mean reward comes with request ``at``."""
-    return Traffic.phases([(0, without(problem, _most_rewarding(problem))), (at, problem)])
+    return RequestStream.phases([(0, without(problem, _most_rewarding(problem))), (at, problem)])
 
 
-DRIFTS: dict[str, Callable[[Problem, int], Traffic]] = {
+DRIFTS: dict[str, Callable[[Problem, int], RequestStream]] = {
     "price-cut": price_cut,
     "quality-drop": quality_drop,
     "new-arm": new_arm,
@@ -78,7 +78,7 @@ DRIFTS: dict[str, Callable[[Problem, int], Traffic]] = {
 """What may happen to a problem at a request."""
 
 
-def drifting(problem: Problem, drift: str, at: int) -> Traffic:
+def drifting(problem: Problem, drift: str, at: int) -> RequestStream:
     """A problem to which something happens at a request.
 
     >>> drifting(Problem.bernoulli([0.2, 0.5, 0.8], [0.1, 0.3, 0.5]), "new-arm", at=100).offered.tolist()

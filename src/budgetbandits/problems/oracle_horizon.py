@@ -17,7 +17,7 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import Mix, best_mix
 from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, cost_atoms
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 
 MOST_CELLS = 200_000_000
 """Requests times steps of the budget that the dynamic program goes through."""
@@ -30,7 +30,7 @@ def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
     return best_mix([rewards], [costs], [1.0], budget / horizon)
 
 
-def fluid_reward(problem: Problem | Traffic, budget: float, horizon: float) -> float:
+def fluid_reward(problem: Problem | RequestStream, budget: float, horizon: float) -> float:
     """What that mix earns on average; where its cheapest part cannot be paid for all requests, ρ* for all the money.
     Of traffic, what its plan earns.
 
@@ -41,7 +41,7 @@ def fluid_reward(problem: Problem | Traffic, budget: float, horizon: float) -> f
     >>> round(fluid_reward(problem, budget=30, horizon=100), 6), round(fluid_reward(problem, 5, 100), 6)
     (50.0, 10.0)
     """
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         return float((fluid_plan(problem, budget, horizon) * problem.reward_means).sum())
     mix = fluid_mix(problem, budget, horizon)
     per_request = mix.spend([problem.reward_means.tolist()], [1.0])
@@ -49,7 +49,7 @@ def fluid_reward(problem: Problem | Traffic, budget: float, horizon: float) -> f
     return float(per_request * min(horizon, budget / cost))
 
 
-def fluid_plan(traffic: Traffic, budget: float, horizon: float) -> Array:
+def fluid_plan(traffic: RequestStream, budget: float, horizon: float) -> Array:
     """How often the best player of traffic, who knows every law and when it changes, pulls each arm, as (part, arm).
 
     The linear program over mean pulls x: of the n requests of a phase the share f is answered, those of its segments
@@ -58,7 +58,7 @@ def fluid_plan(traffic: Traffic, budget: float, horizon: float) -> Array:
     average here: where it is not enough for all phases, the bound is further above what can be earned.
 
     >>> cheap, dear = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 1.0])
-    >>> fluid_plan(Traffic.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
+    >>> fluid_plan(RequestStream.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
     [[50.0, 0.0], [25.0, 25.0]]
     """
     from scipy.optimize import linprog  # only traffic needs it, and it is slow to import

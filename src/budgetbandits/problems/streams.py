@@ -39,7 +39,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """The problem of the requests of one segment, from the request of number ``first`` on.
 
     share  of all requests of its phase, those of this segment
@@ -62,18 +62,18 @@ class Part:
 
 
 @dataclass(frozen=True, repr=False)
-class Traffic:
+class RequestStream:
     """Parts in the order of their phases; every phase has the same segments, in the same order.
 
     >>> before, after = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 0.25])
-    >>> traffic = Traffic.phases([(0, before), (500, after)])
+    >>> traffic = RequestStream.phases([(0, before), (500, after)])
     >>> traffic
     Traffic(2 arms, phases from 0, 500)
     >>> traffic.cost_means.tolist()
     [[0.1, 0.5], [0.1, 0.25]]
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[StreamPart, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -99,17 +99,17 @@ class Traffic:
                 raise ProblemError(f"the parts have different {unit}; measure all of them in one unit")
 
     @classmethod
-    def phases(cls, phases: Iterable[tuple[int, Problem]]) -> Traffic:
+    def phases(cls, phases: Iterable[tuple[int, Problem]]) -> RequestStream:
         """One segment, and another problem from each of these requests on."""
-        return cls(tuple(Part(problem, first) for first, problem in phases))
+        return cls(tuple(StreamPart(problem, first) for first, problem in phases))
 
     @classmethod
-    def of_segments(cls, segments: Mapping[str, tuple[float, Problem]]) -> Traffic:
+    def of_segments(cls, segments: Mapping[str, tuple[float, Problem]]) -> RequestStream:
         """One phase: the share of each segment, and its problem."""
-        return cls(tuple(Part(problem, 0, name, share) for name, (share, problem) in segments.items()))
+        return cls(tuple(StreamPart(problem, 0, name, share) for name, (share, problem) in segments.items()))
 
     @classmethod
-    def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Traffic:
+    def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> RequestStream:
         """The segments of a CSV file with an outcome in each row: columns arm, reward, cost and segment.
 
         A pull brings one of the pairs of reward and cost that were recorded for its arm and segment, all equally
@@ -124,7 +124,7 @@ class Traffic:
             rows = recorded.segment == number
             chosen = replace(recorded, arm=recorded.arm[rows], reward=recorded.reward[rows], cost=recorded.cost[rows])
             problem = Problem(recorded_arms(chosen, top), *top)
-            parts.append(Part(problem, 0, name, float(rows.mean())))
+            parts.append(StreamPart(problem, 0, name, float(rows.mean())))
         return cls(tuple(parts))
 
     # --- what it is ----------------------------------------------------------------------------------------------
@@ -227,12 +227,12 @@ class Traffic:
         return "".join(("[[parts.arms]]" if line == "[[arms]]" else line) + "\n" for line in lines)
 
     @classmethod
-    def from_toml(cls, text: str) -> Traffic:
+    def from_toml(cls, text: str) -> RequestStream:
         """Read traffic; a `ProblemError` names the part, what is wrong with it and the remedy."""
         return cls.from_document(parsed(text))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Traffic:
+    def from_document(cls, document: Mapping[str, Any]) -> RequestStream:
         """The same of TOML that has been read."""
         entries = document.get("parts")
         if set(document) != {"parts"} or not isinstance(entries, list):
@@ -246,37 +246,37 @@ class Traffic:
         return cls(tuple(parts))
 
     @classmethod
-    def load(cls, path: str | Path) -> Traffic:
+    def load(cls, path: str | Path) -> RequestStream:
         """Read traffic from a TOML file."""
         return read_file(path, cls.from_toml)
 
 
-def from_toml(text: str) -> Problem | Traffic:
+def from_toml(text: str) -> Problem | RequestStream:
     """A problem or traffic from its TOML."""
     document = parsed(text)
-    return Traffic.from_document(document) if "parts" in document else Problem.from_document(document)
+    return RequestStream.from_document(document) if "parts" in document else Problem.from_document(document)
 
 
-def load(path: str | Path) -> Problem | Traffic:
+def load(path: str | Path) -> Problem | RequestStream:
     """Read a TOML file that holds one or the other."""
     return read_file(path, from_toml)
 
 
-def _heading(part: Part) -> str:
+def _heading(part: StreamPart) -> str:
     segment = f"segment = {json.dumps(part.segment, ensure_ascii=False)}\n" if part.segment else ""
     share = f"share = {part.share!r}\n" if part.share != 1.0 else ""
     return f"[[parts]]\nfrom = {part.first}\n{segment}{share}"
 
 
-def _parse_part(entry: Any) -> Part:
+def _parse_part(entry: Any) -> StreamPart:
     if not isinstance(entry, dict):
         raise ProblemError("it is no table; write it under a line [[parts]]")
     for key in entry:
         if key not in KEYS:
             raise ProblemError(f"unknown key {key!r}; a part has {', '.join(KEYS)}")
     problem = Problem.from_document({key: entry[key] for key in ("arms", *UNITS) if key in entry})
-    return Part(problem, entry.get("from", 0), entry.get("segment", ""), entry.get("share", 1.0))
+    return StreamPart(problem, entry.get("from", 0), entry.get("segment", ""), entry.get("share", 1.0))
 
 
-Played = Problem | Traffic
+Environment = Problem | RequestStream
 """What a policy may be played on."""

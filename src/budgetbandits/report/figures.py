@@ -21,7 +21,7 @@ from budgetbandits.experiments.worst_case import Growth
 from budgetbandits.figures import layout as picture
 from budgetbandits.figures import profiles, svg
 from budgetbandits.figures.layout import Series
-from budgetbandits.figures.style import Sheet, looks, sheet
+from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.policies.names import PAPER, label
@@ -34,7 +34,7 @@ WIDTHS: dict[str, str | float] = {"wide": 12.0, "narrow": "phone"}
 FORMATS = ("png", "svg", "pdf")
 LOG, LINEAR = "log", "linear"
 
-Draw = Callable[[Sheet], Any]
+Draw = Callable[[FigureSpec], Any]
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,11 @@ def over_settings(
     ]
 
 
-def _profile(values: AnyArray, series: Sequence[Series], of: Sheet) -> Any:
+def _profile(values: AnyArray, series: Sequence[Series], of: FigureSpec) -> Any:
     return profiles.profile({"all problems": values}, series, of)
 
 
-def _quantiles(settings: Mapping[str, AnyArray], series: Sequence[Series], of: Sheet) -> Any:
+def _quantiles(settings: Mapping[str, AnyArray], series: Sequence[Series], of: FigureSpec) -> Any:
     return profiles.quantiles(settings, series, of)
 
 

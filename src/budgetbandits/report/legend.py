@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from budgetbandits.figures.style import Look
+from budgetbandits.figures.style import SeriesStyle
 
 MARKERS = {
     "o": "M11.6 6a3.4 3.4 0 1 1 6.8 0a3.4 3.4 0 1 1-6.8 0z",
@@ -34,7 +34,7 @@ class Mark:
     marker: str
 
 
-def marks(looks: Sequence[Look]) -> list[Mark]:
+def marks(looks: Sequence[SeriesStyle]) -> list[Mark]:
     """The marks of policies that figures draw with these looks."""
     return [Mark(look.series, _dashes(look.line), MARKERS[look.marker]) for look in looks]
 

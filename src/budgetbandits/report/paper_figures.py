@@ -11,13 +11,13 @@ from budgetbandits.experiments.paper.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import Picture, Series, below, finish, leftmost, legend, panels
-from budgetbandits.figures.style import Sheet, settings
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
 
-def who_wins(ensemble: Results, sheet: Sheet) -> Picture:
+def who_wins(ensemble: Results, sheet: FigureSpec) -> PaperFigure:
     """A point for each random problem: the regret of BTS against that of the best other policy, hollow if unsure."""
     means = ensemble.values().mean(axis=-1)
     bts = ensemble.policies.index(BTS)
@@ -50,7 +50,7 @@ def who_wins(ensemble: Results, sheet: Sheet) -> Picture:
 
 
 def _points(
-    axes: Axes, panel: int, part: int, series: Series, sheet: Sheet, at: tuple[AnyArray, AnyArray, AnyArray]
+    axes: Axes, panel: int, part: int, series: Series, sheet: FigureSpec, at: tuple[AnyArray, AnyArray, AnyArray]
 ) -> None:
     x, y, names = at
     if not len(x):
@@ -67,7 +67,7 @@ def _points(
     svg.tag(drawn, "line", series.number, panel, part, said)
 
 
-def _diagonal(axes: Axes, low: float, high: float, sheet: Sheet) -> None:
+def _diagonal(axes: Axes, low: float, high: float, sheet: FigureSpec) -> None:
     """A square in logarithms with its diagonal."""
     axes.plot([low, high], [low, high], color=sheet.colours["ink3"], linewidth=0.8, zorder=1)
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))

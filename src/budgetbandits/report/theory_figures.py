@@ -16,12 +16,12 @@ from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.experiments.worst_case import Exponent, Growth
 from budgetbandits.figures import axes as scales
-from budgetbandits.figures.layout import Picture, below, finish, grow, leftmost, panels
-from budgetbandits.figures.style import Sheet, look, settings
+from budgetbandits.figures.layout import PaperFigure, below, finish, grow, leftmost, panels
+from budgetbandits.figures.style import FigureSpec, look, settings
 from budgetbandits.policies.names import label
 
 
-def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], sheet: Sheet) -> Picture:
+def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], sheet: FigureSpec) -> PaperFigure:
     """The paper's figure with what is proven drawn over it: BTS below Theorem 1 and below what no policy exceeds."""
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     grey = sheet.colours["ink2"]
@@ -43,7 +43,7 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], sheet: She
         return finish(picture)
 
 
-def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], sheet: Sheet) -> Picture:
+def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], sheet: FigureSpec) -> PaperFigure:
     """The regret of BTS against ln B, and a triangle that rises as slowly as the lower bound lets any policy's.
 
     The bound is on the slope in the long run and on nothing else: against ln B a slope looks the same at any height, so
@@ -76,7 +76,7 @@ def _slope(value: float) -> str:
     return f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
-def _mark(place: int, sheet: Sheet) -> dict[str, Any]:
+def _mark(place: int, sheet: FigureSpec) -> dict[str, Any]:
     """The colour and marker of a place."""
     return {"color": sheet.colour(look(place)), "marker": look(place).marker}
 
@@ -89,12 +89,12 @@ def _words(axes: Sequence[Axes], of: Axes, along: str, up: str) -> None:
         of.set_ylabel(up)
 
 
-def _legend(picture: Picture, of: Axes, columns: int) -> None:
+def _legend(picture: PaperFigure, of: Axes, columns: int) -> None:
     """Below the panels, with the names that one of them has."""
     grow(picture, picture.legend(*of.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
 
 
-def growth_beside_the_bound(slopes: pl.DataFrame, sheet: Sheet) -> Picture:
+def growth_beside_the_bound(slopes: pl.DataFrame, sheet: FigureSpec) -> PaperFigure:
     """A panel for each group: the slope of BTS against ln B by the lower bound's constant, from budget to budget."""
     groups = slopes["group"].unique(maintain_order=True).to_list()
     with matplotlib.rc_context(settings(sheet)):
@@ -123,7 +123,7 @@ def growth_beside_the_bound(slopes: pl.DataFrame, sheet: Sheet) -> Picture:
         return finish(picture)
 
 
-def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], sheet: Sheet) -> Picture:
+def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], sheet: FigureSpec) -> PaperFigure:
     """A panel for each policy: the worst regret against budget, a line for each number of arms; hollow at the edge."""
     titles = [
         f"{label(growth.policy)}\nB to the power {exponent(growth.in_budget)}\n"
@@ -139,7 +139,7 @@ def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], sheet: Sheet) 
         return finish(picture)
 
 
-def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth, sheet: Sheet) -> None:
+def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth, sheet: FigureSpec) -> None:
     axis.set(xscale="log", yscale="log")
     for place, arms in enumerate(rows["arms"].unique(maintain_order=True)):
         line = rows.filter(pl.col("arms") == arms)

@@ -17,7 +17,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.damage import isolated
 from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
-from budgetbandits.service.request import Keyed, Said, keyed, said
+from budgetbandits.service.request import Keyed, RequestOptions, keyed, said
 from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.records import Event
 from budgetbandits.service.tasks import Task
@@ -55,7 +55,12 @@ class Batches:
             return list(end.value)
 
     async def decide_many_in_loop(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, request: Said | None = None
+        self,
+        campaign: str,
+        key: str,
+        count: int,
+        context: Mapping[str, Any] | None = None,
+        request: RequestOptions | None = None,
     ) -> list[Answer]:
         """`decide_many` for an event loop."""
         steps = self._steps(campaign, key, count, context, request)
@@ -72,7 +77,7 @@ class Batches:
             return list(end.value)
 
     def _steps(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, request: Said | None
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, request: RequestOptions | None
     ) -> Steps:
         asked, done = keyed(key, context, count, request), 0
         while True:
@@ -92,7 +97,7 @@ class Batches:
         answers = yield self._decisions.deciding(campaign, key, context, request, count)
         return list(answers)
 
-    def _slice(self, campaign: str, asked: Sequence[Keyed], request: Said | None) -> Task[list[Answer]]:
+    def _slice(self, campaign: str, asked: Sequence[Keyed], request: RequestOptions | None) -> Task[list[Answer]]:
         about = About(campaign, keys=[key for key, _ in asked])
         return Task(isolated(campaign, lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE)), about)
 

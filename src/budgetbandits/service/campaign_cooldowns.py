@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from budgetbandits.allocation.cooldowns import Rests
-from budgetbandits.allocation.learner import Among
+from budgetbandits.allocation.learner import ArmMask
 
 SECOND = 1000
 """Rests are counted in milliseconds."""
@@ -27,7 +27,7 @@ class Rest(NamedTuple):
     def of(cls, learned: Mapping[str, Any], now: float) -> Rest:
         rests = Rests(1, SECOND)
         rests.take(0, learned.get("rest", {}))
-        rest, resting = rests.of_arm(0), rests.resting(int(now * SECOND))
+        rest, resting = rests.arm_state(0), rests.resting(int(now * SECOND))
         down, until = rest["began"] / SECOND if rest["since"] else None, rest["until"] / SECOND
         return cls(rest["failures"], rest["row"], down, None if resting is None else until)
 
@@ -65,7 +65,7 @@ class CampaignRests:
         """How often an arm that is down has failed in a row, and since when."""
         return int(self._rests.row[arm]), int(self._rests.began[arm]) / SECOND
 
-    def offered(self, among: Among, now: float) -> tuple[Among, Among | None]:
+    def offered(self, among: ArmMask, now: float) -> tuple[ArmMask, ArmMask | None]:
         """The arms among these that may be named now, and those of them that are down and rest, if any."""
         return self._rests.offered(among, int(now * SECOND))
 
@@ -73,9 +73,9 @@ class CampaignRests:
         """After a clock that was ahead: see `Rests.set_back`. The arms that have changed."""
         return self._rests.set_back(math.ceil(now * SECOND))
 
-    def of_arm(self, arm: int) -> dict[str, Any]:
+    def arm_state(self, arm: int) -> dict[str, Any]:
         """What an arm's row says of it next to what was learned: all that is not 0."""
-        known = {name: value for name, value in self._rests.of_arm(arm).items() if value}
+        known = {name: value for name, value in self._rests.arm_state(arm).items() if value}
         return {"rest": known} if known else {}
 
     def take(self, arm: int, learned: Mapping[str, Any]) -> None:

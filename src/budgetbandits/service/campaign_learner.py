@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.allocation.segments import Segments
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import plans
 from budgetbandits.service.campaign_cooldowns import CampaignRests
 from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.request import Amounts, Said, Wanted
+from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
@@ -79,16 +79,16 @@ class CampaignLearner:
     def state(self) -> State:
         return self._learner.state
 
-    def of_arm(self, arm: int) -> dict[str, Any]:
+    def arm_state(self, arm: int) -> dict[str, Any]:
         """What was learned about one arm; how it rests, if there is anything to say of that."""
-        learned = self._learner.of_arm(arm)
+        learned = self._learner.arm_state(arm)
         if self.sums is not None:
-            learned |= self.sums.of_arm(arm)
-        return learned | self.rests.of_arm(arm)
+            learned |= self.sums.arm_state(arm)
+        return learned | self.rests.arm_state(arm)
 
-    def of_all(self) -> dict[str, Any]:
+    def shared_state(self) -> dict[str, Any]:
         """What was learned and is not any one arm's."""
-        return self._learner.of_all()
+        return self._learner.shared_state()
 
     @property
     def least(self) -> int:
@@ -119,7 +119,7 @@ class CampaignLearner:
     ) -> CampaignLearner:
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
         learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
-        learner.new_horizon(settings.get("horizon", math.inf))
+        learner.set_horizon(settings.get("horizon", math.inf))
         whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names))
         sums = SegmentSums.kept_for(policy, len(names))
         return cls(learner, list(names), whole, Draws(), rests, sums=sums)
@@ -152,8 +152,8 @@ class CampaignLearner:
             self.rests.take(arm.number, arm.learned)
             if self.sums is not None:
                 self.sums.take(arm.number, arm.learned)
-        self.hear_budget(row.account.budget, row.settings)
-        self.hear_horizon(row.settings)
+        self.set_budget(row.account.budget, row.settings)
+        self.set_horizon(row.settings)
         self.tag = newest_tag(row)
 
     def of_campaign(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
@@ -163,7 +163,7 @@ class CampaignLearner:
         """
         self.tag = os.urandom(6).hex()
         change = [self.tag, [int(arm) for arm in arms] if len(arms) <= NAMED_ARMS else None]
-        learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.of_all()}
+        learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.shared_state()}
         if self.segments:
             learned["segments"] = list(self.segments)
         if self.rests.down:
@@ -187,7 +187,7 @@ class CampaignLearner:
 
     def row(self, campaign: Campaign, arm: int) -> ArmRow:
         cap, active = int(self.caps[arm]), bool(self.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self.of_arm(arm), active)
+        return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
     # --- what happens to it --------------------------------------------------------------------------------------
 
@@ -209,11 +209,11 @@ class CampaignLearner:
         """Choose this arm again, with what is known of it."""
         self._learner.bring_back(arm)
 
-    def allowed(self, wanted: Wanted | None) -> Among:
+    def allowed(self, wanted: ResolvedRequest | None) -> ArmMask:
         """The arms that may answer a request: active, and not left out of it."""
         return self.state.active if wanted is None else wanted.among(self.state.active)
 
-    def payable(self, left: int, allowed: Among, holds: Amounts) -> Among | None:
+    def payable(self, left: int, allowed: ArmMask, holds: Amounts) -> ArmMask | None:
         """Which of these arms have a hold that fits what is left; None if there is none. Whether an arm rests is asked
         afterwards: else the failure of the only arm that can be paid would pass for the end of the money."""
         if left >= self.most:  # nearly always; no hold is above the largest cap
@@ -221,18 +221,18 @@ class CampaignLearner:
         payable = allowed & (holds <= left)
         return payable if payable.any() else None
 
-    def request(self, wanted: Wanted | None, settings: dict[str, Any]) -> Request:
+    def request(self, wanted: ResolvedRequest | None, settings: dict[str, Any]) -> Request:
         """A request as the policy sees it; a new segment is opened."""
         if not self.looks or (wanted is None and not self.segments):
-            return PLAIN
-        wanted = wanted or Wanted()
+            return NO_REQUEST_INFO
+        wanted = wanted or ResolvedRequest()
         prices = None
         if wanted.prices is not None:
             prices = np.full(len(self.names), np.nan)
             prices[wanted.arms] = np.array(wanted.prices) / settings["cost_max"]
         return self.segments.request(self._learner, wanted.segment, prices)
 
-    def wanted(self, said: Said) -> Wanted:
+    def wanted(self, said: RequestOptions) -> ResolvedRequest:
         """What was said of a request, by the numbers of the arms; an error if that cannot be, or is not looked at.
 
         The number of segments is bounded here, for new requests, and not in `request`: what was decided must be learned
@@ -254,18 +254,18 @@ class CampaignLearner:
         return said.wanted(self.names, self.caps, self.state.active)
 
     def next_choice(
-        self, fitting: Among, request: Request = PLAIN, resting: Among | None = None
+        self, fitting: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
     ) -> tuple[str, int | None]:
         """The id of a new decision, and the arm to pull among these, some of which may rest; None if the policy
         stops."""
         ahead, self._ahead = self._ahead, None
-        plain = fitting is self.state.active and request is PLAIN and resting is None
+        plain = fitting is self.state.active and request is NO_REQUEST_INFO and resting is None
         if ahead is not None and ahead[0] == self.tag and plain:
             return ahead[1:]
         id = os.urandom(16).hex()
         return id, self.choose(id, fitting, request, resting)
 
-    def think_ahead(self) -> None:
+    def prefetch_choice(self) -> None:
         """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits, none
         rests and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.chooses_anew and not self.looks:
@@ -273,7 +273,7 @@ class CampaignLearner:
             self._ahead = self.tag, id, self.choose(id, self.state.active)
 
     def choose(
-        self, decision: str, fitting: Among, request: Request = PLAIN, resting: Among | None = None
+        self, decision: str, fitting: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
     ) -> int | None:
         """The arm to pull among these, some of which may rest; None if the policy stops."""
         return self._learner.choose(self.draws.generator(decision, "choose"), fitting, request, resting)
@@ -282,10 +282,10 @@ class CampaignLearner:
         self,
         decision: str,
         arm: int,
-        fitting: Among,
+        fitting: ArmMask,
         request: Request,
         settings: dict[str, Any],
-        resting: Among | None = None,
+        resting: ArmMask | None = None,
     ) -> float | None:
         """How likely this choice was, from as many extra draws as the terms say; None if they say nothing. They have a
         generator of their own: no choice depends on them."""
@@ -303,7 +303,7 @@ class CampaignLearner:
         assert cost is not None
         scale = cost_scale(settings, int(self.caps[arm]))
         share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
-        request = self.request(Wanted.read(told.request), settings) if self.looks else PLAIN
+        request = self.request(ResolvedRequest.read(told.request), settings) if self.looks else NO_REQUEST_INFO
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
         if self.sums is not None:
             self.sums.told(arm, request.segment, reward, cost)
@@ -314,17 +314,17 @@ class CampaignLearner:
         """There was no answer to a decision that was made then: after several in a row the arm rests."""
         self.rests.failed(arm, at, made_at, int(self.state.pulls[arm]))
 
-    def hear_budget(self, budget: int, settings: dict[str, Any]) -> None:
+    def set_budget(self, budget: int, settings: dict[str, Any]) -> None:
         """The budget is this from now on, in micros."""
-        self._learner.new_budget(budget / settings["cost_max"])
+        self._learner.set_budget(budget / settings["cost_max"])
 
-    def hear_money(self, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
-        """What is left of the money and the requests: see `plans.hear_money`."""
-        plans.hear_money(self._learner, account, settings, lent)
+    def set_remaining(self, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
+        """What is left of the money and the requests: see `plans.set_remaining`."""
+        plans.set_remaining(self._learner, account, settings, lent)
 
-    def hear_horizon(self, settings: dict[str, Any]) -> None:
+    def set_horizon(self, settings: dict[str, Any]) -> None:
         """The budget is for so many requests from now on."""
-        self._learner.new_horizon(settings.get("horizon", math.inf))
+        self._learner.set_horizon(settings.get("horizon", math.inf))
 
 
 def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:

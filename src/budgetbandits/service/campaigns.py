@@ -182,7 +182,7 @@ class Campaigns:
         def work(tx: Transaction, row: Campaign) -> None:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
-                change.learner.hear_budget(row.account.budget, row.settings)
+                change.learner.set_budget(row.account.budget, row.settings)
             tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=by))
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
@@ -261,7 +261,7 @@ class Campaigns:
             row = replace(row, settings=changed_settings(row, changes))
             tx.save_settings(row)
             with self._learners.changing(tx, row) as change:  # so that all servers hear of another horizon
-                change.learner.hear_horizon(row.settings)
+                change.learner.set_horizon(row.settings)
             tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=by))
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)

@@ -20,10 +20,10 @@ from budgetbandits.service.damage import UNREADABLE, isolated
 from budgetbandits.service.funds import Purse
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import Keyed, Said, keyed, said
+from budgetbandits.service.request import Keyed, RequestOptions, keyed, said
 from budgetbandits.service.stores.contract import About, Store, T, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event
-from budgetbandits.service.tasks import Ahead, Task
+from budgetbandits.service.tasks import Prefetch, Task
 
 
 class CutShort(Exception):
@@ -51,7 +51,7 @@ class Answer:
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, ahead: Ahead, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, ahead: Prefetch, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
@@ -83,7 +83,7 @@ class Decisions:
         campaign: str,
         key: str,
         context: Mapping[str, Any] | None = None,
-        request: Said | None = None,
+        request: RequestOptions | None = None,
         count: int | None = None,
     ) -> Task[list[Answer]]:
         """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
@@ -98,7 +98,7 @@ class Decisions:
 
         return Task(isolated(campaign, work), self._leases.about(about) if count is None else about)
 
-    async def perform(self, campaign: str, task: Task[T], request: Said | None = None) -> T:
+    async def perform(self, campaign: str, task: Task[T], request: RequestOptions | None = None) -> T:
         """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
         is done beside the event loop: reading them all, and opening a segment, which writes them all."""
         if not self._learners.was_read(campaign):
@@ -114,7 +114,7 @@ class Decisions:
         tx: Transaction,
         campaign: str,
         asked: Sequence[Keyed],
-        request: Said | None = None,
+        request: RequestOptions | None = None,
         seconds: float | None = None,
     ) -> list[Answer]:
         """A decision for each key, or for the first of them when the seconds are over."""
@@ -151,7 +151,7 @@ class Decisions:
         learner = None if purse is None else purse.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
 
-    def _new(self, tx: Transaction, purse: Purse, key: str, payload: str, request: Said | None) -> Decision:
+    def _new(self, tx: Transaction, purse: Purse, key: str, payload: str, request: RequestOptions | None) -> Decision:
         """Choose, hold, and write it down."""
         chosen, row = purse.choose(moment(tx, self._clock), request), purse.row
         expires_at = chosen.at + self._learners.terms(row).hold_seconds

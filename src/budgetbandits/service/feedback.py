@@ -20,7 +20,7 @@ from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import LARGEST_BATCH
 from budgetbandits.service.stores.contract import About, Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event
-from budgetbandits.service.tasks import Ahead, Task
+from budgetbandits.service.tasks import Prefetch, Task
 
 EXPIRED_AT_ONCE = 500
 """Holds that one transaction expires."""
@@ -46,7 +46,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Booked:
+class FeedbackOutcome:
     """What the books say of a decision after feedback."""
 
     decision: str
@@ -62,7 +62,7 @@ class Booked:
 class Feedback:
     """What is told of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, ahead: Ahead, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, ahead: Prefetch, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
@@ -88,14 +88,14 @@ class Feedback:
         if booked.refused is not None:
             raise booked.refused
 
-    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[Booked | BudgetBanditsError]:
+    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[FeedbackOutcome | BudgetBanditsError]:
         """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
         return self._store.write(*self.telling_many(outcomes, campaign))
 
-    def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[Booked]:
+    def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
         reward, cost = outcome.checked()
 
-        def work(tx: Transaction) -> Booked:
+        def work(tx: Transaction) -> FeedbackOutcome:
             purse, made = self._locked(tx, outcome.decision, campaign)
             if outcome.failed:
                 return self._fail(tx, purse, made, cost)
@@ -103,12 +103,14 @@ class Feedback:
 
         return Task(isolated(campaign, work), self._about(campaign, [outcome.decision]))
 
-    def telling_many(self, outcomes: Sequence[Outcome], campaign: str) -> Task[list[Booked | BudgetBanditsError]]:
+    def telling_many(
+        self, outcomes: Sequence[Outcome], campaign: str
+    ) -> Task[list[FeedbackOutcome | BudgetBanditsError]]:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
             raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
 
-        def work(tx: Transaction) -> list[Booked | BudgetBanditsError]:
-            results: list[Booked | BudgetBanditsError] = []
+        def work(tx: Transaction) -> list[FeedbackOutcome | BudgetBanditsError]:
+            results: list[FeedbackOutcome | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
                     # whatever is refused is refused before anything is written
@@ -124,7 +126,9 @@ class Feedback:
 
         return Task(isolated(campaign, work), self._about(campaign, [outcome.decision for outcome in outcomes]))
 
-    def _tell(self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None) -> Booked:
+    def _tell(
+        self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None
+    ) -> FeedbackOutcome:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
         if made.failed and reward is not None:
@@ -138,7 +142,7 @@ class Feedback:
             refused = type(error)(f"{error}; the cost that came with it is booked")
             reward, new_reward = None, False
         if not (new_cost or new_reward):
-            return Booked(made.id, to_units(made.hold.overrun), False, refused)
+            return FeedbackOutcome(made.id, to_units(made.hold.overrun), False, refused)
         now, account = moment(tx, self._clock), purse.account
         if new_cost:
             assert cost is not None
@@ -156,10 +160,10 @@ class Feedback:
             _note_freeze(purse, told, now)
         tx.save_decision(told)
         if in_full and purse.learner is not None:
-            self._ahead.next = purse.learner.think_ahead  # when idle: a worker usually asks again after feedback
-        return Booked(made.id, to_units(told.hold.overrun), new_cost, refused)
+            self._ahead.next = purse.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
+        return FeedbackOutcome(made.id, to_units(told.hold.overrun), new_cost, refused)
 
-    def _fail(self, tx: Transaction, purse: Purse, made: Decision, cost: int | None) -> Booked:
+    def _fail(self, tx: Transaction, purse: Purse, made: Decision, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm rests."""
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
@@ -167,7 +171,7 @@ class Feedback:
             raise Conflict(f"the reward of decision {made.id} was told, so it has not failed")
         new_cost = _news("cost", made.cost, cost) or made.cost is None
         if made.failed:
-            return Booked(made.id, to_units(made.hold.overrun), False)
+            return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
         now, account, hold, events = moment(tx, self._clock), purse.account, made.hold, []
         if new_cost:
             cost = cost or 0
@@ -180,7 +184,7 @@ class Feedback:
         if froze:
             _note_freeze(purse, told, now)
         tx.save_decision(told)
-        return Booked(made.id, to_units(hold.overrun), new_cost, failed=True)
+        return FeedbackOutcome(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""

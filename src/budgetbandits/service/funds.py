@@ -11,22 +11,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from budgetbandits.allocation.learner import Among
-from budgetbandits.policies.base import PLAIN
+from budgetbandits.allocation.learner import ArmMask
+from budgetbandits.policies.base import NO_REQUEST_INFO
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.request import Amounts, Said, Wanted, offered, written
+from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest, offered, written
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
 
 
 @dataclass
-class Chosen:
+class Choice:
     """A new decision's id, its arm, its hold and its time; what was said of its request, and how likely it was."""
 
     id: str
@@ -46,7 +46,7 @@ class Purse(ABC):
     lease_id: str | None = None
 
     @abstractmethod
-    def choose(self, now: float, said: Said | None = None) -> Chosen:
+    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
         """Choose an arm and hold its cap, or refuse; ``said`` is what is known of the request, if anything."""
 
     @abstractmethod
@@ -72,9 +72,9 @@ class Purse(ABC):
         was made then."""
 
 
-def fitting_now(
-    learner: CampaignLearner, account: Account, now: float, wanted: Wanted | None = None
-) -> tuple[Amounts, Among, Among | None]:
+def affordable_arms(
+    learner: CampaignLearner, account: Account, now: float, wanted: ResolvedRequest | None = None
+) -> tuple[Amounts, ArmMask, ArmMask | None]:
     """What a decision for each arm holds, the arms that this money can be spent on now, and those of them that are down
     and rest, if any; or the refusal."""
     holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
@@ -85,7 +85,7 @@ def fitting_now(
     return holds, *learner.rests.offered(payable, now)
 
 
-def dearest(holds: Amounts, fitting: Among, resting: Among | None) -> int:
+def dearest(holds: Amounts, fitting: ArmMask, resting: ArmMask | None) -> int:
     """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the moment
     would choose the cheap. An arm at rest is not waited for."""
     return int(holds[fitting if resting is None else fitting & ~resting].max())
@@ -103,18 +103,18 @@ class CampaignPurse(Purse):
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def choose(self, now: float, said: Said | None = None) -> Chosen:
+    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         wanted = None if said is None else learner.wanted(said)
-        holds, fitting, resting = fitting_now(learner, row.account, now, wanted)
+        holds, fitting, resting = affordable_arms(learner, row.account, now, wanted)
         if limits is not ledger.NO_LIMITS:
             ledger.check_time(row.account, dearest(holds, fitting, resting), now, limits)
         with change:
-            learner.hear_money(row.account, row.settings)
-            request = learner.request(wanted, row.settings) if learner.looks else PLAIN
+            learner.set_remaining(row.account, row.settings)
+            request = learner.request(wanted, row.settings) if learner.looks else NO_REQUEST_INFO
             id, arm = learner.next_choice(fitting, request, resting)
             if arm is None:
                 ledger.stop(row.policy)
@@ -127,7 +127,7 @@ class CampaignPurse(Purse):
             if learner.rests.decided(arm, now):
                 change.arms = [arm]
         self.row, self.learner = change.row, learner
-        return Chosen(id, arm, hold, now, text, propensity)
+        return Choice(id, arm, hold, now, text, propensity)
 
     def cap(self, made: Decision) -> int:
         return int(self._learners.of(self._tx, self.row).caps[made.arm])
@@ -159,7 +159,7 @@ class CampaignPurse(Purse):
 
 
 @dataclass
-class Held:
+class OwnLease:
     """A lease of this server's: its id, what is known under it, after how many of its events, and the campaign's money
     when it was merged.
 
@@ -176,7 +176,7 @@ class Held:
 class LeasePurse(Purse):
     """A lease, which has been read and so is locked. ``held`` is what this server knows under it, if it is its own."""
 
-    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, held: Held | None) -> None:
+    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, held: OwnLease | None) -> None:
         self._tx = tx
         self.row, self.lease = row, lease
         self.lease_id = lease.id
@@ -188,7 +188,7 @@ class LeasePurse(Purse):
     def account(self) -> Account:  # type: ignore[override]
         return self.lease.account
 
-    def choose(self, now: float, said: Said | None = None) -> Chosen:
+    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
         held, settings = self._held, self.row.settings
         assert held is not None
         learner = held.learner
@@ -197,7 +197,7 @@ class LeasePurse(Purse):
         # whoever decides under a lease can pay every arm
         fitting, resting = learner.rests.offered(learner.allowed(wanted), now)
         try:
-            learner.hear_money(held.campaign, settings, self.account)
+            learner.set_remaining(held.campaign, settings, self.account)
             request = learner.request(wanted, settings)
             id, arm = learner.next_choice(fitting, request, resting)
             if arm is None:
@@ -209,7 +209,7 @@ class LeasePurse(Purse):
             learner.tag = ""
         account, hold = lease_ledger.place(self.account, int(holds[arm]))
         self.lease = with_money(self.lease, account)
-        return Chosen(id, arm, hold, now, text, propensity)
+        return Choice(id, arm, hold, now, text, propensity)
 
     def cap(self, made: Decision) -> int:
         return made.hold.amount if self.learner is None else int(self.learner.caps[made.arm])

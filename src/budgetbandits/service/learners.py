@@ -129,7 +129,7 @@ class _Choice(Change):
             return
         if not self.learner.chooses_anew:
             self.arms = sorted({*self.arms, *self.learner.changed_since(self._before)})
-        if self.arms or (not self.learner.chooses_anew and self.learner.of_all() != self.row.learned["single"]):
+        if self.arms or (not self.learner.chooses_anew and self.learner.shared_state() != self.row.learned["single"]):
             super()._write()
             return
         self._tx.save_money(self.row)

@@ -11,7 +11,7 @@ from budgetbandits.policies.primal_dual import Priced
 from budgetbandits.service.ledger import Account
 
 
-def hear_money(learner: Learner, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
+def set_remaining(learner: Learner, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
     """What is left of the budget and of the requests: also what was charged and taught nothing, as where a reward is
     late, a hold has expired or a call has failed, is gone.
 
@@ -25,5 +25,5 @@ def hear_money(learner: Learner, account: Account, settings: dict[str, Any], len
         state.chosen = gone  # a decision that was voided is not
     if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]):
         return
-    learner.new_budget((account.budget - spent) / settings["cost_max"] + state.paid)
-    learner.new_unlearned(gone - int(state.pulls.sum()))
+    learner.set_budget((account.budget - spent) / settings["cost_max"] + state.paid)
+    learner.set_unlearned_requests(gone - int(state.pulls.sum()))

@@ -1,7 +1,8 @@
 """What a worker says of one request before its arm is chosen: which arms may answer it, its segment, and prices.
 
-`Said` is what was sent, checked as far as it can be without the campaign. `Wanted` is the same by the numbers of the
-arms and in micros: the event keeps it as JSON, and it is all that an audit needs to make the choice again.
+`RequestOptions` is what was sent, checked as far as it can be without the campaign. `ResolvedRequest` is the same by
+the numbers of the arms and in micros: the event keeps it as JSON, and it is all that an audit needs to make the choice
+again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from budgetbandits.allocation.holds import MARGIN
-from budgetbandits.allocation.learner import Among
+from budgetbandits.allocation.learner import ArmMask
 from budgetbandits.errors import BadParameter, MissingKnowledge, NoArmLeft, UnknownArm
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, normal
@@ -31,7 +32,7 @@ Amounts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Said:
+class RequestOptions:
     """What was sent: names as they are kept, money in micros. ``arms`` is None if any may answer.
 
     >>> said(exclude=["mail"], holds={"search": 0.5})
@@ -49,7 +50,7 @@ class Said:
         arms = None if self.arms is None else sorted(self.arms)
         return json.dumps([self.segment, arms, sorted(self.exclude), self.prices, self.holds], sort_keys=True)
 
-    def wanted(self, names: Sequence[str], caps: Amounts, active: Among) -> Wanted:
+    def wanted(self, names: Sequence[str], caps: Amounts, active: ArmMask) -> ResolvedRequest:
         """By the numbers of these arms; an error if none of them may answer, or a price is missing or above its cap."""
         numbers = {name: number for number, name in enumerate(names)}
         for what in (self.arms or (), self.exclude, self.prices or (), self.holds):
@@ -63,7 +64,7 @@ class Said:
         if not allowed:
             raise NoArmLeft("arms and exclude leave no arm to choose from; allow one that is not retired")
         if self.arms is None and not self.exclude and self.prices is None and not self.holds:
-            return Wanted(self.segment)
+            return ResolvedRequest(self.segment)
         arms = sorted(allowed)
         prices = None if self.prices is None else [self._price(names[arm], int(caps[arm])) for arm in arms]
         holds = None
@@ -73,7 +74,7 @@ class Said:
             holds = [
                 self._hold(names[arm], amount, margin, int(caps[arm])) for arm, amount in zip(arms, most, strict=True)
             ]
-        return Wanted(self.segment, arms, prices, holds)
+        return ResolvedRequest(self.segment, arms, prices, holds)
 
     def _price(self, arm: str, cap: int) -> int:
         assert self.prices is not None
@@ -101,7 +102,7 @@ def said(
     exclude: Iterable[str] | None = None,
     prices: Mapping[str, float] | None = None,
     holds: Mapping[str, float] | None = None,
-) -> Said | None:
+) -> RequestOptions | None:
     """What a worker says of a request, checked; None if it says nothing."""
     if segment is not None:
         segment = checked_name("segment", segment)
@@ -111,7 +112,7 @@ def said(
     held = {} if holds is None else _amounts("hold", holds)
     if segment is None and allowed is None and not excluded and estimates is None and not held:
         return None
-    return Said(segment, allowed, excluded, estimates, held)
+    return RequestOptions(segment, allowed, excluded, estimates, held)
 
 
 def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def _amounts(what: str, amounts: Mapping[str, float]) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class Wanted:
+class ResolvedRequest:
     """A request by the numbers of the arms that may answer it; None: all that are active.
 
     ``prices`` and ``holds`` are in micros, in the order of ``arms``: what each is estimated to cost, and what a
@@ -148,10 +149,10 @@ class Wanted:
         return to_json(values).decode()
 
     @classmethod
-    def read(cls, text: str | None) -> Wanted | None:
+    def read(cls, text: str | None) -> ResolvedRequest | None:
         return None if text is None else cls(**json.loads(text))
 
-    def among(self, active: Among) -> Among:
+    def among(self, active: ArmMask) -> ArmMask:
         """Those of the active arms that may answer."""
         if self.arms is None:
             return active
@@ -172,12 +173,12 @@ class Wanted:
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]
 
 
-def offered(fitting: Among, resting: Among | None, arm: int) -> Among:
+def offered(fitting: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:
     """The arms that a choice was made from: those that fit and do not rest, or all that fit if it is one at rest."""
     return fitting if resting is None or resting[arm] else fitting & ~resting
 
 
-def left_out(wanted: Wanted | None, active: Among, fitting: Among) -> list[int]:
+def left_out(wanted: ResolvedRequest | None, active: ArmMask, fitting: ArmMask) -> list[int]:
     """The arms that might have answered a request and are not among those that fit, by their numbers."""
     if fitting is active:
         return []
@@ -185,11 +186,11 @@ def left_out(wanted: Wanted | None, active: Among, fitting: Among) -> list[int]:
     return found
 
 
-def written(wanted: Wanted | None, active: Among, fitting: Among) -> str | None:
+def written(wanted: ResolvedRequest | None, active: ArmMask, fitting: ArmMask) -> str | None:
     """What is written down of a request, with the decision among the arms that fit; None if there is nothing to say."""
     out = left_out(wanted, active, fitting)
     if out:
-        wanted = replace(wanted or Wanted(), out=out)
+        wanted = replace(wanted or ResolvedRequest(), out=out)
     return None if wanted is None else wanted.text()
 
 
@@ -197,7 +198,9 @@ Keyed = tuple[str, str]
 """The key of a decision, and a digest of what was asked."""
 
 
-def keyed(key: str, context: Mapping[str, Any] | None, count: int | None, said: Said | None = None) -> list[Keyed]:
+def keyed(
+    key: str, context: Mapping[str, Any] | None, count: int | None, said: RequestOptions | None = None
+) -> list[Keyed]:
     """What is asked under one key: one decision, or with a ``count`` as many."""
     if not (isinstance(key, str) and 0 < len(key) <= 200):
         raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")

@@ -26,7 +26,7 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, by_span
-from budgetbandits.service.stores.watermark import Mark
+from budgetbandits.service.stores.watermark import Watermark
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
@@ -96,7 +96,7 @@ class History:
 
     row: Campaign
     tail: list[Counts]
-    mark: Mark
+    mark: Watermark
     """After the tail."""
     _tx: Transaction
 
@@ -127,7 +127,7 @@ class History:
         rollups, last = self._tx.rollups(), self._tx.last_event(self.row.id)
         if rollups.slice_end(self.row.id, 0, last, FEW) < last:
             return None
-        counts = rollups.tail(self.row.id, Mark(), last, slot).counts
+        counts = rollups.tail(self.row.id, Watermark(), last, slot).counts
         return [(each.begins, each.arm, each.decided, each.spent) for each in counts]
 
     def totals(self) -> dict[int, Counts]:

@@ -37,7 +37,7 @@ class SegmentSums:
         count, rewards, costs = sums[segment]
         sums[segment] = count + 1, rewards + reward, costs + cost
 
-    def of_arm(self, arm: int) -> dict[str, Any]:
+    def arm_state(self, arm: int) -> dict[str, Any]:
         """What the arm's row says of it: nothing before it was told of."""
         return {NAME: [list(each) for each in self._sums[arm]]} if self._sums[arm] else {}
 

@@ -10,10 +10,10 @@ from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.stores.contract import Store
-from budgetbandits.service.tasks import Ahead
+from budgetbandits.service.tasks import Prefetch
 
 
-class Engine:
+class DecisionService:
     """The parts of the service on the same store, learners and leases, and their operations by name.
 
     campaigns  what operators do
@@ -36,7 +36,7 @@ class Engine:
         self._store, self._clock = store, clock
         self._learners = Learners()
         self._leases = leases = Leases(self._learners, clock)
-        ahead = Ahead(store)
+        ahead = Prefetch(store)
         self.campaigns = campaigns = Campaigns(store, leases, clock)
         self.decisions = decisions = Decisions(store, leases, ahead, clock)
         self.batches = Batches(store, decisions, clock)

@@ -14,7 +14,7 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
-from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, Terms
 
@@ -114,7 +114,7 @@ def terms_of(row: Campaign) -> Terms:
         ) from None
 
 
-def limits_of(row: Campaign | Glance) -> Limits:
+def limits_of(row: Campaign | CampaignSummary) -> Limits:
     """How fast a campaign may spend."""
     daily_cap, pace_seconds = row.settings.get("daily_cap"), row.settings.get("pace_seconds")
     if daily_cap is None and pace_seconds is None:

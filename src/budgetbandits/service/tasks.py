@@ -17,7 +17,7 @@ class Task(NamedTuple, Generic[T]):
     about: About
 
 
-class Ahead:
+class Prefetch:
     """Prepares what is likely to be needed next, when a store has nothing else to do."""
 
     def __init__(self, store: Store) -> None:

@@ -18,7 +18,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.engine import FEW_ARMS, how_played
 from budgetbandits.simulation.engines.index.engine import Games as IndexGames
@@ -28,7 +28,7 @@ from budgetbandits.simulation.engines.paced.engine import check_policy as check_
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
 from budgetbandits.simulation.engines.sampling.rehearsal import check_policy as check_sampling
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
-from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.known import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.outcome import Engine
 
 Compiled = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
@@ -44,7 +44,7 @@ EXPLORING = (
     "observe",
     "recall",
     "choose",
-    "goes_on",
+    "can_continue",
     "ratio",
     "affordable",
     "commit",
@@ -53,13 +53,13 @@ EXPLORING = (
 
 
 THOMPSON: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
-    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "goes_on")
+    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "can_continue")
     for kind in (BudgetedThompson, Thompson)
 }
 """What the engine of Thompson sampling stands in for."""
 
 
-def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
+def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
     if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
         return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
@@ -67,7 +67,7 @@ def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizo
         if _paced(policy, horizon):
             check_paced(policy)
             return Engine(PLAIN_PACED)
-        if isinstance(problem, Traffic):
+        if isinstance(problem, RequestStream):
             return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows traffic")
         if isinstance(policy, BetaThompson):
             engine = _thompson(policy)
@@ -82,7 +82,7 @@ def engine_for(problem: Played, policy: Policy, budgets: Sequence[float], horizo
             rule = check_policy(policy)
             engine = how_played(rule, len(problem))
             return Engine(PLAIN_INDEX, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
-    except Unsuited as reason:
+    except EngineUnsupported as reason:
         return Engine("reference", str(reason))
     return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
 
@@ -97,7 +97,7 @@ def _paced(policy: Policy, horizon: float) -> bool:
 
 def _thompson(policy: BetaThompson) -> Engine:
     if type(policy) not in (BudgetedThompson, Thompson):
-        raise Unsuited("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
+        raise EngineUnsupported("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
     check_methods(policy, THOMPSON[type(policy)])
     reason = why_not_lazily(policy)
     return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
@@ -110,7 +110,7 @@ def _epsilon_first(policy: EpsilonFirst) -> Engine:
 
 
 def player(
-    problem: Played, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
+    problem: Environment, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
 ) -> Compiled:
     """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if _paced(policy, horizon):
@@ -129,9 +129,9 @@ _WARM: set[tuple[object, ...]] = set()
 """What this process has played a tiny game of."""
 
 
-def warm_up(problem: Played, policy: Policy, horizon: float = math.inf) -> None:
+def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> None:
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         problem = problem.parts[0].problem  # the loop that plays traffic plays problems
     arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)

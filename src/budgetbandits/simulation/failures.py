@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from budgetbandits.errors import BudgetBanditsError, PolicyFailed
 from budgetbandits.fingerprint import ours
 from budgetbandits.policies.base import Policy
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 
 
 @contextlib.contextmanager
-def blaming(policy: Policy) -> Iterator[None]:
+def attributed_to(policy: Policy) -> Iterator[None]:
     """Name the policy in whatever its own code raises, and the line of it."""
     try:
         yield
-    except (BudgetBanditsError, Unsuited):
+    except (BudgetBanditsError, EngineUnsupported):
         raise
     except Exception as error:
         if ours(type(policy)):

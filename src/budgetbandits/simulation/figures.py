@@ -10,8 +10,8 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import arms
 from budgetbandits.figures import regret as curves
-from budgetbandits.figures.layout import Picture, Series, chosen
-from budgetbandits.figures.style import Sheet, looks, sheet
+from budgetbandits.figures.layout import PaperFigure, Series, chosen
+from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.numerics.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import PAPER, label
 from budgetbandits.problems import oracle
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from budgetbandits.simulation.outcome import Outcome
-from budgetbandits.problems.streams import Traffic
+from budgetbandits.problems.streams import RequestStream
 
 
 def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
@@ -32,9 +32,9 @@ def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes
     return chosen(FIGURES, figure, options)(outcome, sheet(width, dark), **options)
 
 
-def pulls(outcome: Outcome, of: Sheet, *, budget: float | None = None) -> Picture:
+def pulls(outcome: Outcome, of: FigureSpec, *, budget: float | None = None) -> PaperFigure:
     """Each arm's share of the pulls at one budget, the largest if none is given, beside its true ratio."""
-    if isinstance(outcome.problem, Traffic):
+    if isinstance(outcome.problem, RequestStream):
         raise BadParameter("'pulls' shows one ratio for each arm, which in traffic changes; see outcome.part_pulls")
     budgets = outcome.budgets.tolist()
     if budget is not None and budget not in budgets:
@@ -49,15 +49,15 @@ def pulls(outcome: Outcome, of: Sheet, *, budget: float | None = None) -> Pictur
 
 
 def regret(
-    outcome: Outcome, of: Sheet, *, deviations: bool = False, log: bool | None = None, ax: Axes | None = None
-) -> Picture | Axes:
+    outcome: Outcome, of: FigureSpec, *, deviations: bool = False, log: bool | None = None, ax: Axes | None = None
+) -> PaperFigure | Axes:
     """Mean pseudo-regret against budget with its 95 % interval, or with bars of the standard deviation."""
     order = np.argsort(outcome.budgets)
     values = outcome.pseudo_regret[:, order]
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
     curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
     series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER)[0])
-    return curves.regret({"": [curve]}, [series], of, curves.Wanted(deviations, log, "pseudo-regret"), ax)
+    return curves.regret({"": [curve]}, [series], of, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
 
 
 def _interval(values: Any) -> tuple[Any, Any, Any]:

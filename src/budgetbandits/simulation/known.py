@@ -9,7 +9,7 @@ from typing import Any
 from budgetbandits.policies.base import Policy
 
 
-class Unsuited(Exception):
+class EngineUnsupported(Exception):
     """An engine that cannot play a policy as it is written; the text says why."""
 
 
@@ -19,12 +19,12 @@ def methods(kind: type, *names: str) -> dict[str, tuple[Any, ...]]:
 
 
 def check_methods(policy: Policy, known: Mapping[str, tuple[Any, ...]]) -> None:
-    """Raise `Unsuited` if one of the policy's methods is none of those known under its name."""
+    """Raise `EngineUnsupported` if one of the policy's methods is none of those known under its name."""
     for name, functions in known.items():
         found = _as_written(policy, name)
         if not any(found is function for function in functions):
             article = "an" if name[0] in "aeiou" else "a"
-            raise Unsuited(f"it has {article} {name.lstrip('_')} of its own, which no compiled engine knows")
+            raise EngineUnsupported(f"it has {article} {name.lstrip('_')} of its own, which no compiled engine knows")
 
 
 def _as_written(policy: Policy, name: str) -> Any:

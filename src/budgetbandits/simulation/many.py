@@ -14,7 +14,7 @@ from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.problems.problem import Problem, check_family, family
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
     check_numbers,
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 def simulate_many(
-    problems: Mapping[str, Played] | Iterable[Played],
+    problems: Mapping[str, Environment] | Iterable[Environment],
     policies: Iterable[Policy | str] | Policy | str,
     budgets: Iterable[float],
     runs: int,
@@ -113,7 +113,7 @@ def random_problems(
 class _Plan:
     """What is played on every problem."""
 
-    problems: Mapping[str, Played]
+    problems: Mapping[str, Environment]
     policies: Sequence[Policy]
     budgets: Sequence[float]
     seed: int
@@ -145,8 +145,8 @@ def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: st
     return table.select(pl.lit(name).alias("problem"), arms.alias("arms"), pl.all())
 
 
-def _named(problems: Mapping[str, Played] | Iterable[Played]) -> dict[str, Played]:
-    if isinstance(problems, Problem | Traffic) or not isinstance(problems, Iterable):
+def _named(problems: Mapping[str, Environment] | Iterable[Environment]) -> dict[str, Environment]:
+    if isinstance(problems, Problem | RequestStream) or not isinstance(problems, Iterable):
         raise BadParameter(f"problems is {problems!r:.60}; give a list of problems, or map names to them")
     if isinstance(problems, Mapping):
         named = dict(problems)
@@ -155,7 +155,7 @@ def _named(problems: Mapping[str, Played] | Iterable[Played]) -> dict[str, Playe
     if not named:
         raise BadParameter("no problem; give at least one")
     for name, problem in named.items():
-        if not isinstance(name, str) or not isinstance(problem, Problem | Traffic):
+        if not isinstance(name, str) or not isinstance(problem, Problem | RequestStream):
             raise BadParameter(f"{name!r:.40} is mapped to {problem!r:.60}; map names to problems")
     first: dict[int, str] = {}
     for name, problem in named.items():

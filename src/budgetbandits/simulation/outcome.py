@@ -16,7 +16,7 @@ from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.names import label
 from budgetbandits.problems import oracle, oracle_horizon
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.summaries import need_polars, summarise
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Outcome:
       at 50: pseudo-regret 7.8 ± 2.3 (95 %), best arm missed in 0 of 10)
     """
 
-    problem: Played
+    problem: Environment
     policy: str
     budgets: Array
     reward: Array
@@ -119,7 +119,7 @@ class Outcome:
     def best_arm_identified(self) -> NDArray[np.bool_]:
         """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss. With a
         horizon, whether it was an arm of the best mix; in traffic, in every part an arm of the best plan for it."""
-        if isinstance(self.problem, Traffic):
+        if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
             wrong = ~(np.array(plans) > PLANNED) & self.problem.offered

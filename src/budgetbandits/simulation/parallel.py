@@ -14,9 +14,9 @@ import numpy as np
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played
+from budgetbandits.problems.streams import Environment
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.failures import blaming
+from budgetbandits.simulation.failures import attributed_to
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import Game, ReferencePlayer
 
@@ -39,7 +39,7 @@ def check_jobs(jobs: int) -> int:
 class Work:
     """What is to be played, apart from which runs of it: a worker gets this and some numbers of runs."""
 
-    problem: Played
+    problem: Environment
     policy: Policy
     budgets: Sequence[float]
     seed: int
@@ -63,7 +63,7 @@ class Work:
             if self.common:
                 assert isinstance(self.problem, Problem)
                 outcomes = CommonOutcomes(self.problem, self.seed, run)
-            with blaming(self.policy):
+            with attributed_to(self.policy):
                 game = player.play(
                     np.random.SeedSequence(self.seed, spawn_key=(*self.seed_key, run)), longest, outcomes
                 )

@@ -24,7 +24,7 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, Request, RequestPolicy, State
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 
 Game = tuple[float, float, int, NDArray[np.int64]]
@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 
 
 def play(
-    problem: Played,
+    problem: Environment,
     policy: Policy,
     budgets: Sequence[float],
     world: np.random.Generator | CommonOutcomes,
@@ -53,7 +53,7 @@ def play(
     if scales is not None:
         state.known["scales"] = scales
     pulls = np.zeros((len(arms), len(problem)), dtype=np.int64)
-    part = -1 if isinstance(problem, Traffic) else 0
+    part = -1 if isinstance(problem, RequestStream) else 0
     reward = spend = drift = 0.0
     rounds = 0
     ended: list[Game] = []
@@ -63,7 +63,7 @@ def play(
                 f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
                 f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
             )
-        if parts is not None and isinstance(problem, Traffic) and rounds < horizon and part != parts[rounds]:
+        if parts is not None and isinstance(problem, RequestStream) and rounds < horizon and part != parts[rounds]:
             part = int(parts[rounds])
             state.active = problem.offered[part].copy()
         arm = policy.choose(state, player, *requests[part]) if rounds < horizon else None
@@ -87,14 +87,14 @@ def play(
     return ended
 
 
-def counted(problem: Played, pulls: NDArray[np.int64]) -> NDArray[np.int64]:
+def counted(problem: Environment, pulls: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pulls by part and arm; of a problem, which is a single part, by arm."""
-    return pulls.copy() if isinstance(problem, Traffic) else pulls[0].copy()
+    return pulls.copy() if isinstance(problem, RequestStream) else pulls[0].copy()
 
 
-def requests_of(problem: Played, policy: Policy, state: State) -> list[tuple[Request, ...]]:
+def requests_of(problem: Environment, policy: Policy, state: State) -> list[tuple[Request, ...]]:
     """What a policy that looks at requests is told of those of each part; others are told nothing."""
-    if not isinstance(problem, Traffic):
+    if not isinstance(problem, RequestStream):
         return [()]
     if not isinstance(policy, RequestPolicy):
         return [()] * len(problem.parts)
@@ -106,7 +106,9 @@ def requests_of(problem: Played, policy: Policy, state: State) -> list[tuple[Req
 class ReferencePlayer:
     """A single game to the largest budget, or one game for each if the policy must know it."""
 
-    def __init__(self, problem: Played, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> None:
+    def __init__(
+        self, problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float = math.inf
+    ) -> None:
         self._problem = problem
         self._policy = policy
         self._budgets = budgets
@@ -122,7 +124,7 @@ class ReferencePlayer:
     ) -> list[Game]:
         world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
         problem = self._problem
-        parts = problem.sequence(int(self._horizon), order) if isinstance(problem, Traffic) else None
+        parts = problem.sequence(int(self._horizon), order) if isinstance(problem, RequestStream) else None
         return play(problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon, parts)
 
 
@@ -132,9 +134,9 @@ def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSeque
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, identity))
 
 
-def what_is_known(problem: Played, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
+def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
     """Exactly what the policy declares that it needs, and nothing else."""
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         if "costs" in policy.needs:
             raise BadParameter(f"{policy.spec} must know every arm's cost, which in traffic changes; leave it out")
         floor = float(problem.cost_means[problem.offered].min())
@@ -154,7 +156,7 @@ Draw = Callable[[int], tuple[Array, Array]]
 """The rewards and costs of so many pulls of an arm."""
 
 
-def draws(problem: Played, world: np.random.Generator | CommonOutcomes) -> list[list[Draw]]:
+def draws(problem: Environment, world: np.random.Generator | CommonOutcomes) -> list[list[Draw]]:
     """One for each part, of which a problem is one, and arm."""
     if isinstance(world, CommonOutcomes):
         following = world.reader()

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation.learner import Among, Learner
+from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import PLAIN, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.recorded import ReplayTable
 
@@ -128,11 +128,11 @@ class Decisions:
     rng: np.random.Generator
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOGGED})
 
-    def before(self, learner: Learner, among: Among, request: Request) -> Chances:
+    def before(self, learner: Learner, among: ArmMask, request: Request) -> Chances:
         """How likely each choice is that the learner may make next."""
         return chances(learner, self.rng, self.draws, among, request)
 
-    def add(self, chances: Chances, arm: int, among: Among, request: Request, reward: float, cost: float) -> None:
+    def add(self, chances: Chances, arm: int, among: ArmMask, request: Request, reward: float, cost: float) -> None:
         names, segments = self.table.arms, self.table.segments
         row = {
             "arm": names[arm], "reward": reward, "cost": cost,
@@ -192,8 +192,8 @@ def _one_order(
             learner = Learner.new(policy, arms, known, scales=caps / top)
             scale = caps if policy.own_scales else np.full(arms, top)
         else:
-            learner.new_budget((spent + money) / top)
-            learner.new_horizon(float(asked + len(order)))
+            learner.set_budget((spent + money) / top)
+            learner.set_horizon(float(asked + len(order)))
         game = _Game(learner, table, money, scale, reward_max)
         for request in order:
             game.answer(request, player, log if table is tables[-1] else None)
@@ -207,7 +207,7 @@ class _Game:
     def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
         self._learner, self._table, self._money = learner, table, money
         self._scale, self._reward_max = scale, reward_max
-        self._requests = [PLAIN] * max(len(table.segments), 1)
+        self._requests = [NO_REQUEST_INFO] * max(len(table.segments), 1)
         if isinstance(learner.policy, RequestPolicy):
             while learner.policy.segments(learner.state) < len(table.segments):
                 learner.policy.open_segment(learner.state)

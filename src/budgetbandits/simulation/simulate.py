@@ -16,8 +16,8 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Played, Traffic
-from budgetbandits.simulation.failures import blaming
+from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.simulation.failures import attributed_to
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
@@ -30,7 +30,7 @@ MOST_LISTED = 100_000_000
 
 
 def simulate(
-    problem: Played,
+    problem: Environment,
     policy: Policy | str,
     budgets: Iterable[float],
     runs: int,
@@ -85,11 +85,11 @@ def simulate(
     return outcome_of(work, asked, games, first_run, time.perf_counter() - began)
 
 
-def checked_horizon(problem: Played, horizon: int | None, common: bool) -> float:
+def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> float:
     """How many requests there are; infinitely many if nobody says."""
-    if not isinstance(problem, Problem | Traffic):
+    if not isinstance(problem, Problem | RequestStream):
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
-    if isinstance(problem, Traffic):
+    if isinstance(problem, RequestStream):
         if horizon is None:
             raise BadParameter("traffic comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
         if common:
@@ -98,7 +98,7 @@ def checked_horizon(problem: Played, horizon: int | None, common: bool) -> float
         return math.inf
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
-    if isinstance(problem, Traffic) and horizon > MOST_LISTED:
+    if isinstance(problem, RequestStream) and horizon > MOST_LISTED:
         raise BadParameter(f"horizon is {horizon:,}; use at most {MOST_LISTED:,} requests of traffic")
     return float(horizon)
 
@@ -109,7 +109,7 @@ def outcome_of(
     """The games of some work, with the budgets in the order in which they were asked for."""
     order = [work.budgets.index(budget) for budget in asked]
     pulls = np.array([[game[b][3] for b in order] for game in games], dtype=np.int64)
-    traffic = isinstance(work.problem, Traffic)
+    traffic = isinstance(work.problem, RequestStream)
     return Outcome(
         problem=work.problem,
         policy=work.policy.spec,
@@ -129,7 +129,7 @@ def outcome_of(
 
 
 def work_of(
-    problem: Played,
+    problem: Environment,
     policy: Policy,
     rising: Sequence[float],
     seed: int,
@@ -142,7 +142,7 @@ def work_of(
 
 
 def choose_engine(
-    problem: Played,
+    problem: Environment,
     policy: Policy,
     budgets: Sequence[float],
     wish: str,
@@ -160,9 +160,9 @@ def choose_engine(
         if wish == "fast":
             raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
         return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
-    from budgetbandits.simulation.engines.runtime.notice import noticing, say_compiling
+    from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
 
-    with noticing(compiling or say_compiling), blaming(policy):
+    with on_compile(compiling or say_compiling), attributed_to(policy):
         chosen = dispatch.engine_for(problem, policy, budgets, horizon)
         if chosen.compiled and not ready:
             dispatch.warm_up(problem, policy, horizon)
@@ -187,7 +187,7 @@ def identity_of(policy: Policy) -> str:
     return policy.spec if ours(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
 
 
-def _seed_key(problem: Played, policy: Policy) -> tuple[int, int]:
+def _seed_key(problem: Environment, policy: Policy) -> tuple[int, int]:
     """What sets the randomness of these games apart: what they are, and not when or where they are played."""
     player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
     return problem.identity, player

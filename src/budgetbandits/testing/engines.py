@@ -43,7 +43,7 @@ def declares_the_truth(policy: Policy) -> str | None:
     try:
         from budgetbandits.simulation.engines.index import library, rehearsal
         from budgetbandits.simulation.engines.sampling import rehearsal as sampling
-        from budgetbandits.simulation.known import Unsuited
+        from budgetbandits.simulation.known import EngineUnsupported
     except ImportError as error:
         needed = extras.remedy(error)
         if needed is None:
@@ -54,14 +54,14 @@ def declares_the_truth(policy: Policy) -> str | None:
             library.rule_of(policy)
         else:
             sampling.known_rule(policy)
-    except Unsuited as reason:
+    except EngineUnsupported as reason:
         return str(reason)
     try:
         if isinstance(policy, IndexPolicy):
             rehearsal.check_policy(policy)
         else:
             sampling.check_policy(policy)
-    except (Unsuited, BudgetBanditsError) as reason:
+    except (EngineUnsupported, BudgetBanditsError) as reason:
         raise Broken(str(reason)) from None
     return None
 

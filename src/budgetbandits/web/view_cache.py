@@ -25,7 +25,7 @@ DRAWS = "draws for a page"
 _one_at_a_time = threading.Lock()  # Matplotlib's settings are the process's
 
 
-class Thrifty(Generic[T]):
+class BackgroundValue(Generic[T]):
     """A value that is made again beside the requests, as seldom as its making is slow.
 
     ``number`` counts how often it was made; ``failed`` is why the last time it was not.

@@ -6,9 +6,9 @@ from scipy import integrate, stats
 
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import Request
-from budgetbandits.policies.paced.exploration import in_vain, too_few
+from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.selection import Drawn, instead, named, named_at_once
+from budgetbandits.policies.paced.selection import Drawn, instead, named, select_many
 
 
 class Trusting(PacedThompson):
@@ -28,7 +28,7 @@ def test_what_a_trial_could_bring_at_most(successes, failures, deviations):
     alone, _ = integrate.quad(lambda x: (x - mean - loss) * law.pdf(x), mean + loss, 1.0, epsabs=1e-16)
     needed = loss / alone
     for more, verdict in ((1.0 / 0.85, False), (1.0 / 6.0, True)):
-        vain = in_vain(loss, mean, successes + failures, deviation**2, deviation**2, more * needed)
+        vain = exploration_is_wasted(loss, mean, successes + failures, deviation**2, deviation**2, more * needed)
         assert bool(vain) is verdict
 
 
@@ -39,14 +39,14 @@ def test_what_is_unsure_besides_the_reward_makes_a_trial_worth_more():
     z = np.sqrt(2.0 * certainty * apart * 0.4)
     needed = loss / (np.sqrt(spread) * stats.norm.pdf(z) / (1.0 + z * z))
     for requests, verdict in ((0.999 * needed, True), (1.001 * needed, False)):
-        assert bool(in_vain(loss, mean, certainty, variance, spread, requests)) is verdict
+        assert bool(exploration_is_wasted(loss, mean, certainty, variance, spread, requests)) is verdict
 
 
 def test_what_a_plan_must_have_left():
     """Two upgrades where being short costs far more, one where it costs twice as much, none where it costs the same."""
     for price, if_short, least in ((1e-9, 1.0, 2.0), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2), (1.0, 1.0, 0.0)):
-        assert not too_few(least + 1e-6, price, if_short)
-        assert least == 0.0 or too_few(least - 1e-6, price, if_short)
+        assert not too_few_upgrades(least + 1e-6, price, if_short)
+        assert least == 0.0 or too_few_upgrades(least - 1e-6, price, if_short)
 
 
 def known(policy, rewards, costs, counts, left, requests):
@@ -127,7 +127,7 @@ def replaced_by_hand(drawn, rate, requests):
         loss, kept = worth[best] - worth[arm], not drawn.tried[arm] and costs[arm] < costs[best]
         often = max(drawn.weight[drawn.segment], 1.0 / len(drawn.weight))
         law = (reward[arm].mean(), sum(reward[arm].args), reward[arm].var())
-        vain = loss > 0.0 and in_vain(loss, *law, spread[arm] + spread[best], often * requests)
+        vain = loss > 0.0 and exploration_is_wasted(loss, *law, spread[arm] + spread[best], often * requests)
         answer.append(best if vain and not kept else arm)
     return answer, price
 
@@ -195,7 +195,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
         def random(self):
             return 0.0
 
-    assert named_at_once(drawn, rate, np.zeros(1)).tolist() == [int(taken)]
+    assert select_many(drawn, rate, np.zeros(1)).tolist() == [int(taken)]
     assert named(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
 
 

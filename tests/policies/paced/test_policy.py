@@ -9,7 +9,7 @@ from scipy import stats
 from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import PLAIN, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.pooling import pooled
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
@@ -87,12 +87,12 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
 def test_the_first_costs_follow_those_that_were_seen(costs, first):
     """The parameters of the Betas by hand, from the outcomes and the first two."""
     policy = PacedThompson()
-    shapes = policy.of_all(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
+    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
     for arm, seen in enumerate((np.array([*costs, *first]), np.array(first))):  # of the second arm there is no outcome
         kappa = len(seen) * seen.mean() * (1 - seen.mean()) / seen.var()
         found = [each[1, 0, arm] for each in shapes]
         assert found == pytest.approx([kappa * seen.mean(), kappa * (1 - seen.mean())])
-    shapes = policy.of_all(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
+    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
     begins = shapes[0][1, 1, 0] / (shapes[0] + shapes[1])[1, 1, 0]
     assert begins == pytest.approx(np.mean([*costs, *first]))  # the second segment, with what the first knows
 
@@ -255,7 +255,7 @@ def test_a_segment_is_different_where_its_other_arms_are(specialists):
     )
     cells = [(s, a) for s in range(4) for a in range(4) if (s, a) not in ((0, 3), (3, 1))]
     outcomes = [(s, a, float(rng.random() < mean[s, a]), 0.5) for s, a in cells for _ in range(5 + 3 * a + s)]
-    a, b = policy.of_all(told(policy, outcomes, arms=4, segments=4).sums)
+    a, b = policy.shared_state(told(policy, outcomes, arms=4, segments=4).sums)
     by_hand, slope = moved_by_hand(outcomes, 4, 4)
     assert slope == 0.0 if specialists else slope > 0.5
     for at in ((0, 3), (3, 1)):
@@ -285,7 +285,7 @@ def test_segments_weigh_what_was_answered_with_this_budget():
     for number in range(40):
         policy.observe(state, 1 if number % 4 else 0, 0.5, 0.5, rng, Request(1 if number % 4 == 3 else 0))
     state.active[1] = False
-    assert policy.draw(state, PLAIN, rng).weight.tolist() == [31 / 42, 11 / 42]
+    assert policy.draw(state, NO_REQUEST_INFO, rng).weight.tolist() == [31 / 42, 11 / 42]
 
 
 def priced_game(rate, spread, seed, requests=500):
@@ -342,12 +342,12 @@ def test_how_much_estimates_vary_by_hand():
     usual, spread = state.typical_prices()
     assert (np.isnan(usual).all(), spread) == (True, 0.1)
     for prices in ((0.1, 0.7, np.nan), (0.3, np.nan, np.nan)):
-        state.hear_prices(np.array(prices))
+        state.record_price_estimates(np.array(prices))
     usual, spread = state.typical_prices()
     assert usual == pytest.approx([0.2, 0.7, np.nan], nan_ok=True)
     assert spread**2 == pytest.approx(np.log1p((2 * 0.25 + 1 * 0.0) / 3) + 0.1**2)
     for _ in range(9):
-        state.hear_prices(np.array([1e-6, 1e-6, np.nan]))
+        state.record_price_estimates(np.array([1e-6, 1e-6, np.nan]))
     assert state.typical_prices()[1] ** 2 == pytest.approx(1.0 + 0.1**2)
 
 
@@ -358,7 +358,7 @@ def test_what_is_known_from_before_varies_as_much_as_it_may():
     state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
     state.known["failed"] = 7
     policy.recall(state, 0, 10, 4.0, 5.0)
-    a, b = policy.of_all(state.sums)
+    a, b = policy.shared_state(state.sums)
     assert (a[0, 0, 0], b[0, 0, 0]) == pytest.approx((5.0, 7.0))
     assert (state.requests, state.left) == (193.0, 99.0)
 
@@ -411,7 +411,7 @@ def test_a_state_with_segments_is_read_as_it_was_written():
 def test_an_arm_that_comes_later_has_every_segment():
     policy = PacedThompson()
     state = told(policy, [(2, 1, 0.5, 0.3)], segments=3)
-    state.extend(policy.one_more(state, state.known))
+    state.extend(policy.new_arm_state(state, state.known))
     assert state.sums.shape[1:] == (3, 3)
 
 

@@ -23,7 +23,7 @@ from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer, address_of
 from budgetbandits.report.viewer.server import Server
 from budgetbandits.web import view_cache
-from budgetbandits.web.view_cache import SHARE, Thrifty
+from budgetbandits.web.view_cache import SHARE, BackgroundValue
 from studies import small
 from suites import TINY
 from viewed import ask, everything, past, text, until
@@ -212,7 +212,7 @@ def test_what_takes_long_is_done_seldom(alone):
         now[0] += 2.0
         return now[0]
 
-    of = Thrifty(make, clock=lambda: now[0])
+    of = BackgroundValue(make, clock=lambda: now[0])
     of.latest()
     until(lambda: of.number == 1)
     until(lambda: not of._making)
@@ -228,7 +228,7 @@ def test_what_cannot_be_made_says_why(alone):
     def make():
         raise StudyError("the disk is gone")
 
-    of = Thrifty(make)
+    of = BackgroundValue(make)
     of.latest()
     until(lambda: of.number == 1)
     assert (of.value, of.failed) == (None, "the disk is gone")

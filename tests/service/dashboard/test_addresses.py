@@ -10,7 +10,7 @@ from budgetbandits.service.dashboard.actions import ACTIONS
 from budgetbandits.service.dashboard.addresses import address
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from reads_here import ReadsHere
 
@@ -30,7 +30,7 @@ ACTS = [
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with SQLiteStore(tmp_path_factory.mktemp("addresses") / "money.db") as store:
-        store.engine = Engine(store)
+        store.engine = DecisionService(store)
         for name in NAMES:
             store.engine.create(name, "bts", 20.0, {"a%20b/c:d": 1.0, "retired": 0.5, "c": 0.5})
         store.app = create_app(store.engine, store, reads=ReadsHere(store))

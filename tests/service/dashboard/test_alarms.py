@@ -11,7 +11,7 @@ from browsing import Browser
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.campaign_view import REASONS, campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.metrics import Metrics
@@ -150,7 +150,7 @@ def test_a_page_looks_at_no_open_hold_of_another_campaign(store):
     for key, count in (("few", 20), ("many", 180)):
         store.engine.decide_many("large", key, count)
         roll_up(store)
-        steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign_named("small"), Wanted())))
+        steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign_named("small"), PageQuery())))
     assert steps[1] < 1.1 * steps[0]
 
 

@@ -14,10 +14,10 @@ from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
@@ -29,7 +29,7 @@ def store(tmp_path):
 
 
 def seen(store, wanted=None):
-    return store.read(lambda tx: campaign_view(tx, tx.campaign_named("ads"), wanted or Wanted()))
+    return store.read(lambda tx: campaign_view(tx, tx.campaign_named("ads"), wanted or PageQuery()))
 
 
 def test_the_plan_is_that_of_the_terms_of_each_time(store):
@@ -38,7 +38,7 @@ def test_the_plan_is_that_of_the_terms_of_each_time(store):
     now = time.time()
     begun = now - 10 * HOUR
     clock = Clock(begun)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=20 * HOUR)
     clock.now = begun + 5 * HOUR
     engine.change_terms("ads", {"pace_seconds": 40 * HOUR})
@@ -58,14 +58,14 @@ def test_the_plan_is_that_of_the_terms_of_each_time(store):
     ]  # fmt: skip
     assert {value for _, value in second} == {160.0}
     assert (second[0][0], round(second[-1][0], 2)) == (9.5, 10.0)
-    day = _plan(seen(store, Wanted("day")), view.now)
+    day = _plan(seen(store, PageQuery("day")), view.now)
     assert [len(line) for line in day] == [len(first), len(second)]
 
 
 def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     now = time.time()
     clock = Clock(now - 5 * 24 * HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 6.0, {"a": 1.0, "b": 1.0})
     for number in range(8):
         clock.now += 600.0
@@ -84,7 +84,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     assert 'class="spent-dot" cx="704.0"' in money_chart(view, times, 720, 280)  # at the right edge
     assert "L402.0 " in share_chart(view, times, "decisions", 550, 220)
     # of the last day there is nothing to see, and now is its end
-    day = seen(store, Wanted("day"))
+    day = seen(store, PageQuery("day"))
     assert (day.ends, day.slots, day.over) == (day.now, [], False)
     money_chart(day, times, 720, 280)
     engine.top_up("ads", 5.0)
@@ -95,7 +95,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
 def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     """Small for ten minutes, then large for ten, 10.5 of 40 spent; from when on both are known it is that of a mix."""
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
     for number in range(20):
         arm, reward, cost = ("small", 0.25, 0.05) if number < 10 else ("large", 0.75, 1.0)
@@ -120,7 +120,7 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
 
 def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=50)
     for number in range(30):
         arm, reward, cost = ("small", 0.25, 0.05) if number % 2 else ("large", 0.75, 1.0)
@@ -142,7 +142,7 @@ def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
 
 
 def test_requests_that_failed_are_not_to_come(store):
-    engine = Engine(store, Clock(time.time() - HOUR))
+    engine = DecisionService(store, Clock(time.time() - HOUR))
     engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20)
     for number in range(6):
         made = engine.decide("ads", str(number), arms=["small"])
@@ -158,7 +158,7 @@ def test_requests_that_failed_are_not_to_come(store):
 def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     """Four at 0.1, of which one has its reward; one that has expired, charged with 2."""
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20, hold_seconds=60.0)
     engine.decide("ads", "expires", arms=["large"])
     for number in range(4):
@@ -177,7 +177,7 @@ def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
 def test_failures_are_no_prices(store):
     """Ten answers at 1.0; then ten failures, some of them after their cost was told: each answer still costs 1."""
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts-paced", 60.0, {"small": 0.1, "large": 2.0}, horizon=100)
     for number in range(10):
         made = engine.decide("ads", f"small {number}", arms=["small"])
@@ -205,7 +205,7 @@ def test_failures_are_no_prices(store):
 def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
     """Large is retired and comes back: while it is away, more money would bring nothing."""
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
 
     def minutes(key, arms):
@@ -230,7 +230,7 @@ def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
 @pytest.mark.parametrize("policy", ["bts-paced:forget=0.2", "bts-paced:trials=1", "bts-paced"])
 def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store, policy):
     """With forget=0.2 an arm remembers five outcomes; with trials=1 a reward of 0.25 is learned as 0 or 1."""
-    engines = [Engine(store, Clock(time.time() - HOUR)) for _ in range(2)]
+    engines = [DecisionService(store, Clock(time.time() - HOUR)) for _ in range(2)]
     engines[0].create("ads", policy, 40.0, {"small": 0.1, "large": 2.0}, horizon=100, reward_max=2.0)
     for number in range(30):
         segment = ("code", "mail", None)[number % 3]
@@ -247,12 +247,12 @@ def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store
 
 
 def test_without_a_horizon_there_is_no_price(store):
-    Engine(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
+    DecisionService(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []
 
 
 def test_shares_name_the_largest_arms_not_the_first(store):
-    engine = Engine(store, Clock(time.time() - 600.0))
+    engine = DecisionService(store, Clock(time.time() - 600.0))
     engine.create("ads", "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
     chosen = [8] * 9 + [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7]
     for number, arm in enumerate(chosen):
@@ -277,7 +277,7 @@ def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those
     """Ten hours of one arm, ten of nothing, and an hour of the other: of the spend, not of the last slot."""
     now = time.time()
     clock = Clock(now - 21 * HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
     for number in range(220):
         clock.now = now - (21 - number / 20 - (10 if number >= 200 else 0)) * HOUR
@@ -315,7 +315,7 @@ def page_values(view):
     ],
 )
 def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
-    engine = Engine(store, Clock(time.time() - 600.0))
+    engine = DecisionService(store, Clock(time.time() - 600.0))
     engine.create("ads", "bts", budget, {"a": cap, "b": cap})
     engine.feedback(engine.decide("ads", "1").decision, cost=cap, reward=1.0)
     view = seen(store)
@@ -332,7 +332,7 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
 
 def test_the_common_axis_has_every_arms_median(store):
     """An arm with one pull, better than any, beside two with twenty."""
-    engine = Engine(store, Clock(time.time() - 600.0))
+    engine = DecisionService(store, Clock(time.time() - 600.0))
     engine.create("ads", "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
     for number in range(41):
         arm, reward, cost = [("a", 0.2, 0.5), ("b", 0.25, 0.5)][number % 2] if number else ("new", 1.0, 0.01)
@@ -352,7 +352,7 @@ def test_the_common_axis_has_every_arms_median(store):
 
 
 def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):
-    engine = Engine(store, Clock(time.time() - 600.0))
+    engine = DecisionService(store, Clock(time.time() - 600.0))
     engine.create("ads", "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
     for name in ("arm 3", "arm 69"):
         made = engine.decide("ads", name, arms=[name])
@@ -376,7 +376,7 @@ def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, mo
 def test_the_history_of_the_budget_is_not_lost_among_other_events(store):
     """Topped up and given other terms, then paused and resumed sixty times: what was planned before is still known."""
     clock = Clock(time.time() - HOUR)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0}, pace_seconds=1000.0)
     created = clock.now
     clock.now += 10.0

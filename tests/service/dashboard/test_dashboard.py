@@ -14,13 +14,13 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.dashboard import fields, sessions
 from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.view_cache import Fresh
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from reads_here import ReadsHere
@@ -33,7 +33,7 @@ NAME = "ads <b>&"
 def service(tmp_path_factory):
     """A store with three campaigns, two of them decided on; each test leaves the first two as they are."""
     with SQLiteStore(tmp_path_factory.mktemp("pages") / "money.db") as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         for name in (NAME, "other", "plain"):
             engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, by="bb_maker")
         for number in range(12):
@@ -100,7 +100,7 @@ def test_a_key_that_may_not_read_cannot_sign_in(service, scopes):
 
 def test_guesses_at_the_sign_in_are_counted(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
-        app = create_app(Engine(store), store)
+        app = create_app(DecisionService(store), store)
         browser = Browser(app)
         answers = [browser("POST", "/sign-in", {"key": f"bb_12345678_{number}"}).status_code for number in range(21)]
         assert answers == [401] * 20 + [429]
@@ -397,7 +397,7 @@ def steps(store, name):
     def work(tx):
         tx._connection.set_progress_handler(one, 50)
         try:
-            return campaign_view(tx, tx.campaign_named(name), Wanted())
+            return campaign_view(tx, tx.campaign_named(name), PageQuery())
         finally:
             tx._connection.set_progress_handler(None, 0)
 
@@ -409,7 +409,7 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
     now = time.time()
     with SQLiteStore(tmp_path / "money.db") as store:
         clock = Clock(now)
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         for name, decisions in (("short", 100), ("long", 1000)):
             clock.now = now - 1200.0
             engine.create(name, "ucb1", 1e4, {"search": 1.0, "mail": 0.5})

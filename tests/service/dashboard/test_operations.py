@@ -10,7 +10,7 @@ from browsing import Browser, button
 from budgetbandits.errors import Conflict
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from reads_here import ReadsHere
 from served import kinds_of_events
@@ -20,7 +20,7 @@ from served import kinds_of_events
 def store(tmp_path_factory):
     """Campaigns in several states; tests change those that they create themselves."""
     with SQLiteStore(tmp_path_factory.mktemp("operating") / "money.db") as store:
-        engine = store.engine = Engine(store)
+        engine = store.engine = DecisionService(store)
         for name in ("plain", "paused", "closed", "one arm"):
             engine.create(name, "bts", 20.0, {"search": 1.0, "mail": 0.5})
         engine.set_status("paused", "paused")

@@ -8,10 +8,10 @@ import pytest
 
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.rollup_sql import Counts
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
@@ -21,7 +21,7 @@ from clock import Clock
 def store(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
         store.clock = Clock(time.time())
-        store.engine = Engine(store, store.clock)
+        store.engine = DecisionService(store, store.clock)
         yield store
 
 
@@ -29,7 +29,7 @@ def numbers(store, name):
     """Of a campaign's page; the same from events and from rollups."""
 
     def read():
-        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign_named(name), Wanted())))
+        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign_named(name), PageQuery())))
 
     before = read()
     roll_up(store)

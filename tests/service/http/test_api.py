@@ -21,7 +21,7 @@ from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http import openapi, rate_limit
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, check_header, drop_key, make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 from reads_here import ReadsHere
@@ -35,7 +35,7 @@ class Service:
 
     def __init__(self):
         self.store = MemoryStore()
-        self.engine = Engine(self.store)
+        self.engine = DecisionService(self.store)
         self.transport = httpx.ASGITransport(
             create_app(self.engine, self.store, reads=ReadsHere(self.store)), raise_app_exceptions=False
         )
@@ -691,7 +691,7 @@ def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
     with SQLiteStore(tmp_path / "money.db") as store:
         other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        app = httpx.ASGITransport(create_app(Engine(store), store))
+        app = httpx.ASGITransport(create_app(DecisionService(store), store))
 
         async def ready():
             async with httpx.AsyncClient(transport=app, base_url="http://service") as client:
@@ -822,7 +822,7 @@ def test_no_amount_is_larger_than_the_bound_whichever_way_it_comes_in(service, c
 def test_not_ready_when_a_decision_finds_no_room(tmp_path):
     """A disk that gets full: what readiness writes finds no room before decisions find none."""
     with SQLiteStore(tmp_path / "money.db") as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", "bts", budget=1e6, arms=CAMPAIGN["arms"])
         transport = httpx.ASGITransport(create_app(engine, store))
 

@@ -8,12 +8,12 @@ from schemathesis.specs.openapi import checks
 
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from reads_here import ReadsHere
 
 store = MemoryStore()
-engine = Engine(store)
+engine = DecisionService(store)
 app = create_app(engine, store, reads=ReadsHere(store))
 key = make_key(store, ["admin"], 0.0)
 numbers = itertools.count()

@@ -10,7 +10,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.request import said
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from stores import STORES
 
@@ -37,14 +37,14 @@ def in_loop(monkeypatch, owner, name):
 
 def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
     with opener() as store:
-        Engine(store).create("ads", "bts", 100.0, ARMS)
+        DecisionService(store).create("ads", "bts", 100.0, ARMS)
     for ask in (
         lambda engine: engine.decisions.perform("ads", engine.deciding("ads", "one")),
         lambda engine: engine.batches.decide_many_in_loop("ads", "many", 3),
         lambda engine: engine.decisions.perform("ads", engine.telling_many([Outcome("nothing", 1.0, 0.1)], "ads")),
     ):
         with opener() as store:
-            engine = Engine(store)
+            engine = DecisionService(store)
             read = in_loop(monkeypatch, CampaignLearner, "remembered")
             asyncio.run(ask(engine))
             assert read == [False]
@@ -55,7 +55,7 @@ def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
 def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
     """It writes the row of every arm; later decisions of the segment are made by the loop, as ever."""
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("models", "bts-paced", 100.0, ARMS)
         made = in_loop(monkeypatch, engine.decisions, "make")
 
@@ -74,7 +74,7 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
 
 def test_arms_times_segments_are_bounded(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.campaign_learner.MOST_CELLS", 6)
-    engine = Engine(MemoryStore())
+    engine = DecisionService(MemoryStore())
     engine.create("models", "bts-paced", 100.0, ARMS)
     for number, segment in enumerate(["code", "mail", "code"]):
         engine.decide("models", f"{number}", segment=segment)

@@ -13,7 +13,7 @@ from budgetbandits.errors import Busy
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from servers import free_port, serving
 
 pytestmark = pytest.mark.attack
@@ -22,7 +22,7 @@ SECONDS = 4.0
 
 
 def fill(store, batches):
-    engine = Engine(store)
+    engine = DecisionService(store)
     engine.create("ads", "bts", budget=1e9, arms={"a": 1.0, "b": 0.5})
     for batch in range(batches):
         made = engine.decide_many("ads", f"batch {batch}", 1000)

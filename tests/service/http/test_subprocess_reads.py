@@ -28,7 +28,7 @@ from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.ledger import Hold
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.service.stores.sqlite_session import IDLE_READERS
@@ -71,7 +71,7 @@ def of_every_kind(engine):
 @pytest.mark.parametrize("most", [1, 4, 1000])
 def test_an_audit_finds_every_wrong_row_wherever_it_is_remembered(store, monkeypatch, most):
     monkeypatch.setattr(audit, "OpenDecisions", partial(OpenDecisions, most=most))
-    made = of_every_kind(Engine(store, Clock(1e9)))
+    made = of_every_kind(DecisionService(store, Clock(1e9)))
     assert verify(store, "ads") == []
     for ids in made.values():
         row = store.read(lambda tx, id=ids[1]: tx.decision(id))
@@ -84,7 +84,7 @@ def test_an_audit_finds_every_wrong_row_wherever_it_is_remembered(store, monkeyp
 
 def test_an_audit_while_decisions_are_made_and_told(store):
     """What is told while the events are replayed is ahead of the replay, not wrong."""
-    engine = Engine(store)
+    engine = DecisionService(store)
     filled(engine, 1, 300)
     made = [each.decision for each in engine.decide_many("ads", "late", 50)]
 
@@ -103,7 +103,7 @@ def test_an_audit_while_decisions_are_made_and_told(store):
 
 def test_an_audit_tells_how_far_it_is(store, monkeypatch):
     monkeypatch.setattr("budgetbandits.service.stores.paging.SLICE", 50)
-    filled(Engine(store), 1, 60)
+    filled(DecisionService(store), 1, 60)
     told = []
     verify(store, "ads", lambda done, last: told.append((done, last)))
     assert len(told) == 3  # of 121 events
@@ -114,7 +114,7 @@ def test_an_audit_tells_how_far_it_is(store, monkeypatch):
 def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
     monkeypatch.setattr(audit, "MOST_LISTED", 10)
     store = MemoryStore()
-    filled(Engine(store), 1, 30)
+    filled(DecisionService(store), 1, 30)
     store.decisions = {id: row.told(row.hold, row.cost, 0.125) for id, row in store.decisions.items()}
     differences = verify(store, "ads")
     assert len(differences) == 11
@@ -147,7 +147,7 @@ def peak(work):
 
 def test_audits_and_exports_take_the_same_memory_however_long_the_campaign_is(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
-        filled(Engine(store), 4)
+        filled(DecisionService(store), 4)
         verify(store, "ads")  # imports what it needs
         assert peak(lambda: verify(store, "ads")) < 3.0
         assert peak(lambda: export.export(store, "ads", tmp_path / "made.csv")) < 3.0
@@ -244,7 +244,7 @@ def test_keys_are_looked_up_while_all_other_readers_are_busy(store):
 @contextlib.contextmanager
 def application(store):
     reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
-    app = httpx.ASGITransport(create_app(Engine(store), store, reads=reads), raise_app_exceptions=False)
+    app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=reads), raise_app_exceptions=False)
 
     def client():
         return httpx.AsyncClient(
@@ -259,8 +259,8 @@ WAITING = ("/bin/sh", "-c", "exec sleep 60")
 
 
 def test_a_process_of_its_own_reads(store):
-    engine = Engine(store)
-    made = of_every_kind(Engine(store, Clock(1e9)))
+    engine = DecisionService(store)
+    made = of_every_kind(DecisionService(store, Clock(1e9)))
     with application(store) as (client, _, _):
 
         async def run():
@@ -282,7 +282,7 @@ def test_a_process_of_its_own_reads(store):
 def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", WAITING)
     with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, reads, _):
-        filled(Engine(store), 1, 10)
+        filled(DecisionService(store), 1, 10)
 
         async def run():
             async with client() as http:
@@ -305,9 +305,9 @@ def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(tmp
 def test_a_read_ends_when_its_client_has_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", WAITING)
     with SQLiteStore(tmp_path / "money.db") as store:
-        filled(Engine(store), 1, 10)
+        filled(DecisionService(store), 1, 10)
         reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
-        app = create_app(Engine(store), store, reads=reads)
+        app = create_app(DecisionService(store), store, reads=reads)
         head = {
             "type": "http", "method": "GET", "path": "/v1/campaigns/ads/verify", "query_string": b"",
             "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
@@ -336,7 +336,7 @@ def test_a_read_ends_when_its_client_has_gone(tmp_path, monkeypatch):
 def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(tmp_path, monkeypatch, program):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", program)
     with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, _, key):
-        filled(Engine(store), 1, 10)
+        filled(DecisionService(store), 1, 10)
 
         async def run():
             async with client() as http:
@@ -347,7 +347,7 @@ def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(tmp_path, mo
         sent = []
 
         async def collect():
-            app = create_app(Engine(store), store)
+            app = create_app(DecisionService(store), store)
             head = {
                 "type": "http", "method": "GET", "path": "/v1/campaigns/ads/export", "query_string": b"",
                 "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
@@ -373,7 +373,7 @@ def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", none_left)
     with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, reads, _):
-        filled(Engine(store), 1, 10)
+        filled(DecisionService(store), 1, 10)
 
         async def run():
             async with client() as http:
@@ -389,9 +389,9 @@ def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
 def test_no_room_for_a_temporary_file(monkeypatch):
     monkeypatch.setattr(export.tempfile, "TemporaryFile", lambda: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
     store = MemoryStore()
-    filled(Engine(store), 1, 10)
+    filled(DecisionService(store), 1, 10)
     key = make_key(store, ["read"], 0.0)
-    app = httpx.ASGITransport(create_app(Engine(store), store, reads=ReadsHereAtOnce(store)))
+    app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=ReadsHereAtOnce(store)))
 
     async def run():
         async with httpx.AsyncClient(transport=app, base_url="http://service") as http:
@@ -425,7 +425,7 @@ def start(store, job):
 
 def test_the_program_ends_when_nobody_wants_its_answer(store):
     """Its output is more than a pipe holds, and nobody takes it. Its input is closed, as when a server is killed."""
-    filled(Engine(store), 2)
+    filled(DecisionService(store), 2)
     process = start(store, Job("export", "ads"))
     assert process.stdout.readline() == b"{}\n"
     process.stdin.close()
@@ -443,7 +443,7 @@ def test_the_program_names_its_errors(store):
 
 def test_errors_of_a_store_are_not_those_of_polars(monkeypatch, tmp_path):
     store = MemoryStore()
-    filled(Engine(store), 1, 10)
+    filled(DecisionService(store), 1, 10)
 
     def broken(*_):
         raise StoreError("the database cannot be reached; ask again")

@@ -11,7 +11,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import DAY
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import About
 from clock import Clock
 from stores import STORES, all_decisions, all_events
@@ -34,7 +34,7 @@ def store(request, tmp_path):
 @pytest.fixture
 def two(store, clock):
     """Two servers with a lease each of 5 of their campaign's 100, and an open decision each."""
-    engines = Engine(store, clock), Engine(store, clock)
+    engines = DecisionService(store, clock), DecisionService(store, clock)
     engines[0].create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
     for number, engine in enumerate(engines):
         engine.decide("ads", f"open {number}")
@@ -72,7 +72,7 @@ def decides(engine, _other):
 
 
 def leases_anew(engine, _other):
-    third = Engine(engine._store, engine._clock)
+    third = DecisionService(engine._store, engine._clock)
     third.feedback(third.decide("ads", "of a third server").decision, reward=1.0, cost=0.25)
 
 
@@ -91,7 +91,7 @@ def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_pa
     """As PostgreSQL numbers events: what was begun under one lock before, and committed after, what another had."""
     path = tmp_path / "money.db"
     with STORES["sqlite"](tmp_path) as opener, opener() as store:
-        one, other = Engine(store, clock), Engine(store, clock)
+        one, other = DecisionService(store, clock), DecisionService(store, clock)
         one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
         for number, engine in enumerate((one, other)):
             engine.decide("ads", f"open {number}")
@@ -117,7 +117,7 @@ def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_pa
 
 def test_an_audit_misses_the_events_that_a_lease_says_it_had(tmp_path, clock):
     with STORES["sqlite"](tmp_path) as opener, opener() as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
         for number in range(3):
             engine.decide("ads", f"{number}")
@@ -130,7 +130,7 @@ def test_an_audit_misses_the_events_that_a_lease_says_it_had(tmp_path, clock):
 def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
     """On PostgreSQL an event of one lease that is not committed yet has a lower number than one of another that is."""
     with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as second:
-        one, other = Engine(store), Engine(second)
+        one, other = DecisionService(store), DecisionService(second)
         campaign = one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=60.0)
         one.decide("ads", "0")
         made = other.decide("ads", "1")
@@ -197,7 +197,7 @@ def test_holds_under_leases_are_found_and_expire(store, two, clock):
 
 
 def test_a_hold_expires_in_a_lease_that_goes_on(store, clock):
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=100.0, hold_seconds=2.0)
     hold = engine.decide("ads", "expires").hold
     clock.now += 3.0

@@ -12,7 +12,7 @@ import pytest
 
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from stores import STORES, all_decisions, all_events
 
@@ -25,7 +25,7 @@ processes.set_forkserver_preload(["budgetbandits.service.service", "budgetbandit
 def spend(address, worker, acknowledged):
     """Four at once decide and tell in an event loop, until they are killed, and write down every answer."""
     with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
-        engine = Engine(store)
+        engine = DecisionService(store)
 
         async def client(name):
             for number in range(10**9):
@@ -56,7 +56,7 @@ def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, tmp_path
     with STORES[name](tmp_path) as opener:
         address = str(next(iter(opener.keywords.values())))
         with opener() as store:
-            Engine(store).create(
+            DecisionService(store).create(
                 "ads", "bts", 1e6, {"a": 1.0, "b": 0.75}, lease=30.0, lease_seconds=0.3, hold_seconds=1.0
             )  # fmt: skip
         for batch in range(5):
@@ -73,7 +73,7 @@ def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, tmp_path
             rows = {id: store.read(lambda tx, id=id: tx.decision(id)) for _, id in notes}
             assert all(row is not None for row in rows.values())
             assert all(rows[id].hold.state == "settled" for kind, id in notes if kind == "told")
-            engine = Engine(store, clock=lambda: time.time() + 10.0)
+            engine = DecisionService(store, clock=lambda: time.time() + 10.0)
             while engine.expire_due():
                 pass
             account = engine.account("ads")

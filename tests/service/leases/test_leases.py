@@ -12,7 +12,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
@@ -34,7 +34,7 @@ def store():
 @pytest.fixture
 def two(store, clock):
     """Two servers on one campaign that leases 5 of its 100 at a time."""
-    one, other = Engine(store, clock), Engine(store, clock)
+    one, other = DecisionService(store, clock), DecisionService(store, clock)
     one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
     return one, other
 
@@ -76,7 +76,7 @@ def test_accounts_of_a_campaign_and_its_lease():
 )
 def test_terms_that_cannot_be_kept_are_refused(store, terms, says):
     with pytest.raises(BadParameter, match=says):
-        Engine(store).create("ads", "bts", 100.0, ARMS, **terms)
+        DecisionService(store).create("ads", "bts", 100.0, ARMS, **terms)
 
 
 def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two):
@@ -124,7 +124,7 @@ def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, t
 
 
 def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(store, clock):
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "epsilon-first:epsilon=0.9", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
     for number in range(3):
         engine.decide("ads", f"{number}")
@@ -176,7 +176,7 @@ def test_the_lease_of_a_server_that_is_gone_is_charged_for_what_its_events_show(
 def test_what_an_operator_changes_holds_for_every_server_at_once(store, two, change):
     for engine in two:
         engine.decide("ads", f"{id(engine)}")
-    change(Engine(store))
+    change(DecisionService(store))
     assert leases(store) == []
     status = two[0].account("ads").status
     for engine in two:
@@ -232,7 +232,7 @@ def test_a_cost_that_its_lease_cannot_pay_is_paid_by_the_campaign(store, two):
 
 @pytest.mark.parametrize("on_expire", ["charge", "release"])
 def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(store, clock, on_expire):
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=1e5, hold_seconds=5.0, on_expire=on_expire)
     answer = engine.decide("ads", "one")
     clock.now += 5.0
@@ -249,7 +249,7 @@ def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(stor
 
 def test_the_last_money_is_spent_whoever_has_it(store, clock):
     """Small leases at the end, then none; money in the lease of a server that nobody asks is not out of reach."""
-    one, idle = Engine(store, clock), Engine(store, clock)
+    one, idle = DecisionService(store, clock), DecisionService(store, clock)
     one.create("ads", "bts", 30.0, ARMS, lease=6.0, lease_seconds=10.0)
     idle.feedback(idle.decide("ads", "only one").decision, cost=0.5, reward=0.0)
     for number in range(100):
@@ -266,7 +266,7 @@ def test_the_last_money_is_spent_whoever_has_it(store, clock):
 
 
 def test_exhausted_is_said_only_when_nothing_is_held_or_leased(store, clock):
-    engine, other = Engine(store, clock), Engine(store, clock)
+    engine, other = DecisionService(store, clock), DecisionService(store, clock)
     engine.create("ads", "bts", 4.4, {"a": 1.0, "b": 1.0}, lease=1.0, lease_seconds=10.0)
     first = engine.decide("ads", "0")
     assert leases(store)[0].account == Account(1_000_000, 0, 1_000_000)
@@ -330,7 +330,7 @@ def test_what_was_undone_never_passes_for_what_another_server_was_told(store, tw
 
 def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
     """A choice of this policy changes whose turn it is."""
-    engine = Engine(store)
+    engine = DecisionService(store)
     engine.create("ads", "epsilon-first:epsilon=0.5", 100.0, ARMS, lease=5.0, lease_seconds=1e6)
     engine.decide("ads", "one")
     choose = CampaignLearner.next_choice
@@ -351,7 +351,7 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
 def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(policy, store, clock):
     known = {"cost_floor": 0.1, "costs": {"search": 0.6, "mail": 0.4, "post": 0.2}}
     needs = {what: known[what] for what in POLICIES[policy]().needs & known.keys()}
-    engines, chance = [Engine(store, clock), Engine(store, clock)], random.Random(3)
+    engines, chance = [DecisionService(store, clock), DecisionService(store, clock)], random.Random(3)
     arms = {"search": 1.0, "mail": 0.5, "post": 0.5}
     engines[0].create("ads", policy, 60.0, arms, known=needs, lease=6.0, lease_seconds=10.0)
     open, reason = [], ""
@@ -389,7 +389,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
 def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, tamper):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         engine.create("ads", "bts", 50.0, ARMS, lease=8.0, lease_seconds=20.0)
         for number in range(8):
             clock.now += 2.0

@@ -12,7 +12,7 @@ from budgetbandits.errors import BudgetBanditsError, HoldRefused
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import About
 from budgetbandits.service.stores.records import Lease
 from stores import STORES, all_decisions, all_events
@@ -39,7 +39,7 @@ async def decided(store, engine, key, campaign="ads", **more):
 
 def whole(store, budget):
     """Nothing is held or leased, less than the smallest cap is left, and the audit agrees."""
-    account = Engine(store).account("ads")
+    account = DecisionService(store).account("ads")
     rows = all_decisions(store, "ads")
     assert (account.held, account.leased) == (0, 0)
     assert account.spent == sum(row.hold.charged for row in rows)
@@ -52,7 +52,7 @@ def whole(store, budget):
 def test_event_loops_of_two_servers_spend_one_budget_by_leases(opener, policy):
     """Feedback goes to either server, some keys are asked for at both at once, and money is changed in between."""
     with opener() as one, opener() as two:
-        servers, chance = [(store, Engine(store)) for store in (one, two)], random.Random(2)
+        servers, chance = [(store, DecisionService(store)) for store in (one, two)], random.Random(2)
         servers[0][1].create("ads", policy, 60.0, ARMS, lease=10.0, lease_seconds=0.1)
 
         async def client(name):
@@ -83,7 +83,7 @@ def test_event_loops_of_two_servers_spend_one_budget_by_leases(opener, policy):
 
 def test_threads_of_two_servers_spend_one_budget_by_leases(opener):
     with opener() as one, opener() as two:
-        engines, problems = [Engine(one), Engine(two)], []
+        engines, problems = [DecisionService(one), DecisionService(two)], []
         engines[0].create("ads", "bts", 40.0, ARMS, lease=5.0, lease_seconds=0.1)
 
         def spend(name):
@@ -130,7 +130,7 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
     with postgres() as one, postgres() as two:
         import psycopg
 
-        engines = [Engine(one), Engine(two)]
+        engines = [DecisionService(one), DecisionService(two)]
         engines[0].create("ads", "bts", 1e6, ARMS, lease=1000.0, lease_seconds=600.0)
 
         async def play():
@@ -166,7 +166,7 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
 def test_a_postgres_campaign_without_a_lease_is_served_by_the_event_loop_too(postgres, trips, monkeypatch):
     """Paused, or near the end of its money: only the first request after the lease has ended needs a thread."""
     with postgres() as store:
-        engine, threads, submit = Engine(store), [], store.submit
+        engine, threads, submit = DecisionService(store), [], store.submit
         engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=600.0)
         monkeypatch.setattr(store, "submit", lambda *task: threads.append(task) or submit(*task))
 
@@ -203,7 +203,7 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
         writer = type(one._writers[0])
         again = writer.again
         monkeypatch.setattr(writer, "again", lambda self, error: seen.append(error) or again(self, error))
-        servers, chance = [(store, Engine(store)) for store in (one, two)], random.Random(5)
+        servers, chance = [(store, DecisionService(store)) for store in (one, two)], random.Random(5)
         servers[0][1].create("ads", "bts", 1e6, ARMS, lease=6.0, lease_seconds=0.02)
 
         async def client(name):
@@ -231,7 +231,7 @@ def test_a_group_on_postgres_does_not_wait_for_a_lease_with_another_one_locked(p
     with postgres() as store:
         import psycopg
 
-        campaign = Engine(store).create("ads", "bts", 100.0, ARMS, lease=5.0)
+        campaign = DecisionService(store).create("ads", "bts", 100.0, ARMS, lease=5.0)
         rows = [Lease(id, campaign, Account(10), 1e12) for id in ("l1", "l2")]
         store.write(lambda tx: [tx.add_lease(row) for row in rows])
         gate, begun = threading.Event(), threading.Event()

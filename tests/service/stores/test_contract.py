@@ -17,7 +17,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import About
 from budgetbandits.service.stores.paging import event_slices
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease
@@ -573,7 +573,7 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
     """Also by another server, and by two at the same time."""
     arms = {"search": 1.0, "mail": 0.5}
     with opener() as one, opener() as two:
-        engines = [Engine(one), Engine(two)]
+        engines = [DecisionService(one), DecisionService(two)]
         assert len({engine.create("ads", "bts", 10.0, arms, key="k") for engine in engines}) == 1
         with ThreadPoolExecutor(8) as pool:
             for _ in pool.map(lambda number: engines[number % 2].top_up("ads", 5.0, key="monday"), range(16)):
@@ -610,7 +610,7 @@ def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch)
     monkeypatch.setattr("budgetbandits.service.stores.operator_sql.ANSWERS", 3)
     with opener() as store:
         moments = iter(range(100))
-        engine = Engine(store, lambda: float(next(moments)))
+        engine = DecisionService(store, lambda: float(next(moments)))
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0}, key="made")
         engine.decide("ads", "one")
         engine.top_up("ads", 5.0, key="more")
@@ -620,7 +620,7 @@ def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch)
         engine.top_up("ads", 5.0, key="more")
         assert engine.campaigns.answer("ads", "more") == told
     with opener() as store:
-        engine = Engine(store, lambda: 100.0)
+        engine = DecisionService(store, lambda: 100.0)
         engine.set_status("ads", "paused", key="stop")
         stopped = engine.campaigns.answer("ads", "stop")
         engine.set_status("ads", "active", key="go")
@@ -635,7 +635,7 @@ def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch)
 @pytest.mark.parametrize("policy", ["bts", "epsilon-first"])
 def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", policy, 10.0, {"search": 1.0, "mail": 1.0})
         made = engine.decide_many("ads", "one", 4)
         assert engine.decide_many("ads", "one", 4) == made
@@ -657,7 +657,7 @@ def test_a_batch_in_slices_is_made_whole_or_not_at_all(opener, policy):
 @pytest.mark.usefixtures("sliced")
 def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
 
         def interrupt(key, count, after):
@@ -686,7 +686,7 @@ def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
 
     async def run():
         with opener() as store:
-            engine = Engine(store)
+            engine = DecisionService(store)
             engine.create("ads", "bts", 200.0, {"search": 1.0, "mail": 1.0})
             engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
 
@@ -710,7 +710,7 @@ def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
 
 def test_a_change_that_fails_leaves_its_key_free(opener):
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 0.5})
         with pytest.raises(BadParameter):
             engine.add_arm("ads", "tv", 2.0, key="one")
@@ -748,7 +748,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
 def test_an_event_loop_decides_as_threads_do(opener):
     """Everything that workers ask for, on two stores in turn, with threads that decide in between."""
     with opener() as one, opener() as two:
-        engines = [Engine(one), Engine(two)]
+        engines = [DecisionService(one), DecisionService(two)]
         campaign = engines[0].create("ads", "bts", budget=12.0, arms={"a": 1.0, "b": 0.5, "c": 2.0})
 
         async def run():
@@ -796,7 +796,7 @@ def test_an_event_loop_decides_as_threads_do(opener):
 def test_a_campaign_is_found_by_a_name_of_any_length(opener, name):
     """Ids have 32 characters, which are no reason to take a name for one; nor are digits in another number."""
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0})
 
         async def run():
@@ -815,7 +815,7 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         from budgetbandits.service.stores.postgres_pipeline import Pipeline
 
-        engine, trips, run = Engine(store), [], Pipeline.run
+        engine, trips, run = DecisionService(store), [], Pipeline.run
 
         async def counted(self, calls):
             trips.append([name for name, _ in calls])
@@ -851,7 +851,7 @@ def test_clients_of_a_postgres_server_come_to_share_their_commits(tmp_path, monk
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         from budgetbandits.service.stores.postgres_pipeline import Pipeline
 
-        engine, commits, run = Engine(store), [], Pipeline.run
+        engine, commits, run = DecisionService(store), [], Pipeline.run
         campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
 
         async def counted(self, calls):
@@ -881,7 +881,7 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
     with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as other:
         from budgetbandits.service.stores.postgres_pipeline import Pipeline
 
-        engine, trips, run = Engine(store), [], Pipeline.run
+        engine, trips, run = DecisionService(store), [], Pipeline.run
         campaign = engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(40)})
 
         async def counted(self, calls):
@@ -890,7 +890,7 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
 
         async def play():
             made = await store.perform(*engine.deciding(campaign, "key", count=3))
-            Engine(other).feedback(made[0].decision, reward=1.0, cost=0.25)
+            DecisionService(other).feedback(made[0].decision, reward=1.0, cost=0.25)
             monkeypatch.setattr(Pipeline, "run", counted)
             told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
             await asyncio.gather(*(store.perform(*task) for task in told))
@@ -902,12 +902,12 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
 
 def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path, impatient):
     with STORES["postgres"](tmp_path) as opener, opener() as stopped, opener() as other:
-        engine = Engine(stopped)
+        engine = DecisionService(stopped)
         campaign = engine.create("ads", "bts", budget=10.0, arms={"a": 1.0, "b": 0.5})
 
         def stands_still(tx):
             row = tx.campaign(campaign)
-            taken = threading.Thread(target=lambda: Engine(other).top_up(campaign, 5.0))
+            taken = threading.Thread(target=lambda: DecisionService(other).top_up(campaign, 5.0))
             taken.start()
             taken.join(10.0)
             tx.save_money(row.with_money(replace(row.account, budget=99_000_000)))
@@ -927,7 +927,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         import psycopg
 
-        engine = Engine(store)
+        engine = DecisionService(store)
         campaign = engine.create("ads", "bts", budget=10.0, arms={"a": 1.0, "b": 0.5})
 
         def drop_all(tx=None):
@@ -1005,7 +1005,7 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
     with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as two:
         writer = type(one._writers[0])
         monkeypatch.setattr(writer, "again", lambda self, error: again.append(error) or True)
-        engines = [Engine(one), Engine(two)]
+        engines = [DecisionService(one), DecisionService(two)]
         arms = {"a": 1.0, "b": 0.5}
         campaigns = [engines[0].create(f"campaign {n}", "bts", budget=1e6, arms=arms) for n in range(8)]
 
@@ -1031,7 +1031,7 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
 
 def test_the_same_feedback_from_many_threads_is_booked_once(store):
     """Between reading a decision and booking it nobody else may have booked it."""
-    engine = Engine(store)
+    engine = DecisionService(store)
     campaign = engine.create("ads", "bts", budget=100.0, arms={"a": 1.0, "b": 1.0})
     decisions = [engine.decide(campaign, str(n)).decision for n in range(20)]
 
@@ -1051,7 +1051,7 @@ def test_the_same_feedback_from_many_threads_is_booked_once(store):
 def test_engines_apart_share_one_budget(opener):
     """Two engines that know nothing of each other, four threads each, to the last hold."""
     with opener() as one, opener() as two:
-        engines = [Engine(one), Engine(two)]
+        engines = [DecisionService(one), DecisionService(two)]
         campaign = engines[0].create("ads", "bts", budget=40.0, arms={"a": 1.0, "b": 0.5})
         problems = []
 

@@ -14,7 +14,7 @@ from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from served import served
@@ -55,7 +55,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
     """Whatever is asked of the campaign is answered, or refused by an error with a remedy; all others go on."""
     path, told = tmp_path / "money.db", {}
     with SQLiteStore(path) as store:
-        engine = Engine(store, Clock(1000.0))
+        engine = DecisionService(store, Clock(1000.0))
         for name in ("damaged", "other"):
             id = engine.create(name, "bts-paced", budget=30.0, arms=ARMS)
             told["id"] = id
@@ -67,7 +67,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         database.commit()
     with SQLiteStore(path) as store:
         clock, refusals = Clock(1001.0), []
-        engine = Engine(store, clock)
+        engine = DecisionService(store, clock)
         for name in ("damaged", "other"):
             for ask in asked(engine, name, *told[name]):
                 try:

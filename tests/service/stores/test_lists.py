@@ -8,7 +8,7 @@ from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.status import standing
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Event
 from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import Lease
@@ -29,7 +29,7 @@ def store(request, tmp_path):
 
 def filled(store, count, rng):
     """Campaigns in every state there is, by SQL; their ids."""
-    engine, now = Engine(store, Clock(1e9)), store.read(lambda tx: tx.now())
+    engine, now = DecisionService(store, Clock(1e9)), store.read(lambda tx: tx.now())
     ids = []
     for number in range(count):
         name = f"{rng.choice(NAMES)} {number:03d}"
@@ -56,8 +56,8 @@ def filled(store, count, rng):
                 tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
             if rng.random() < 0.8:
                 tx.change(
-                    "INSERT INTO rollup_mark (campaign, seq, decided_at, told_at, waits_since, overran) "
-                    "VALUES (?, 0, ?, ?, ?, ?)",
+                    "INSERT INTO rollup_mark (campaign, seq, decided_at, last_feedback_at, oldest_unanswered_at, "
+                    "overran) VALUES (?, 0, ?, ?, ?, ?)",
                     (
                         id,
                         moments[1],
@@ -113,7 +113,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
 
 def test_sums_are_over_all_campaigns_of_one_currency(store):
-    engine = Engine(store, Clock(1e9))
+    engine = DecisionService(store, Clock(1e9))
     nothing = store.read(lambda tx: overview(tx, Asked(), None))
     assert (nothing.campaigns, nothing.lines, nothing.found) == (0, [], 0)
     first = engine.create("first", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency="EUR")
@@ -129,7 +129,7 @@ def test_sums_are_over_all_campaigns_of_one_currency(store):
 
 
 def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
-    engine = Engine(store)
+    engine = DecisionService(store)
     for number in range(10):
         engine.create(f"ads {number}", "bts", 1e12, {"a": 1.0, "b": 1.0})
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from budgetbandits.service.http.auth import drop_key, make_key
-from budgetbandits.service.request import Wanted
-from budgetbandits.service.service import Engine
+from budgetbandits.service.request import PageQuery
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import page_sql
 from budgetbandits.service.stores.page_sql import KINDS, Filter
 from clock import Clock
@@ -22,7 +22,7 @@ def store(request, tmp_path):
 def played(store):
     """Sixty decisions of three segments and none, told in every way there is."""
     clock, rng = Clock(1_800_000_000.0), random.Random(3)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     id = engine.create("ads", "bts-paced", 200.0, {"search": 1.0, "mail": 0.5}, hold_seconds=200.0, by="bb_maker")
     for number in range(60):
         clock.now += 1.0
@@ -50,7 +50,7 @@ def is_of(kind, made):
 
 
 def segment(made):
-    said = Wanted.read(made.request)
+    said = PageQuery.read(made.request)
     return None if said is None else said.segment
 
 
@@ -90,7 +90,7 @@ def test_events_of_operators_and_freezes_are_found_page_by_page(store):
 
 
 def test_the_record_of_keys_outlives_them(store):
-    engine = Engine(store)
+    engine = DecisionService(store)
     id = engine.create("ads", "bts", 20.0, {"search": 1.0, "mail": 0.5})
     first = make_key(store, ["decide", "feedback"], 5.0, "ads", by="bb_maker").split("_")[1]
     drop_key(store, first, by="bb_other")
@@ -111,7 +111,7 @@ def open_holds(store, id, now):
 
 def test_open_holds_are_those_of_the_campaign(store, monkeypatch):
     clock = Clock(1_800_000_000.0)
-    engine, begun = Engine(store, clock), clock.now
+    engine, begun = DecisionService(store, clock), clock.now
     ids = [engine.create(name, "bts", 200.0, {"a": 1.0, "b": 1.0}, hold_seconds=500.0) for name in ("ads", "other")]
     for number in range(9):
         clock.now = begun + 20.0 * number

@@ -12,7 +12,7 @@ import pytest
 from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.stores.page_sql import Filter
-from budgetbandits.service.stores.watermark import Mark
+from budgetbandits.service.stores.watermark import Watermark
 from stores import STORES
 
 CAMPAIGNS, EVENTS = 60, 2000
@@ -71,7 +71,7 @@ def reads(campaign):
         "events of a kind": lambda tx: tx.events(campaign, 5, kind="settled"),
         "decisions": lambda tx: tx.decisions(campaign, 5),
         "slice": lambda tx: tx.rollups().slice_end(campaign, 5, 10**6, 10),
-        "tail": lambda tx: tx.rollups().tail(campaign, Mark(seq=5), 10**6),
+        "tail": lambda tx: tx.rollups().tail(campaign, Watermark(seq=5), 10**6),
         "latest decisions": lambda tx: tx.pages().decisions(campaign, 10),
         "held decisions": lambda tx: tx.pages().decisions(campaign, 10, Filter("held", 0), before=10**6),
         "operators": lambda tx: tx.pages().operators_events(campaign, 10, kinds=["active"]),

@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from stores import STORES
 
 HOT = ("campaign", "arm", "decision")
@@ -30,7 +30,7 @@ def connection(opener):
 def play(opener, pairs, clients=1, **terms):
     """Decisions and their feedback by an event loop, from so many clients."""
     with opener() as store:
-        engine = Engine(store)
+        engine = DecisionService(store)
         if "ads" not in engine.names():
             engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(5)}, **terms)
 
@@ -96,7 +96,7 @@ def test_no_request_reads_the_decisions_of_others(opener, connection):
 def test_the_audit_compares_what_may_expire_with_the_decisions(opener, connection, tamper):
     play(opener, 5)
     with opener() as store:
-        Engine(store).decide("ads", "open")
+        DecisionService(store).decide("ads", "open")
         assert verify(store, "ads") == []
         assert connection.execute(tamper).rowcount > 0
         assert verify(store, "ads") != []

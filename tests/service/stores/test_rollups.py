@@ -11,9 +11,9 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.query import Wanted
+from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import History, Refusals, roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS
 from clock import Clock
 from stores import STORES, all_decisions, all_events
@@ -104,7 +104,7 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
     monkeypatch.setattr(rollups, "SLICE", 7)
     monkeypatch.setattr(rollups, "MINUTES_KEPT", 10 * DAY)
     clock, rng = Clock(BEGIN), random.Random(11)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, hold_seconds=900.0, **terms)
     for _ in range(4):
         play(engine, clock, rng, 60)
@@ -127,7 +127,7 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
 
 def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, monkeypatch):
     clock, rng = Clock(BEGIN), random.Random(12)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, hold_seconds=900.0)
     play(engine, clock, rng, 60)
     roll_up(store)
@@ -145,7 +145,7 @@ def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, mon
 def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch):
     monkeypatch.setattr(rollups, "SLICE", 5)
     clock = Clock(BEGIN)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})
     play(engine, clock, random.Random(5), 40)
     before = read(store, "ads", HOUR)
@@ -160,7 +160,7 @@ def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch
 
 def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
     clock = Clock(BEGIN)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})
     play(engine, clock, random.Random(5), 40)
     assert roll_up(store) == 1
@@ -193,7 +193,7 @@ def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
 )
 def test_an_audit_finds_tampering(store, tampering, found):
     clock = Clock(BEGIN)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})
     play(engine, clock, random.Random(5), 40)
     roll_up(store)
@@ -203,7 +203,7 @@ def test_an_audit_finds_tampering(store, tampering, found):
 
 def test_pages_read_what_there_is(store):
     clock = Clock(BEGIN)
-    engine = Engine(store, clock)
+    engine = DecisionService(store, clock)
     id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, by="bb_maker")
     clock.now += 1.0
     other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
@@ -233,7 +233,7 @@ def test_pages_read_what_there_is(store):
     assert store.read(lambda tx: tx.pages().last_event()) == events[0].seq
     assert store.read(lambda tx: tx.pages().event(events[0].seq)) == events[0]
     assert store.read(lambda tx: tx.pages().event(10**9)) is None
-    view = campaign_json(store.read(lambda tx: campaign_view(tx, tx.campaign(id), Wanted())))
+    view = campaign_json(store.read(lambda tx: campaign_view(tx, tx.campaign(id), PageQuery())))
     assert sum(arm["decided"] for arm in view["arms"]) == len(made)
     assert store.read(lambda tx: overview(tx, Asked("nobody is called that"), None)).lines == []
     listed = store.read(lambda tx: overview(tx, Asked(), None)).as_json()
@@ -241,7 +241,7 @@ def test_pages_read_what_there_is(store):
 
 
 def test_refusals_are_counted_by_hour_and_reason(store):
-    engine = Engine(store, Clock(BEGIN))
+    engine = DecisionService(store, Clock(BEGIN))
     id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})
     refusals = Refusals()
     for at, campaign, reason in [(BEGIN, "ads", "paused"), (BEGIN + 1, id, "paused"), (BEGIN + HOUR, id, "exhausted")]:
@@ -257,7 +257,9 @@ def test_refusals_are_counted_by_hour_and_reason(store):
 
 def test_refusals_are_written_in_one_order_and_lock_no_campaign(store, monkeypatch):
     """Servers that have refused in other orders never wait for each other in a circle."""
-    campaigns = [Engine(store).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(5)]
+    campaigns = [
+        DecisionService(store).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(5)
+    ]
     transaction = store.write(type)
     done, do, do_many = [], transaction._do, transaction._do_many
     monkeypatch.setattr(transaction, "_do", lambda self, *asked: done.append(asked) or do(self, *asked))
@@ -279,7 +281,9 @@ def test_refusals_are_written_in_one_order_and_lock_no_campaign(store, monkeypat
 
 def test_postgres_refusals_are_written_while_other_servers_have_their_campaigns(tmp_path):
     with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as other:
-        campaigns = [Engine(one).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(3)]
+        campaigns = [
+            DecisionService(one).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(3)
+        ]
         refusals = Refusals()
         for campaign in campaigns:
             refusals.count(campaign, "paused", BEGIN)

@@ -29,7 +29,7 @@ from budgetbandits.simulation.engines.index.engine import Games
 from budgetbandits.simulation.engines.index.library import COUNTING
 from budgetbandits.simulation.engines.index.rehearsal import rehearse, try_out
 from budgetbandits.simulation.engines.index.rules import compiled
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 from budgetbandits.simulation.reference import ReferencePlayer
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
 
@@ -332,7 +332,7 @@ def test_an_index_that_reads_a_global_is_compiled_for_its_value(monkeypatch):
     monkeypatch.setattr(f"{__name__}.WIDTH", 2.0)
     assert compiled(reads_a_global)(0.5, 0.5, 1.0, np.e) == 2.5
     monkeypatch.setattr(f"{__name__}.WIDTH", np.ones(1))
-    with pytest.raises(Unsuited, match="reads WIDTH"):
+    with pytest.raises(EngineUnsupported, match="reads WIDTH"):
         compiled(reads_a_global)
 
 
@@ -440,7 +440,7 @@ def test_an_index_that_is_another_one_compiled_is_left_to_the_reference(factor, 
     ],
 )
 def test_an_index_that_cannot_be_compiled_says_why(index, why):
-    with pytest.raises(Unsuited, match=why):
+    with pytest.raises(EngineUnsupported, match=why):
         compiled(index)
 
 
@@ -470,7 +470,7 @@ class Boastful(Forgetful):
 
 
 def test_a_false_declaration_is_found_in_a_rehearsal():
-    with pytest.raises(Unsuited, match="where its choose names"):
+    with pytest.raises(EngineUnsupported, match="where its choose names"):
         rehearse(Boastful(), 5, 60)
 
 

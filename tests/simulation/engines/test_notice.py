@@ -11,7 +11,7 @@ from budgetbandits import family, parse_policy, simulate
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.simulation import dispatch
 from budgetbandits.simulation.engines.index.rules import CompiledIndex
-from budgetbandits.simulation.engines.runtime.notice import noticing, say_compiling
+from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
 from compiling import compile_part_of_an_engine
 
 PROBLEM = family("uniform-bernoulli", 3, seed=1, low=0.2)
@@ -23,7 +23,7 @@ def told():
 
 
 def test_a_part_of_an_engine_is_told_once(told):
-    with noticing(lambda: told.append(1)):
+    with on_compile(lambda: told.append(1)):
         assert told == []
         compile_part_of_an_engine()
         compile_part_of_an_engine()
@@ -32,7 +32,7 @@ def test_a_part_of_an_engine_is_told_once(told):
 
 
 def test_rules_and_other_peoples_functions_are_not(told):
-    with noticing(lambda: told.append(1)):
+    with on_compile(lambda: told.append(1)):
         CompiledIndex(KUBE.index, cached=False)
         njit(lambda x: x + 1)(1)
     assert told == []

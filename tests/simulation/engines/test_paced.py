@@ -11,7 +11,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.problems.drift import drifting
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import Part, Traffic
+from budgetbandits.problems.streams import RequestStream, StreamPart
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
@@ -30,30 +30,30 @@ OWN_SCALES = Problem(
         Arm("middle", Independent(Lattice([0.1, 0.9], [1, 2]), Fixed(0.07)), cost_max=0.3),
     )
 )
-THREE = Traffic(
+THREE = RequestStream(
     (
-        Part(Problem(TEN.arms[:4]), 0, "easy", 0.5),
-        Part(Problem(TEN.arms[3:7]), 0, "hard", 0.3),
-        Part(Problem(TEN.arms[1:5]), 0, "rare", 0.2),
-        Part(Problem(TEN.arms[2:8]), 50, "easy", 0.2),
-        Part(TEN, 50, "hard", 0.6),
-        Part(Problem(TEN.arms[:2]), 50, "rare", 0.2),
+        StreamPart(Problem(TEN.arms[:4]), 0, "easy", 0.5),
+        StreamPart(Problem(TEN.arms[3:7]), 0, "hard", 0.3),
+        StreamPart(Problem(TEN.arms[1:5]), 0, "rare", 0.2),
+        StreamPart(Problem(TEN.arms[2:8]), 50, "easy", 0.2),
+        StreamPart(TEN, 50, "hard", 0.6),
+        StreamPart(Problem(TEN.arms[:2]), 50, "rare", 0.2),
     )
 )
 """Segments with arms of their own, which change."""
 PLAYED = {
-    "two segments": Traffic.of_segments({"easy": (0.7, TEN), "hard": (0.3, Problem(TEN.arms[::-1]))}),
-    "segments and scales": Traffic.of_segments(
+    "two segments": RequestStream.of_segments({"easy": (0.7, TEN), "hard": (0.3, Problem(TEN.arms[::-1]))}),
+    "segments and scales": RequestStream.of_segments(
         {"one": (0.6, OWN_SCALES), "other": (0.4, Problem(OWN_SCALES.arms[1:]))}
     ),
-    "segments of any law": Traffic.of_segments({"a": (0.5, ANY_LAW), "b": (0.3, ANY_LAW), "c": (0.2, ANY_LAW)}),
+    "segments of any law": RequestStream.of_segments({"a": (0.5, ANY_LAW), "b": (0.3, ANY_LAW), "c": (0.2, ANY_LAW)}),
     "segments that change": THREE,
     "any law": ANY_LAW,
     "scales of their own": OWN_SCALES,
     "ten arms": TEN,
     "a price is cut": drifting(TEN, "price-cut", 40),
     "an arm comes": drifting(TEN, "new-arm", 40),
-    "arms come and go": Traffic.phases([(0, Problem(TEN.arms[:4])), (30, Problem(TEN.arms[2:])), (31, TEN)]),
+    "arms come and go": RequestStream.phases([(0, Problem(TEN.arms[:4])), (30, Problem(TEN.arms[2:])), (31, TEN)]),
 }
 
 
@@ -75,7 +75,7 @@ def test_the_loops_play_the_games_of_the_reference(policy, name):
     assert (fast.engine, fast.engine_reason) == ("paced plain loop", "")
     for part in ("reward", "spend", "rounds", "pulls"):
         assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
-    if isinstance(PLAYED[name], Traffic):
+    if isinstance(PLAYED[name], RequestStream):
         assert np.array_equal(fast.part_pulls, slow.part_pulls)
         assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].offered] == 0).all()
 
@@ -113,7 +113,7 @@ def test_outcomes_may_be_common():
 def test_many_games_with_segments_have_the_law_of_the_reference():
     """Two-sample tests; false alarms at 1e-6. If one segment comes less often, it is another game."""
     here, there = (
-        Traffic.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
+        RequestStream.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
         for share in (0.6, 0.1)
     )
     fast, other = (simulate(traffic, "bts-paced", [4.0], 150, horizon=40) for traffic in (here, there))
@@ -141,7 +141,7 @@ def test_what_is_left_to_the_reference(problem, policy, why):
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(PacedThompson, "of_all"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+    [(PacedThompson, "shared_state"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
 )
 def test_a_method_of_its_own(kind, name):
     method = getattr(kind, name)

@@ -21,7 +21,7 @@ from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
 from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
@@ -282,7 +282,7 @@ def test_what_cannot_be_played_is_left_to_the_reference(score, why):
 
 def test_a_rehearsal_can_fail_and_the_check_says_so():
     own = type("Own", (Tired,), {"name": "own", "score": staticmethod(overflowing), "learn": staticmethod(doubling)})
-    with pytest.raises(Unsuited, match="compiled, its score or learn does something else"):
+    with pytest.raises(EngineUnsupported, match="compiled, its score or learn does something else"):
         rehearse(own())
     with pytest.raises(AssertionError, match="does something else"):
         ENGINES["declares the truth"](own())

@@ -26,7 +26,7 @@ from budgetbandits.allocation.choosers.protocol import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State, best
 from budgetbandits.policies.sampling import Arms
-from budgetbandits.policies.thompson import BetaPosterior
+from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above
 
@@ -166,7 +166,7 @@ class BetaRatios(ScoresAbove):
     """The scores of Budgeted Thompson Sampling."""
 
     def chances_above(self, state: State, level: float) -> Array:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         (a, c), (b, d) = state.successes, state.failures
         return np.asarray(envelope(a, b, c, d, level)[0])
 
@@ -181,7 +181,7 @@ class BetaRatios(ScoresAbove):
     def draw_above(
         self, state: State, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
-        assert isinstance(state, BetaPosterior)
+        assert isinstance(state, BetaState)
         return ratios_above(state.successes, state.failures, level, rounds, rng)
 
     def draw_one_above(
@@ -191,7 +191,7 @@ class BetaRatios(ScoresAbove):
 
 
 def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
-    assert isinstance(state, BetaPosterior)
+    assert isinstance(state, BetaState)
     a, c = state.successes[:, arm].tolist()
     b, d = state.failures[:, arm].tolist()
     return a, b, c, d
@@ -200,7 +200,7 @@ def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
 def choose_of_few(state: State, rng: np.random.Generator) -> int | None:
     """The choice of `BudgetedThompson.choose` with the same draws, made one by one: with few arms, calls on arrays cost
     more than the draws."""
-    assert isinstance(state, BetaPosterior)
+    assert isinstance(state, BetaState)
     (a, c), (b, d) = state.successes.tolist(), state.failures.tolist()
     rewards = list(map(rng.beta, a, b))
     costs = list(map(rng.beta, c, d))

@@ -35,7 +35,7 @@ LARGEST = 1.0 - 1e-12
 """No mean reward is above."""
 
 
-def in_vain(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
+def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
     """Whether a trial of an arm that is worth so much less than another cannot pay: the mean, the sum of the parameters
     and the variance of the Beta of its mean reward, the variance of the difference, and how many requests are to come.
     Numbers or arrays, as below."""
@@ -45,6 +45,6 @@ def in_vain(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, re
     return requests * np.sqrt(spread / (2.0 * math.pi)) * np.exp(-0.5 * squared) / (1.0 + squared) < loss
 
 
-def too_few(upgrades: Any, price: Any, price_if_short: Any) -> Any:
+def too_few_upgrades(upgrades: Any, price: Any, price_if_short: Any) -> Any:
     """Whether a plan has so few upgrades left that none is worth it."""
     return upgrades * price_if_short < UPGRADES_KEPT * (price_if_short - price)

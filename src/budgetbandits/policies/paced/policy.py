@@ -60,9 +60,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import at_price
 from budgetbandits.numerics.fluid_draws import price_for_varied
-from budgetbandits.policies.base import PLAIN, Request, RequestPolicy, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, Request, RequestPolicy, State
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
-from budgetbandits.policies.paced.selection import Drawn, most_worth, named, named_at_once
+from budgetbandits.policies.paced.selection import Drawn, most_worth, named, select_many
 from budgetbandits.policies.paced.statistics import (
     COST,
     COST_SQUARED,
@@ -75,10 +75,10 @@ from budgetbandits.policies.paced.statistics import (
     SQUARES,
     Paced,
     beta_parameters,
-    first_costs,
     gamma_parameters,
-    mean_met,
     note,
+    prior_cost_scale,
+    spend_weighted_cost,
 )
 
 MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
@@ -125,7 +125,7 @@ class PacedThompson(RequestPolicy):
             sums=np.zeros((9, 1, arms)),
         )
 
-    def one_more(self, state: State, known: Mapping[str, Any]) -> Paced:
+    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> Paced:
         assert isinstance(state, Paced)
         arm = self.start(1, known)
         arm.widen(state.segments)
@@ -140,7 +140,7 @@ class PacedThompson(RequestPolicy):
         state.widen(state.segments + 1)
         return state.segments - 1
 
-    def choose(self, state: State, rng: np.random.Generator, request: Request = PLAIN) -> int | None:
+    def choose(self, state: State, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         assert isinstance(state, Paced)
         if not state.active.any():
             return None
@@ -152,13 +152,13 @@ class PacedThompson(RequestPolicy):
         return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
 
     def choices(
-        self, state: State, rng: np.random.Generator, draws: int, request: Request = PLAIN
+        self, state: State, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]:
         """What `choose` would name, so many times over: the same law, drawn all at once."""
         assert isinstance(state, Paced)
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
-            return named_at_once(drawn, state.rate, lot)
+            return select_many(drawn, state.rate, lot)
         here, price = self.priced(state, request, drawn, rng)
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
@@ -179,7 +179,7 @@ class PacedThompson(RequestPolicy):
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """What the means of these arms are drawn from; what is known of the others counts."""
-        a, b = self.of_all(state.sums)
+        a, b = self.shared_state(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
     def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -193,11 +193,11 @@ class PacedThompson(RequestPolicy):
         here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
         return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
-    def of_all(self, sums: Array) -> tuple[Array, Array]:
+    def shared_state(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
         sizes = np.ones((2, 1, sums.shape[2]))
         total, squares = sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0)
-        sizes[1] = first_costs(total, squares, mean_met(total.sum(), squares.sum()))
+        sizes[1] = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
         first = np.ones((2, 1, 1)) if self.trials else SQUARES
         if sums.shape[1] == 1:
             return self.shapes(sums[COUNT], sums[REWARD:REWARD_SQUARED], sums[REWARD_SQUARED:PRICED], first, sizes)
@@ -243,7 +243,7 @@ class PacedThompson(RequestPolicy):
         reward: float,
         cost: float,
         rng: np.random.Generator,
-        request: Request = PLAIN,
+        request: Request = NO_REQUEST_INFO,
     ) -> None:
         assert isinstance(state, Paced)
         state.pulls[arm] += 1
@@ -251,7 +251,7 @@ class PacedThompson(RequestPolicy):
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
             relative = min(cost * scale / (2.0 * float(request.prices[arm])), MOST_RELATIVE)
-            state.hear_prices(request.prices)
+            state.record_price_estimates(request.prices)
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
         note(sums, reward, cost, rng, self.trials, self.forget)
         state.count(request.segment)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import at_price, best_mix
 from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.paced.exploration import in_vain, too_few
+from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
 
 Arms = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
         if drawn.requests is not None:
             extra, usual = cost[segment][mix.upgrade] - cost[segment][arm], drawn.usual(mix.upgrade) - drawn.usual(arm)
             upgrades = drawn.requests * weight[segment] * mix.share * extra / max(extra, usual)
-            left_out = too_few(upgrades, mix.price, mix.price_if_short)
+            left_out = too_few_upgrades(upgrades, mix.price, mix.price_if_short)
         arm = arm if left_out else mix.upgrade
     if not drawn.may[arm]:
         arm = at_price(drawn.worth.tolist(), cost[segment], mix.price)
@@ -70,7 +70,7 @@ def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
     return int(drawn.arms[arm])
 
 
-def named_at_once(drawn: Drawn, rate: float, lot: Array) -> Arms:
+def select_many(drawn: Drawn, rate: float, lot: Array) -> Arms:
     """The same of many draws; by numbers in [0, 1), one for each, two arms that are mixed take turns."""
     mixes = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment)
     share, price = mixes.share, mixes.price
@@ -79,7 +79,7 @@ def named_at_once(drawn: Drawn, rate: float, lot: Array) -> Arms:
         extra = np.where(share > 0.0, here[rows, mixes.upgrade] - here[rows, mixes.arm], 1.0)
         usual = drawn.usual(mixes.upgrade) - drawn.usual(mixes.arm)
         upgrades = drawn.requests * drawn.weight[drawn.segment] * share * extra / np.maximum(extra, usual)
-        share = np.where(too_few(upgrades, price, mixes.price_if_short), 0.0, share)
+        share = np.where(too_few_upgrades(upgrades, price, mixes.price_if_short), 0.0, share)
     chosen = np.where(lot < share, mixes.upgrade, mixes.arm)
     if not drawn.may.all():
         chosen = np.where(drawn.may[chosen], chosen, most_worth(drawn, drawn.cost[:, drawn.segment], price))
@@ -111,5 +111,5 @@ def instead(drawn: Drawn, rate: float, requests: float) -> Arms:
     best = np.where(known, worth, -np.inf).argmax(axis=1)
     loss = np.maximum(worth[best] - worth, 0.0)
     coming = requests * max(float(drawn.weight[drawn.segment]), 1.0 / len(drawn.weight))
-    vain = in_vain(loss, mean[0], certainty[0], variance[0], unsure + unsure[best], coming)
+    vain = exploration_is_wasted(loss, mean[0], certainty[0], variance[0], unsure + unsure[best], coming)
     return np.where(vain & known[places, best] & (drawn.tried | (cost > cost[best])), best, places)

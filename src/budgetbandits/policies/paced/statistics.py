@@ -48,16 +48,16 @@ def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any
     return kappa * middle, kappa * (1.0 - middle)
 
 
-def mean_met(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
+def spend_weighted_cost(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
     """The mean cost that a unit of money has met, from the sum and the squares of costs; ``otherwise`` if none was
     spent. Numbers or arrays, as below."""
     return (squares + TINY * otherwise) / (total + TINY)
 
 
-def first_costs(total: Any, squares: Any, of_all: Any) -> Any:
+def prior_cost_scale(total: Any, squares: Any, shared_state: Any) -> Any:
     """The size of an arm's first two costs, which are ¼ and ¾ of it, from the sum and the squares of its costs, and the
     mean that money has met over all arms. It is 1 for costs 0 and 1."""
-    return np.minimum(1.0, 2.0 * mean_met(total, squares, of_all))
+    return np.minimum(1.0, 2.0 * spend_weighted_cost(total, squares, shared_state))
 
 
 def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
@@ -134,7 +134,7 @@ class Paced(State):
         """One more request of this segment is answered."""
         self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
 
-    def hear_prices(self, prices: Array) -> None:
+    def record_price_estimates(self, prices: Array) -> None:
         """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
         sums, told = self.of_estimates, np.isfinite(prices)
         sums[:, told] += np.array([np.ones_like(prices), prices, prices * prices])[:, told]

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Shown:
+class StudyEntry:
     """A study: where it is below the folder, what was asked, how far it is, and whether its report is up to date."""
 
     place: str
@@ -48,7 +48,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Written:
+class PageEntry:
     """A page of several studies, such as the paper's or the leaderboard's."""
 
     place: str
@@ -57,12 +57,12 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Listing:
     """All studies, running ones first, then the latest first; pages beside them, the latest first; and what is wrong
     with what cannot be read."""
 
-    studies: list[Shown]
-    pages: list[Written]
+    studies: list[StudyEntry]
+    pages: list[PageEntry]
     wrong: list[str]
 
 
@@ -75,9 +75,9 @@ class Folder:
         if not self.root.is_dir():
             raise StudyError(f"{root} is no folder; name that of a study, or one with studies in it")
 
-    def look(self, now: float) -> Seen:
+    def look(self, now: float) -> Listing:
         """Everything there is now. A folder that is gone is an error, not an empty one."""
-        studies, pages, wrong = list[Shown](), list[Written](), list[str]()
+        studies, pages, wrong = list[StudyEntry](), list[PageEntry](), list[str]()
         folders, refused = self._folders()
         for error in refused:
             wrong.append(self._mishap(Path(error.filename), error))
@@ -88,11 +88,11 @@ class Folder:
                     if is_study:
                         studies.append(self._shown(path, now))
                     elif known := self._known(path):
-                        pages.append(Written(self._place(path), _title(path, known.st_mtime_ns), known.st_mtime))
+                        pages.append(PageEntry(self._place(path), _title(path, known.st_mtime_ns), known.st_mtime))
                 except Exception as error:  # one entry must not harm the others
                     wrong.append(self._mishap(path, error))
         studies.sort(key=lambda each: (not each.progress.running, -each.progress.latest))
-        return Seen(studies, sorted(pages, key=lambda each: -each.at), wrong)
+        return Listing(studies, sorted(pages, key=lambda each: -each.at), wrong)
 
     def _mishap(self, path: Path, error: Exception) -> str:
         """What is wrong with an entry; logged once, with the traceback if it is an error that nobody foresaw."""
@@ -104,7 +104,7 @@ class Folder:
             log.warning("%s", as_text(words), exc_info=None if foreseen else error)
         return as_text(words)
 
-    def study(self, place: str, now: float) -> Shown:
+    def study(self, place: str, now: float) -> StudyEntry:
         """The study at a place below the folder."""
         folder = self.inside(place)
         if not self._known(folder / "study.json"):
@@ -139,7 +139,7 @@ class Folder:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
 
-    def _shown(self, folder: Path, now: float) -> Shown:
+    def _shown(self, folder: Path, now: float) -> StudyEntry:
         study = Study(folder)
         asked = study.record.stat()
         record = _asked(study, asked.st_mtime_ns, asked.st_size)
@@ -149,7 +149,7 @@ class Folder:
         known = self._known(study.efforts_file)
         version = (asked.st_mtime_ns, asked.st_size)
         slower = _slower(study, version, (known.st_mtime_ns, known.st_size)) if known else []
-        return Shown(self._place(folder), record, far, folder / REPORT if fresh else None, slower)
+        return StudyEntry(self._place(folder), record, far, folder / REPORT if fresh else None, slower)
 
     def _place(self, path: Path) -> str:
         place = path.relative_to(self.root).as_posix()

@@ -28,8 +28,8 @@ from budgetbandits.policies.names import label
 from budgetbandits.report.figures import marks_of
 from budgetbandits.report.page import with_way_back
 from budgetbandits.report.viewer import preview
-from budgetbandits.report.viewer.folder import SERVED, Folder, Shown, Written, as_text
-from budgetbandits.web.view_cache import EXPECTED, Thrifty
+from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
+from budgetbandits.web.view_cache import EXPECTED, BackgroundValue
 
 HTML = "text/html; charset=utf-8"
 ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
@@ -68,8 +68,8 @@ class Viewer:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._curves: dict[str, Thrifty[preview.Curves | None]] = {}
-        self._reports: dict[str, tuple[tuple[int, ...], Thrifty[str]]] = {}
+        self._curves: dict[str, BackgroundValue[preview.Curves | None]] = {}
+        self._reports: dict[str, tuple[tuple[int, ...], BackgroundValue[str]]] = {}
 
     def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
         """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
@@ -136,17 +136,17 @@ class Viewer:
             return Answer(b"", headers={"X-Reload": "1"})
         return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
-    def _report(self, shown: Shown) -> str | None:
+    def _report(self, shown: StudyEntry) -> str | None:
         """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
         if shown.progress.quiet_for < OWN_REPORT:
             return None
         of, made = self._reports.get(shown.place, ((), None))
         if made is None or of != shown.progress.state:
-            made = Thrifty(partial(preview.report, self.folder.inside(shown.place)), least=math.inf)
+            made = BackgroundValue(partial(preview.report, self.folder.inside(shown.place)), least=math.inf)
             self._reports[shown.place] = (shown.progress.state, made)
         return made.latest()
 
-    def _watch(self, shown: Shown, query: Mapping[str, str], part: bool) -> Answer:
+    def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> Answer:
         if query.get("format") == "json":
             return _json(_numbers(shown))
         curves = self._curves_of(shown)
@@ -162,12 +162,12 @@ class Viewer:
             return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
         return _page("study.html", **values, live=f"/live/watch/{address(shown.place)}")
 
-    def _curves_of(self, shown: Shown) -> Thrifty[preview.Curves | None]:
+    def _curves_of(self, shown: StudyEntry) -> BackgroundValue[preview.Curves | None]:
         if shown.place not in self._curves:
-            self._curves[shown.place] = Thrifty(partial(preview.curves, self.folder.inside(shown.place)))
+            self._curves[shown.place] = BackgroundValue(partial(preview.curves, self.folder.inside(shown.place)))
         return self._curves[shown.place]
 
-    def _event(self, shown: Shown) -> int:
+    def _event(self, shown: StudyEntry) -> int:
         """Grows with each part, each drawing of the curves, and when the report is there."""
         _, report = self._reports.get(shown.place, ((), None))
         drawings = self._curves_of(shown).number + (0 if report is None else report.number)
@@ -204,7 +204,7 @@ def address(place: str) -> str:
     return quote(os.fsencode(place))
 
 
-def _numbers(shown: Shown) -> dict[str, Any]:
+def _numbers(shown: StudyEntry) -> dict[str, Any]:
     """For programs."""
     record, far = shown.record, shown.progress
     return {
@@ -239,7 +239,7 @@ def _filled(template: str, values: dict[str, Any]) -> str:
     return environment().get_template(template).render({"times": times, "beat": web.BEAT} | values)
 
 
-def _rows(template: str, entries: Sequence[Shown | Written], wrong: list[str]) -> list[Markup]:
+def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[str]) -> list[Markup]:
     """Each entry by itself: one that cannot be drawn is among what is ``wrong``, and the others are there."""
     rows = []
     for each in entries:

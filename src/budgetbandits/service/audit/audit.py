@@ -125,11 +125,11 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         if there.get(id) != made.get(id):
             differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
     for arm in books.arms:
-        learned = learner.of_arm(arm.number)
+        learned = learner.arm_state(arm.number)
         if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}
-    known = learner.of_all() | {"segments": list(learner.segments)}
+    known = learner.shared_state() | {"segments": list(learner.segments)}
     if kept != known:
         differences.add(f"the campaign's row says {kept}, its events {known}")
 

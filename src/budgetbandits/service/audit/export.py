@@ -26,7 +26,7 @@ from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.damage import named_damage
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import Wanted
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.paging import decision_slices, event_slices
 from budgetbandits.service.stores.records import Decision, Event
@@ -209,7 +209,7 @@ def _event(e: Event, names: list[str]) -> Row:
 
 
 def _decision(d: Decision, names: list[str], present: set[int]) -> Row:
-    h, wanted = d.hold, Wanted.read(d.request) or Wanted()
+    h, wanted = d.hold, ResolvedRequest.read(d.request) or ResolvedRequest()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
     could = present if wanted.arms is None else present.intersection(wanted.arms)
     could = could.difference(wanted.out or ())

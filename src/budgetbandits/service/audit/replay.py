@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from budgetbandits.allocation.learner import Among
+from budgetbandits.allocation.learner import ArmMask
 from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
@@ -22,7 +22,7 @@ from budgetbandits.service.funds import digest
 from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.leases.leases import learn_all
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.request import Wanted, left_out, offered
+from budgetbandits.service.request import ResolvedRequest, left_out, offered
 from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.contract import T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
@@ -95,7 +95,7 @@ class Replay:
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
-        self.learner.hear_budget(self.account.budget, self.row.settings)
+        self.learner.set_budget(self.account.budget, self.row.settings)
 
     def _arm_added(self, event: Event) -> None:
         self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
@@ -109,7 +109,7 @@ class Replay:
     def _terms_changed(self, event: Event) -> None:
         _expect(len(self._later) > 0, "the row knows of no such change")
         self.row = replace(self.row, settings=self._later.pop(0))
-        self.learner.hear_horizon(self.row.settings)
+        self.learner.set_horizon(self.row.settings)
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
@@ -143,14 +143,14 @@ class Replay:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
         id, settings = _known(event.decision), self.row.settings
         learner = self.learner if lent is None else lent.learner
-        wanted = Wanted.read(event.request)
+        wanted = ResolvedRequest.read(event.request)
         holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        payable: Among | None = learner.allowed(wanted)
+        payable: ArmMask | None = learner.allowed(wanted)
         if lent is None:
-            learner.hear_money(self.account, settings)
+            learner.set_remaining(self.account, settings)
             payable = learner.payable(self.account.left, learner.allowed(wanted), holds)
         else:
-            learner.hear_money(lent.campaign, settings, lent.lease.account)
+            learner.set_remaining(lent.campaign, settings, lent.lease.account)
         if payable is None:
             raise Disagreement("no arm could be paid")
         fitting, resting = learner.rests.offered(payable, event.at)
@@ -279,7 +279,7 @@ class Replay:
         ends = event.at + terms_of(self.row).lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
         learner = self.learner.copy(lease.tag)
-        learner.hear_money(self.account, self.row.settings)
+        learner.set_remaining(self.account, self.row.settings)
         self.lent[lease.id] = _Lent(lease, learner, self.account)
 
     def _returned(self, event: Event) -> None:

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.posteriors import Beta, Ratio
+from budgetbandits.numerics.posteriors import BetaPosterior, Ratio
 
 POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
@@ -111,7 +111,7 @@ def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
     cost_max *= room
     shapes = told.reward.beta(), told.cost.as_shares_of(room).beta()
-    reward, price = Beta(*shapes[0]), Beta(*shapes[1])
+    reward, price = BetaPosterior(*shapes[0]), BetaPosterior(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
         Estimate(*(reward.quantile(_LEVELS) * reward_max).tolist()),

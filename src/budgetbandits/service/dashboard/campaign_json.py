@@ -11,7 +11,7 @@ from budgetbandits.service.dashboard.arms import Arm
 from budgetbandits.service.dashboard.campaign_view import AGES, CampaignView
 from budgetbandits.service.dashboard.events import event_json
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import Wanted as Request
+from budgetbandits.service.request import ResolvedRequest as Request
 from budgetbandits.service.stores.records import Decision
 
 

@@ -17,7 +17,7 @@ from budgetbandits.service.dashboard.numbers import digits_for
 from budgetbandits.service.dashboard.overruns import Overran
 from budgetbandits.service.dashboard.prices import prices_of
 from budgetbandits.service.dashboard.projection import RunsOut, projections
-from budgetbandits.service.dashboard.query import SECONDS, Wanted
+from budgetbandits.service.dashboard.query import SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.dashboard.shares import Shares, Slot, colours
@@ -25,10 +25,10 @@ from budgetbandits.service.dashboard.status import Pace, Standing, pace, standin
 from budgetbandits.service.dashboard.svg import colour_class
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
-from budgetbandits.service.request import Wanted as Request
+from budgetbandits.service.request import ResolvedRequest as Request
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.page_sql import Filter, Found, Holds, Pages
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 
@@ -49,9 +49,9 @@ class CampaignView:
     """A campaign at one moment; money in the user's unit, times in seconds since 1970."""
 
     now: float
-    wanted: Wanted
+    wanted: PageQuery
     row: Campaign
-    glance: Glance
+    glance: CampaignSummary
     standing: Standing
     pace: Pace | None
     runs_out: RunsOut | None
@@ -142,13 +142,13 @@ class CampaignView:
         return digits_for(to_units(self.row.account.budget))
 
 
-def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignView:
+def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
     glance = pages.glances([row.id])[0]  # its moments follow from the history
     overran = None if history.mark.overran is None else pages.event(history.mark.overran)
-    glance.decided_at, glance.told_at = history.mark.decided_at, history.mark.told_at
-    glance.waits_since = history.mark.waits_since
+    glance.decided_at, glance.last_feedback_at = history.mark.decided_at, history.mark.last_feedback_at
+    glance.oldest_unanswered_at = history.mark.oldest_unanswered_at
     glance.overran_at = glance.resumed_at = None
     if overran is not None:
         glance.overran_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
@@ -191,7 +191,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: Wanted) -> CampaignVie
     )  # fmt: skip
 
 
-def _filter(wanted: Wanted, rows: Sequence[ArmRow]) -> Filter:
+def _filter(wanted: PageQuery, rows: Sequence[ArmRow]) -> Filter:
     """Which decisions are wanted, by the number of the arm."""
     arm = None
     if wanted.arm:
@@ -201,7 +201,7 @@ def _filter(wanted: Wanted, rows: Sequence[ArmRow]) -> Filter:
     return Filter(wanted.show, arm, wanted.segment or None)
 
 
-def _runs_out(pages: Pages, glance: Glance, now: float) -> RunsOut | None:
+def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | None:
     by_hour = pages.spent_by(int(HOUR), [glance.id], now - now % HOUR - DAY)
     return projections(pages, [glance], by_hour, now)[glance.id]
 

@@ -104,19 +104,19 @@ def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
 def _plan(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
     """The share of each budget that the time is of the whole, by the terms of that time, in a line for each time that
     there was a plan. A top-up and a change of terms move it at once."""
-    begun, goes_on = view.row.created_at, False
+    begun, can_continue = view.row.created_at, False
     lines: list[list[tuple[float, float]]] = []
     moments = sorted({at for at, _ in (*view.budgets, *view.plans)})
     for at, until in zip(moments, [*moments[1:], max(end, view.now)], strict=True):
         seconds, budget, first = _latest(view.plans, at), _latest(view.budgets, at), max(at, view.begins)
         if seconds is None or until < first:
-            goes_on = False
+            can_continue = False
             continue
-        if not goes_on:
+        if not can_continue:
             lines.append([])
         for when in (first, min(max(begun + seconds, first), until), until):
             lines[-1].append((when, (budget or 0.0) * min(max((when - begun) / seconds, 0.0), 1.0)))
-        goes_on = True
+        can_continue = True
     return lines
 
 

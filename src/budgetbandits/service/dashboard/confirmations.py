@@ -17,7 +17,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.dashboard.fields import Change
 from budgetbandits.service.dashboard.subject import Subject
-from budgetbandits.service.funds import dearest, fitting_now
+from budgetbandits.service.funds import affordable_arms, dearest
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.settings import limits_of
@@ -69,7 +69,7 @@ def _decisions_then(subject: Subject) -> str:
     learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        holds, fitting, resting = fitting_now(learner, account, now)
+        holds, fitting, resting = affordable_arms(learner, account, now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
@@ -90,7 +90,7 @@ def _decisions_then(subject: Subject) -> str:
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
         return f"none for {time}: {said}{others}"
-    learner.hear_money(account, row.settings)
+    learner.set_remaining(account, row.settings)
     if learner.next_choice(fitting, learner.request(None, row.settings), resting)[1] is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"

@@ -15,7 +15,7 @@ from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, 
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.list_sql import Group, Order
 
 PAGE = 100
@@ -56,7 +56,7 @@ class Asked:
 class Line:
     """One campaign of the list."""
 
-    glance: Glance
+    glance: CampaignSummary
     standing: Standing
     pace: Pace | None
     hours: list[float]
@@ -135,7 +135,7 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     )  # fmt: skip
 
 
-def _lasts(glance: Glance) -> float | None:
+def _lasts(glance: CampaignSummary) -> float | None:
     account = glance.account
     if glance.settings.get("horizon") is None:
         return None

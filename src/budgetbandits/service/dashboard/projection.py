@@ -22,7 +22,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.page_sql import Pages
 from budgetbandits.service.stores.rollup_sql import HOUR, MINUTE
 
@@ -50,7 +50,7 @@ class RunsOut:
 
 
 def projections(
-    pages: Pages, glances: Sequence[Glance], by_hour: dict[str, dict[int, int]], now: float
+    pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
 ) -> dict[str, RunsOut | None]:
     """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
     last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
@@ -67,7 +67,7 @@ def projections(
     return made
 
 
-def _whole_slots(glance: Glance, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
+def _whole_slots(glance: CampaignSummary, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
     """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
     end = int(now if glance.added_up_to is None else min(now, glance.added_up_to)) // seconds
     first = max(-int(-glance.created_at // seconds), int(now) // seconds - most)

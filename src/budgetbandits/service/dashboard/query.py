@@ -17,7 +17,7 @@ SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PageQuery:
     """The time that pictures are of, and which decisions: of a kind, an arm, a segment, from an event backwards."""
 
     range: Range = "all"
@@ -27,7 +27,7 @@ class Wanted:
     before: int | None = None
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wanted:
+    def of(cls, query: Mapping[str, str]) -> PageQuery:
         """By the address's query; whatever else it has is not looked at."""
         range, show = query.get("range", "all"), query.get("show", "all")
         if range not in get_args(Range) or show not in KINDS:
@@ -43,10 +43,10 @@ class Wanted:
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
 
-        >>> Wanted(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
+        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
-        wanted, first = {**vars(self), "before": None, **others}, vars(Wanted())
+        wanted, first = {**vars(self), "before": None, **others}, vars(PageQuery())
         given = {name: value for name, value in wanted.items() if value != first.get(name)}
         return f"?{urlencode(given)}" if given else "?"
 

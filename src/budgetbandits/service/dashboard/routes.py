@@ -24,7 +24,7 @@ from budgetbandits.service.dashboard.forms import check_origin, read_form, secur
 from budgetbandits.service.dashboard.live import Live
 from budgetbandits.service.dashboard.overview import Asked, Overview, overview
 from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
-from budgetbandits.service.dashboard.query import Wanted, event_of
+from budgetbandits.service.dashboard.query import PageQuery, event_of
 from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions
 from budgetbandits.service.dashboard.view_cache import Fresh, Load
 from budgetbandits.service.http.middleware import log_failure
@@ -168,7 +168,7 @@ class Dashboard:
 
     async def _campaign(self, request: Request, session: Session) -> Response:
         id, name = await self.named(request, session)
-        wanted = Wanted.of(request.query_params)
+        wanted = PageQuery.of(request.query_params)
         if wants_json(request):
             return JSONResponse(campaign_json(await self.read(_viewed(id, wanted))))
         part, headers = await self._campaign_part(request, session, id, wanted)
@@ -177,7 +177,7 @@ class Dashboard:
         shared = self.shared(request, session) | {"live": campaign_address(name, "live"), "wanted": wanted}
         return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
 
-    async def _campaign_part(self, request: Request, session: Session, id: str, wanted: Wanted) -> Part:
+    async def _campaign_part(self, request: Request, session: Session, id: str, wanted: PageQuery) -> Part:
         """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
         shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
         seen_as = shared["times"].zone_key, session.admin, session.creates
@@ -191,7 +191,7 @@ class Dashboard:
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
-        row, wanted = await self.campaign(request, session), Wanted.of(request.query_params)
+        row, wanted = await self.campaign(request, session), PageQuery.of(request.query_params)
         view = await self.read(_viewed(row.id, wanted))
         shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
         shared |= {"view": view, "wanted": wanted}
@@ -276,7 +276,7 @@ async def _part(
     return part, {"X-Event": str(last), "X-Again": f"{fresh.left(subject, view):.1f}"}
 
 
-def _viewed(campaign: str, wanted: Wanted) -> Callable[[Transaction], CampaignView]:
+def _viewed(campaign: str, wanted: PageQuery) -> Callable[[Transaction], CampaignView]:
     """What the page of a campaign shows; damaged rows are named."""
     return isolated(campaign, lambda tx: campaign_view(tx, found(tx, campaign), wanted))
 

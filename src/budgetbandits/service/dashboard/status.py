@@ -8,7 +8,7 @@ from typing import Literal
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration
 from budgetbandits.service.dashboard.numbers import digits_for, exact
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.glance_sql import Glance
+from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.list_sql import Group, Rank, Since
 
 SILENT = HOUR
@@ -49,7 +49,7 @@ def since(now: float) -> Since:
     return Since(now - SILENT, now - RECENT)
 
 
-def standing(glance: Glance, now: float) -> Standing:
+def standing(glance: CampaignSummary, now: float) -> Standing:
     """What a campaign is doing, or what keeps it from it."""
     account, digits = glance.account, digits_for(to_units(glance.account.budget))
 
@@ -63,7 +63,7 @@ def standing(glance: Glance, now: float) -> Standing:
         return Standing("Paused", "bars", Rank.PAUSED, "until somebody resumes it")
     if account.status == "closed":
         return Standing("Closed", "ring", Rank.CLOSED, "for good")
-    heard = max(glance.told_at or 0.0, glance.created_at)
+    heard = max(glance.last_feedback_at or 0.0, glance.created_at)
     if account.left < glance.least and not glance.decides_in_leases:
         least = words(glance.least)
         if account.held or account.leased:
@@ -72,10 +72,13 @@ def standing(glance: Glance, now: float) -> Standing:
         cause = f"{words(account.left)} left, the smallest cap is {least}"
         new = max(heard, glance.decided_at or 0.0) > now - RECENT
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
-    held, waits_since = account.held + glance.held_in_leases, now if glance.waits_since is None else glance.waits_since
-    waited = (glance.told_at or 0.0) <= waits_since < now - SILENT
+    held, oldest_unanswered_at = (
+        account.held + glance.held_in_leases,
+        now if glance.oldest_unanswered_at is None else glance.oldest_unanswered_at,
+    )
+    waited = (glance.last_feedback_at or 0.0) <= oldest_unanswered_at < now - SILENT
     if waited and (held or (glance.decided_at or 0.0) > now - SILENT):
-        cause = f"for {duration(now - waits_since)}, {words(held) if held else 'nothing is'} held"
+        cause = f"for {duration(now - oldest_unanswered_at)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
         ago = duration(now - (glance.overran_at or 0.0))
@@ -91,7 +94,7 @@ def standing(glance: Glance, now: float) -> Standing:
     return Standing("Running", "dot", Rank.RUNNING)
 
 
-def _down(glance: Glance, now: float) -> str:
+def _down(glance: CampaignSummary, now: float) -> str:
     """Which arm is down, and who answers in its place at what price; of several, the one that has been for longest."""
     first = min(glance.down, key=lambda each: float(each["since"]))
     said = (
@@ -140,7 +143,7 @@ class Pace:
         return f"{abs(100 * self.share):.1f} % {self.off}"
 
 
-def pace(glance: Glance, now: float) -> Pace | None:
+def pace(glance: CampaignSummary, now: float) -> Pace | None:
     """Against the time that the money is to last for, or else against the requests; None if there is neither plan.
 
     What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as gone.

@@ -24,7 +24,7 @@ from budgetbandits.service.http.middleware import CountRequests, LimitBodies, Re
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.http.subprocess_reads import LongReads
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
 
 for _needed in ("fastapi", "jinja2"):  # imported later, but missed at once
@@ -77,9 +77,9 @@ class Application(Router):
 
 
 def create_app(
-    engine: Engine, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
+    engine: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
-    """The application; whoever serves it sees to `Engine.expire_due`."""
+    """The application; whoever serves it sees to `DecisionService.expire_due`."""
     parts = engine.campaigns, engine.decisions, engine.batches, engine.outcomes
     metrics, reads = metrics or Metrics(engine.campaigns), reads or LongReads(store)
     return Application(Service(*parts, store, metrics, KeyRing(store), reads))

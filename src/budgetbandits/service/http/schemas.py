@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.request import LARGEST_BATCH, Said, said
+from budgetbandits.service.request import LARGEST_BATCH, RequestOptions, said
 from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
 
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]
@@ -107,7 +107,7 @@ class AskDecision(Body):
                     return f"{field} has {name!r:.60}; give names of 1 to 200 characters"
         return _wrong_amount(sent, "prices", "holds") or super().mistake(sent)
 
-    def said(self) -> Said | None:
+    def said(self) -> RequestOptions | None:
         """What is said of the request; nearly always nothing."""
         if self.model_fields_set <= _NOT_SAID:
             return None
@@ -162,13 +162,13 @@ class DecidedMany(BaseModel):
     decisions: list[Decided]
 
 
-class Told(BaseModel):
+class FeedbackResult(BaseModel):
     decision: str
     overrun: float = 0.0
     """What it cost beyond its arm's cap, or beyond the money there was; if anything, the campaign is frozen now."""
 
 
-class ToldItem(Told):
+class ToldItem(FeedbackResult):
     problem: dict[str, Any] | None = None
 
 

@@ -25,7 +25,7 @@ from budgetbandits.service.http.logs import write_logs
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.contract import Store
 
@@ -49,7 +49,7 @@ def serve(
     with open_store(address) as store:
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
-        engine, stop = Engine(store), threading.Event()
+        engine, stop = DecisionService(store), threading.Event()
         metrics, reads = Metrics(engine.campaigns), LongReads(store)
         sweepers = [
             threading.Thread(target=_every, args=(EXPIRE_EVERY, partial(_expire, engine, metrics), stop), daemon=True),
@@ -129,7 +129,7 @@ def _name(work: Any) -> str:
     return str(work.func.__name__).strip("_").replace("_", " ")
 
 
-def _expire(engine: Engine, metrics: Metrics) -> None:
+def _expire(engine: DecisionService, metrics: Metrics) -> None:
     while expired := engine.expire_due():
         for campaign, count in expired.items():
             metrics.expired += count

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused
 from budgetbandits.service.decisions import Answer
-from budgetbandits.service.feedback import Booked, Outcome
+from budgetbandits.service.feedback import FeedbackOutcome, Outcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
@@ -33,8 +33,8 @@ from budgetbandits.service.http.schemas import (
     DecidedMany,
     Feedback,
     FeedbackBatch,
+    FeedbackResult,
     Status,
-    Told,
     ToldMany,
 )
 
@@ -87,7 +87,7 @@ async def feedback_many(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
     outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
-    found: list[Booked | BudgetBanditsError] = []
+    found: list[FeedbackOutcome | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
         told_here = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
@@ -132,10 +132,10 @@ class WorkerRoute:
 
 ROUTES = (
     WorkerRoute(DECISIONS, decide, Decided, AskDecision, keyed=True, status=201),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, Told, Feedback),
+    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackResult, Feedback),
     WorkerRoute(f"{DECISIONS}/batch", decide_many, DecidedMany, AskDecisions, keyed=True, status=201),
     WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, ToldMany, FeedbackBatch),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, Told),
+    WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, FeedbackResult),
     WorkerRoute("/healthz", healthz, Status, method="GET"),
     WorkerRoute("/readyz", readyz, Status, method="GET"),
 )
@@ -203,7 +203,7 @@ async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Ans
     return [vars(answer) for answer in answers]
 
 
-def _count(service: Service, campaign: str, booked: Booked) -> None:
+def _count(service: Service, campaign: str, booked: FeedbackOutcome) -> None:
     service.metrics.feedback += 1
     service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:

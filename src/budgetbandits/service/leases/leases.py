@@ -11,7 +11,7 @@ a cost may become an overrun, which ends all of them; when the campaign's own mo
 none of these need be thought of: whoever finds that it has ended goes the ordinary way.
 
 Locks are taken in one order, the campaign and then leases by their ids. A transaction that has a lease alone never asks
-for the campaign: it gives up (`Unforeseen`) and is run again in one that has the campaign first.
+for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one that has the campaign first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dataclasses import replace
 
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
 from budgetbandits.service.clocks import Clock, moment
-from budgetbandits.service.funds import CampaignPurse, Held, LeasePurse, Purse, add_lease_event, digest
+from budgetbandits.service.funds import CampaignPurse, LeasePurse, OwnLease, Purse, add_lease_event, digest
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
-from budgetbandits.service.request import Wanted
-from budgetbandits.service.stores.contract import About, Transaction, Unforeseen, found
+from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.stores.contract import About, NeedsFullTransaction, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 TELLING = ("settled", "rewarded")
@@ -43,7 +43,7 @@ class Leases:
     def __init__(self, learners: Learners, clock: Clock | None) -> None:
         self.learners = learners
         self._clock = clock
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, OwnLease] = {}
         """By campaign. Each is looked at and changed only while its lease is locked."""
         self._leasing: dict[str, Campaign] = {}
         """Campaigns that lease, by id and by name; only what never changes of them is used."""
@@ -60,7 +60,7 @@ class Leases:
         """What never changes of a campaign, for a transaction that has leases alone."""
         row = self._leasing.get(campaign)
         if row is None:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return row
 
     # --- which purse ---------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Leases:
         if lease is not None:
             return LeasePurse(tx, row, lease, self._own(lease))
         if tx.leases_alone:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return CampaignPurse(tx, self.learners, row)
 
     def for_cost(self, tx: Transaction, purse: Purse, made: Decision, cost: int) -> Purse:
@@ -85,7 +85,7 @@ class Leases:
         if made.hold.state == "pending" and purse.pays(made, cost):
             return purse
         if tx.leases_alone:
-            raise Unforeseen
+            raise NeedsFullTransaction
         if "lease" not in purse.row.settings:
             return purse
         return CampaignPurse(tx, self.learners, self.recalled(tx, found(tx, made.campaign)))
@@ -98,7 +98,7 @@ class Leases:
         if purse is None:
             if lease is None and self._held.get(row.id) is held:
                 self._held.pop(row.id, None)  # it has ended: from now on the campaign is asked at once
-            raise Unforeseen
+            raise NeedsFullTransaction
         return purse
 
     def for_deciding(self, tx: Transaction, row: Campaign) -> Purse:
@@ -139,7 +139,7 @@ class Leases:
             row = self._end_all(tx, row, others)
         return CampaignPurse(tx, self.learners, row)
 
-    def _own(self, lease: Lease) -> Held | None:
+    def _own(self, lease: Lease) -> OwnLease | None:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
@@ -174,8 +174,8 @@ class Leases:
         if new:
             tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.tag)
-        learner.hear_money(row.account, row.settings)
-        self._held[row.id] = Held(lease.id, learner, lease.turn, row.account)
+        learner.set_remaining(row.account, row.settings)
+        self._held[row.id] = OwnLease(lease.id, learner, lease.turn, row.account)
         return row, lease
 
     def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
@@ -220,7 +220,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
         if event.kind == "decided":
             assert event.arm is not None
             if learner.leaves_traces:
-                fitting, resting = learner.rests.offered(learner.allowed(Wanted.read(event.request)), event.at)
+                fitting, resting = learner.rests.offered(learner.allowed(ResolvedRequest.read(event.request)), event.at)
                 learner.choose(str(event.decision), fitting, resting=resting)
             if learner.rests.decided(event.arm, event.at):
                 arms.add(event.arm)
@@ -238,7 +238,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     return sorted(arms.union(learner.changed_since(before)))
 
 
-def _catch_up(tx: Transaction, held: Held, lease: Lease, row: Campaign) -> bool:
+def _catch_up(tx: Transaction, held: OwnLease, lease: Lease, row: Campaign) -> bool:
     """Learn what other servers were told of this lease; False if what is known here is nothing that was committed."""
     events, tag = tx.lease_events(lease.id, held.turn), held.learner.tag
     for each in events:

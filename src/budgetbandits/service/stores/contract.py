@@ -47,7 +47,7 @@ ANSWERS = 100
 """How many answers to operators a campaign keeps: an answer has a line for each of its arms."""
 
 
-class Unforeseen(Exception):
+class NeedsFullTransaction(Exception):
     """This work is not for a transaction over rows that were read beforehand."""
 
 
@@ -58,8 +58,8 @@ class Transaction(ABC):
     """
 
     leases_alone = False
-    """Whether this transaction may read leases but no campaign; work that needs one raises `Unforeseen`, and is run
-    again in a transaction that may."""
+    """Whether this transaction may read leases but no campaign; work that needs one raises `NeedsFullTransaction`,
+    and is run again in a transaction that may."""
 
     def now(self) -> float:
         """What time it is for all who share the store, in seconds since 1970."""
@@ -67,15 +67,15 @@ class Transaction(ABC):
 
     def rollups(self) -> Rollups:
         """The campaigns' rollups, in this transaction."""
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     def pages(self) -> Pages:
         """What pages show of campaigns, in this transaction."""
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     def key_record(self) -> KeyRecord:
         """Who has made and dropped which key, in this transaction."""
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...
@@ -101,7 +101,7 @@ class Transaction(ABC):
 
     def save_settings(self, campaign: Campaign) -> None:
         """Write a campaign's settings, which change seldom."""
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     @abstractmethod
     def save_money(self, campaign: Campaign) -> None:

@@ -20,7 +20,7 @@ _OVERRAN_AT = "(SELECT e.at FROM event e WHERE e.seq = m.overran)"
 
 
 @dataclass(slots=True)
-class Glance:
+class CampaignSummary:
     """A campaign as a list shows it."""
 
     id: str
@@ -31,9 +31,9 @@ class Glance:
     created_at: float
     decided_at: float | None
     """When the latest decision was made ..."""
-    told_at: float | None
+    last_feedback_at: float | None
     """... the latest cost told ..."""
-    waits_since: float | None
+    oldest_unanswered_at: float | None
     """... the first decision made since then ..."""
     overran_at: float | None
     """... and the latest that was an overrun; all as of a few seconds ago."""
@@ -71,14 +71,14 @@ class Glance:
         return 0 < self.least <= self.free_in_leases
 
 
-def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
+def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[CampaignSummary]:
     """These campaigns, in this order, but for those whose accounts are damaged."""
     if not campaigns:
         return []  # PostgreSQL knows no empty list
     marks, added_up_to = ", ".join("?" * len(campaigns)), tx.EVENTS.first_after("at", "c.id", "COALESCE(m.seq, 0)")
     rows = tx.ask(
         "SELECT c.id, c.name, c.policy, c.status, c.budget, c.spent, c.held, c.overrun, c.day, c.today, c.leased, "
-        f"c.gone, c.settings, c.created_at, m.decided_at, m.told_at, m.waits_since, {_OVERRAN_AT}, "
+        f"c.gone, c.settings, c.created_at, m.decided_at, m.last_feedback_at, m.oldest_unanswered_at, {_OVERRAN_AT}, "
         f"{resumed(tx)}, {_SPENT_IN_LEASES}, {HELD_IN_LEASES}, {FREE_IN_LEASES}, {added_up_to}, c.down "
         "FROM campaign c "
         "LEFT JOIN rollup_mark m ON m.campaign = c.id "
@@ -101,7 +101,7 @@ def glances(tx: SqlTransaction, campaigns: Sequence[str]) -> list[Glance]:
     return [by_id[id] for id in campaigns if id in by_id]
 
 
-def _glance(row: Sequence[Any]) -> Glance:
+def _glance(row: Sequence[Any]) -> CampaignSummary:
     id, name, policy, status, budget, spent, held, overrun, day, today, leased, gone, settings, *rest, down = row
     account = Account(budget, spent, held, overrun, status, day, today, leased, gone)
-    return Glance(id, name, policy, account, settings_of(settings), *[*rest, json.loads(down or "[]")])
+    return CampaignSummary(id, name, policy, account, settings_of(settings), *[*rest, json.loads(down or "[]")])

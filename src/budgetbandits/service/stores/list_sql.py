@@ -71,7 +71,7 @@ class Sums:
 
 _HALF = 2**32
 _LEFT = "(c.budget - c.spent - c.held - c.leased)"
-_HEARD = "(CASE WHEN m.told_at > c.created_at THEN m.told_at ELSE c.created_at END)"
+_HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.decided_at > {_HEARD} THEN m.decided_at ELSE {_HEARD} END)"
 HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 """What decisions under leases of a campaign c hold, which is in ``leased`` with what they may still hold."""
@@ -116,7 +116,7 @@ def _below(which: str) -> str:
 
 
 _SILENT = (
-    "m.waits_since < ? AND m.waits_since >= COALESCE(m.told_at, 0.0) "
+    "m.oldest_unanswered_at < ? AND m.oldest_unanswered_at >= COALESCE(m.last_feedback_at, 0.0) "
     f"AND (c.held > 0 OR m.decided_at > ? OR {HELD_IN_LEASES} > 0)"
 )
 """Whether decisions wait for feedback; both values are ``silent`` of `Since`."""

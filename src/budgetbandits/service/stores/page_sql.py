@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from budgetbandits.service.stores.event_sql import LARGEST_NUMBER, LATEST_FIRST, between
-from budgetbandits.service.stores.glance_sql import Glance, glances
+from budgetbandits.service.stores.glance_sql import CampaignSummary, glances
 from budgetbandits.service.stores.lease_sql import EVENT
 from budgetbandits.service.stores.list_sql import CampaignLists, resumed
 from budgetbandits.service.stores.records import Decision, Event
@@ -82,7 +82,7 @@ class Pages:
         """The list of campaigns, or of one."""
         return CampaignLists(self._tx, only)
 
-    def glances(self, campaigns: Sequence[str]) -> list[Glance]:
+    def glances(self, campaigns: Sequence[str]) -> list[CampaignSummary]:
         """These campaigns, in this order."""
         return glances(self._tx, campaigns)
 
@@ -114,10 +114,10 @@ class Pages:
         looked = limit + 1 if which == ANY else LOOKED_AT
         made = f"SELECT decision, seq FROM event WHERE {self._between} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
         window, values = f"({made} LIMIT {looked}) AS e", _before(campaign, before)
-        of_arm = "" if which.arm is None else " AND decision.arm = ?"
+        arm_state = "" if which.arm is None else " AND decision.arm = ?"
         rows = self._tx.ask(
             f"SELECT e.seq, {OF_DECISION} FROM {window} JOIN decision ON decision.id = e.decision "
-            f"WHERE {KINDS[which.kind]}{of_arm} ORDER BY e.seq DESC",
+            f"WHERE {KINDS[which.kind]}{arm_state} ORDER BY e.seq DESC",
             values if which.arm is None else (*values, which.arm),
         )
         found: list[tuple[int, Decision]] = []

@@ -33,7 +33,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.contract import NOTHING, About, Store, T, Transaction, Unforeseen
+from budgetbandits.service.stores.contract import NOTHING, About, NeedsFullTransaction, Store, T, Transaction
 from budgetbandits.service.stores.event_sql import BY_ROWS
 from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
 from budgetbandits.service.stores.postgres_async import LoopWriter
@@ -109,7 +109,7 @@ class PostgresStore(Store):
             return await super().perform(work, about)
         try:
             return await self._in_loop.perform(work, about)
-        except Unforeseen:
+        except NeedsFullTransaction:
             return await super().perform(work, about)
 
     def _close_loop(self) -> None:

@@ -3,10 +3,10 @@
     BEGIN, lock the campaign, read the decisions that are asked about
     write every row that has changed once, COMMIT
 
-Between them the work is done in memory (`Foreseen`), so the campaign is locked for little longer than the commit takes.
-If the campaign leases, leases are locked in its place (`ForeseenLeases`): this server's, and those of the decisions
-that are asked about, in the order of their ids. If this server has no lease to decide under, all of them are, after the
-campaign.
+Between them the work is done in memory (`PreloadedTransaction`), so the campaign is locked for little longer than the
+commit takes. If the campaign leases, leases are locked in its place (`ForeseenLeases`): this server's, and those
+of the decisions that are asked about, in the order of their ids. If this server has no lease to decide under, all of
+them are, after the campaign.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, Un
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.names import is_id
-from budgetbandits.service.stores.contract import About, T, Transaction, Unforeseen
+from budgetbandits.service.stores.contract import About, NeedsFullTransaction, T, Transaction
 from budgetbandits.service.stores.group_commit import GROUP, TRIES, Answers, give, one_line
 from budgetbandits.service.stores.lease_sql import lease_of, lease_values
 from budgetbandits.service.stores.postgres_leases import as_json, lease_events, locked_leases, needs_no_campaign
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.postgres_statements import STATEMENTS
-from budgetbandits.service.stores.preloaded import ArmsNeeded, Foreseen
+from budgetbandits.service.stores.preloaded import ArmsNeeded, PreloadedTransaction
 from budgetbandits.service.stores.preloaded_leases import EventsNeeded, ForeseenLeases
 from budgetbandits.service.stores.records import ArmRow, Decision, Event
 from budgetbandits.service.stores.rows import arm_of, campaign_of, decision_of, down_text, json_text, money_of
@@ -127,7 +127,7 @@ class LoopWriter:
             return [answer for piece in pieces for answer in await self._group([piece], tries - 1)]
         return answers
 
-    async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, Foreseen]:
+    async def _begin(self, abouts: Sequence[About]) -> tuple[Pipeline, PreloadedTransaction]:
         connection, campaign = await self._connection(), abouts[0].campaign
         id = self._ids.get(campaign) or (campaign if is_id(campaign) else None)
         lock = locked_leases if all(map(needs_no_campaign, abouts)) else _locked
@@ -166,7 +166,7 @@ class LoopWriter:
             connection.close()
 
 
-async def _work(connection: Pipeline, tx: Foreseen, pieces: Sequence[Piece]) -> Answers | None:
+async def _work(connection: Pipeline, tx: PreloadedTransaction, pieces: Sequence[Piece]) -> Answers | None:
     """What to answer, when it is committed; None, and nothing is, if each needs a transaction of its own."""
     answers: Answers = []
     for work, _, future in pieces:
@@ -180,7 +180,7 @@ async def _work(connection: Pipeline, tx: Foreseen, pieces: Sequence[Piece]) -> 
 
 
 async def _piece(
-    connection: Pipeline, tx: Foreseen, work: Callable[[Transaction], Any]
+    connection: Pipeline, tx: PreloadedTransaction, work: Callable[[Transaction], Any]
 ) -> tuple[Any, BaseException | None]:
     """The answer of a piece, or its error; run again when arms that it asked for have been read."""
     before = tx.wrote
@@ -192,14 +192,14 @@ async def _piece(
         except BaseException as error:
             return None, error
         if tx.wrote != before:
-            return None, Unforeseen()
+            return None, NeedsFullTransaction()
         if isinstance(needed, ArmsNeeded):
             tx.arms_read[needed.numbers] = await _arms(connection, needed)
         elif isinstance(tx, ForeseenLeases):
             tx.events_read[needed.lease, needed.after] = await lease_events(connection, needed)
 
 
-async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> Foreseen:
+async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About]) -> PreloadedTransaction:
     """Lock the campaign, then read its decisions, so that these are as whoever had it before has left them."""
     campaign, named = (abouts[0].campaign, " named") if id is None else (id, "")
     keys = [key for about in abouts for key in about.keys]
@@ -216,9 +216,9 @@ async def _locked(connection: Pipeline, id: str | None, abouts: Sequence[About])
     leases = [lease_of(each) for each in others.pop(0)] if leasing else None
     made = [decision_of(each) for rows in others for each in rows]
     if not campaigns:
-        return Foreseen(None, made, abouts, None)
+        return PreloadedTransaction(None, made, abouts, None)
     *row, now = campaigns[0]
-    return Foreseen(campaign_of(row), made, abouts, now, leases)
+    return PreloadedTransaction(campaign_of(row), made, abouts, now, leases)
 
 
 async def _arms(connection: Pipeline, needed: ArmsNeeded) -> list[ArmRow]:
@@ -238,7 +238,7 @@ async def _commit(connection: Pipeline, changes: Sequence[Call]) -> None:
         raise
 
 
-def _changes(tx: Foreseen) -> list[Call]:
+def _changes(tx: PreloadedTransaction) -> list[Call]:
     """What writes all that has changed, each row once."""
     changes: list[Call] = [("beat", (now,)) for now in tx.beats[-1:]]
     row = tx.campaign_row

@@ -1,7 +1,7 @@
 """A transaction over rows that were read beforehand: its work is done in memory, and every changed row is written once.
 
 What it is `About` has been read and locked. Arms are read when they are asked for, because only the learner knows
-which: `ArmsNeeded` stops the piece, which is run again when they are there. Anything else is `Unforeseen`.
+which: `ArmsNeeded` stops the piece, which is run again when they are there. Anything else is `NeedsFullTransaction`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.contract import About, Transaction, Unforeseen
+from budgetbandits.service.stores.contract import About, NeedsFullTransaction, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
 
 
@@ -21,7 +21,7 @@ class ArmsNeeded(Exception):
         self.campaign, self.numbers = campaign, numbers
 
 
-class Foreseen(Transaction):
+class PreloadedTransaction(Transaction):
     """What the pieces of a group read and change, one after the other.
 
     campaign_row   the campaign as it is now; None if there is none
@@ -66,7 +66,7 @@ class Foreseen(Transaction):
 
     def now(self) -> float:
         if self._now is None:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return self._now
 
     def campaign(self, id: str) -> Campaign | None:
@@ -80,7 +80,7 @@ class Foreseen(Transaction):
             return self.campaign_row
         if asked in self._asked and self.campaign_row is None:
             return None
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     def save_campaign(self, campaign: Campaign) -> None:
         self._check(campaign.id)
@@ -89,19 +89,19 @@ class Foreseen(Transaction):
     def save_money(self, campaign: Campaign) -> None:
         row = self.campaign_row
         if row is None:
-            raise Unforeseen
+            raise NeedsFullTransaction
         self._check(campaign.id)
         self.campaign_row, self.money = row.with_money(campaign.account), True
 
     def _check(self, campaign: str) -> None:
         """That this is the campaign it is about; writing begins."""
         if self.id != campaign:
-            raise Unforeseen
+            raise NeedsFullTransaction
         self.wrote += 1
 
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         if self.campaign_row is None or self.campaign_row.id != campaign:
-            raise Unforeseen
+            raise NeedsFullTransaction
         asked = None if numbers is None else tuple(numbers)
         if asked not in self.arms_read:
             raise ArmsNeeded(campaign, asked)
@@ -115,12 +115,12 @@ class Foreseen(Transaction):
 
     def decision(self, id: str) -> Decision | None:
         if id not in self._by_id and id not in self._ids:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return self._by_id.get(id)
 
     def decision_by_key(self, campaign: str, key: str) -> Decision | None:
         if self.id != campaign or key not in self._keys:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return self._by_key.get((campaign, key))
 
     def add_decision(self, decision: Decision) -> None:
@@ -138,17 +138,17 @@ class Foreseen(Transaction):
 
     def lease(self, id: str) -> Lease | None:
         if self._leases is None:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return self._leases.get(id)
 
     def leases(self, campaign: str) -> list[Lease]:
         if self._leases is None or self.id != campaign:
-            raise Unforeseen
+            raise NeedsFullTransaction
         return [self._leases[id] for id in sorted(self._leases)]
 
     def save_lease(self, lease: Lease) -> None:
         if self._leases is None:
-            raise Unforeseen
+            raise NeedsFullTransaction
         self._check(lease.campaign)
         self._leases[lease.id] = self.changed_leases[lease.id] = lease
 
@@ -157,7 +157,7 @@ class Foreseen(Transaction):
         self.beats.append(now)
 
     def _no(self) -> NoReturn:
-        raise Unforeseen
+        raise NeedsFullTransaction
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
         self._no()

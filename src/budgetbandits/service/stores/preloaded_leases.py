@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from budgetbandits.service.stores.contract import About
-from budgetbandits.service.stores.preloaded import Foreseen
+from budgetbandits.service.stores.preloaded import PreloadedTransaction
 from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
 
 
@@ -18,7 +18,7 @@ class EventsNeeded(Exception):
         self.lease, self.after = lease, after
 
 
-class ForeseenLeases(Foreseen):
+class ForeseenLeases(PreloadedTransaction):
     """What a group does under leases.
 
     events_read  for each lease and turn the events after it, as they were before the group

@@ -8,7 +8,7 @@ from operator import add, attrgetter
 from typing import Any
 
 from budgetbandits.service.stores.event_sql import between
-from budgetbandits.service.stores.watermark import Mark, Marks
+from budgetbandits.service.stores.watermark import Marks, Watermark
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 """Seconds that a row may be about."""
@@ -68,7 +68,7 @@ class Tail:
     """Events added up, by minute and arm, and the mark that follows."""
 
     counts: list[Counts]
-    mark: Mark
+    mark: Watermark
 
 
 _KEPT = ", ".join(NUMBERS)
@@ -137,7 +137,7 @@ class Rollups(Marks):
         )
         return [id for (id,) in rows]
 
-    def tail(self, campaign: str, mark: Mark, upto: int, slot: int = MINUTE) -> Tail:
+    def tail(self, campaign: str, mark: Watermark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the mark, added up by minute or another ``slot``."""
         statement = _COUNTED.format(
             minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}", between=self._tx.EVENTS.between
@@ -148,7 +148,7 @@ class Rollups(Marks):
             moved = moved.moved(max(moved.seq, row[-4]), *row[-3:])
         return Tail(counts, self.heard(campaign, moved, max(mark.seq, mark.seen), upto))
 
-    def add(self, campaign: str, counts: Iterable[Counts], mark: Mark, minutes_from: float) -> None:
+    def add(self, campaign: str, counts: Iterable[Counts], mark: Watermark, minutes_from: float) -> None:
         """Add to minutes, hours and days, move the mark, and forget older minutes."""
         rows = list(counts)
         values = [

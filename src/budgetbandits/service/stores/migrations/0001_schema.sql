@@ -217,15 +217,15 @@ CREATE TABLE rollup (
 
 -- All events of a campaign up to number seq are in its rollups; when the latest of them was a decision or told a cost, and
 -- the number of the latest that told an overrun. seen: which events these moments know of, also beyond seq while that waits for
--- a lease; waits_since: when the first decision was made since the latest answer.
+-- a lease; oldest_unanswered_at: when the first decision was made since the latest answer.
 CREATE TABLE rollup_mark (
     campaign TEXT PRIMARY KEY,
     seq BIGINT NOT NULL,
     decided_at DOUBLE PRECISION,
-    told_at DOUBLE PRECISION,
+    last_feedback_at DOUBLE PRECISION,
     overran BIGINT,
     seen BIGINT NOT NULL DEFAULT 0,
-    waits_since DOUBLE PRECISION
+    oldest_unanswered_at DOUBLE PRECISION
 ) OFTEN_CHANGED;
 
 -- A refusal changes nothing, so no event tells of it: servers count refusals in memory and add them here.

@@ -9,7 +9,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN, VARIANCE
 from budgetbandits.simulation.engines.runtime.frozen import plain
-from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.known import EngineUnsupported, check_methods, methods
 
 KINDS = {
     "constant": CONSTANT,
@@ -20,7 +20,7 @@ KINDS = {
     "best ratio": BEST_RATIO,
 }
 
-COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "goes_on") | {
+COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "can_continue") | {
     "start": (IndexPolicy.start, MomentsPolicy.start),
     "observe": (IndexPolicy.observe, MomentsPolicy.observe),
     "recall": (IndexPolicy.recall, MomentsPolicy.recall),
@@ -28,18 +28,20 @@ COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "goes_on"
 }
 """What the engines of index policies stand in for."""
 
-PRICED = COUNTING | methods(PrimalDualBwK, "start", "choose", "observe", "goes_on", "_raise_prices", "_common_budget")
+PRICED = COUNTING | methods(
+    PrimalDualBwK, "start", "choose", "observe", "can_continue", "_raise_prices", "_common_budget"
+)
 """The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
 
 
 def rule_of(policy: IndexPolicy) -> IndexRule:
-    """The policy's rule; `Unsuited` where only the reference simulator can play it as it is written.
+    """The policy's rule; `EngineUnsupported` where only the reference simulator can play it as it is written.
 
     The engines know how `IndexPolicy` learns and chooses, and the two ways of it that the library has. Whoever does
     otherwise, or has an index that Numba cannot compile, is left to the reference simulator.
     """
     if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
-        raise Unsuited("with a horizon its prices move in every round")
+        raise EngineUnsupported("with a horizon its prices move in every round")
     check_methods(policy, PRICED if isinstance(policy, PrimalDualBwK) else COUNTING)
     index = plain(index_of(policy))
     compiled(index)

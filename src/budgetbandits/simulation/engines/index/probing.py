@@ -13,7 +13,7 @@ from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 
 CLOSE = 1e-6
 """Relative to it, an index that is no further off is the same formula, rounded otherwise."""
@@ -89,13 +89,13 @@ def _add_moments(state: Tally, spread: Array) -> None:
 def extras_at(
     policy: IndexPolicy, rule: IndexRule, states: Sequence[Tally], corners: Sequence[Tally]
 ) -> tuple[Any, ...]:
-    """The extras at the first state; `Unsuited` if the engines would take them, or the index, for something else."""
+    """The extras at the first state; `EngineUnsupported` if the engines would take them, or the index, for something else."""
     found = []
     for state in (*states, *corners):
         try:
             extras = policy.extras(state)
         except Exception as error:
-            raise Unsuited(f"its extras fail at a made-up state: {error!r}") from error
+            raise EngineUnsupported(f"its extras fail at a made-up state: {error!r}") from error
         check_arity(policy, extras)
         found.append(completed(rule.index, extras))
     for place in range(len(found[0])):
@@ -112,11 +112,11 @@ def extras_at(
 def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
     where = f"number {place + 1} of its extras"
     if not all(_same(values[0], other) for other in values):
-        raise Unsuited(f"{where} changes with the state, and the engines read it once a game")
+        raise EngineUnsupported(f"{where} changes with the state, and the engines read it once a game")
     if np.ndim(values[0]) != 0 and not own:
-        raise Unsuited(f"{where} is an array; only the first may be one, declared by first_extra = 'own'")
+        raise EngineUnsupported(f"{where} is an array; only the first may be one, declared by first_extra = 'own'")
     if np.ndim(values[0]) == 0 and not isinstance(values[0], bool | int | float | np.number | np.bool_):
-        raise Unsuited(f"{where} is {values[0]!r:.40}, which is not a number")
+        raise EngineUnsupported(f"{where} is {values[0]!r:.40}, which is not a number")
 
 
 def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
@@ -130,7 +130,7 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
         expected = (np.asarray(state.best_ratio),)
     for extra, right in zip(extras, expected, strict=False):
         if np.shape(extra) != np.shape(right) or not np.allclose(extra, right, rtol=CLOSE, atol=TINY):
-            raise Unsuited(f"its first extra is not the {policy.first_extra} that first_extra declares")
+            raise EngineUnsupported(f"its first extra is not the {policy.first_extra} that first_extra declares")
 
 
 def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
@@ -138,7 +138,7 @@ def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
     try:
         expected = np.broadcast_to(policy.scores(state), state.pulls.shape)
     except Exception as error:
-        raise Unsuited(f"its index fails at a made-up state: {error!r}") from error
+        raise EngineUnsupported(f"its index fails at a made-up state: {error!r}") from error
     index = compiled(rule.index)
     rounds = float(state.pulls.sum())
     blur = _blur(policy, state, extras, expected)
@@ -147,7 +147,7 @@ def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
         reward, cost, pulls = state.mean_reward[arm], state.mean_cost[arm], float(state.pulls[arm])
         got, right = index(reward, cost, pulls, rounds, *own), float(expected[arm])
         if not _same(got, right) and not math.isclose(got, right, rel_tol=CLOSE, abs_tol=TINY + blur[arm]):
-            raise Unsuited(
+            raise EngineUnsupported(
                 f"compiled, its index is {' instead of '.join(apart(got, right))} at mean_reward {reward:g}, mean_cost "
                 f"{cost:g}, pulls {pulls:g}, rounds {rounds:g}"
             )

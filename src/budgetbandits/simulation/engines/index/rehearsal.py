@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.index.engine import Games
 from budgetbandits.simulation.engines.index.library import rule_of
 from budgetbandits.simulation.engines.index.probing import corner_states, extras_at, made_up_states
 from budgetbandits.simulation.engines.index.rules import IndexRule, spot_check
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 from budgetbandits.simulation.reference import what_is_known
 
 GAMES = ((5, 80), (40, 60))
@@ -39,7 +39,7 @@ _judged: dict[str, str] = {}
 
 
 def check_policy(policy: IndexPolicy) -> IndexRule:
-    """The rule by which the engines play the policy; `Unsuited` if they would play another one.
+    """The rule by which the engines play the policy; `EngineUnsupported` if they would play another one.
 
     That is decided once for a policy, whatever the problem.
     """
@@ -49,7 +49,7 @@ def check_policy(policy: IndexPolicy) -> IndexRule:
         if identity not in _judged:
             _judged[identity] = _why_not(policy, rule)
         if _judged[identity]:
-            raise Unsuited(_judged[identity])
+            raise EngineUnsupported(_judged[identity])
     return rule
 
 
@@ -59,13 +59,13 @@ def _why_not(policy: IndexPolicy, rule: IndexRule) -> str:
         spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras), policy=policy.name)
         for arms, money in () if rule.drawn else GAMES:
             rehearse(policy, arms, money)
-    except Unsuited as reason:
+    except EngineUnsupported as reason:
         return str(reason)
     return ""
 
 
 def try_out(policy: IndexPolicy) -> tuple[Any, ...]:
-    """The policy's extras; `Unsuited` if they or its index are not what the engines take them for."""
+    """The policy's extras; `EngineUnsupported` if they or its index are not what the engines take them for."""
     extras: tuple[Any, ...] = ()
     for arms, budget in STAGES:
         known = what_is_known(_stage(arms), policy, budget)
@@ -104,13 +104,13 @@ class Rehearsed(OutcomeLaw):
 
 
 def rehearse(policy: IndexPolicy, arms: int, money: int) -> None:
-    """Raise `Unsuited` if the engine pulls an arm that `choose` would not."""
+    """Raise `EngineUnsupported` if the engine pulls an arm that `choose` would not."""
     # with a checkpoint at every quarter each pull passes one, so that the order of the pulls can be read off
     budgets = [quarter / 4.0 for quarter in range(1, 4 * money + 1)]
     try:
         games = Games(_stage(arms), policy, budgets).game(budgets, np.random.SeedSequence(0))
     except NotANumber as error:
-        raise Unsuited(str(error)) from error
+        raise EngineUnsupported(str(error)) from error
     stage, rng = _stage(arms), np.random.default_rng(0)
     state = policy.start(arms, what_is_known(stage, policy, budgets[-1]))
     before = np.zeros(arms, dtype=np.int64)
@@ -132,7 +132,7 @@ def _stage(arms: int) -> Problem:
 def _check_choice(policy: IndexPolicy, state: Tally, arm: int | None, rounds: int) -> None:
     choices = list(_choices(policy, state, arm))
     if choices[-1] != arm:
-        raise Unsuited(
+        raise EngineUnsupported(
             f"in a rehearsal the engine played arm {arm} in round {rounds}, where its choose names {choices[-1]}; "
             f"check what monotone declares"
         )

@@ -31,7 +31,7 @@ from budgetbandits.simulation.engines.index.state import CONSTANT, EXTRAS, MOMEN
 from budgetbandits.simulation.engines.runtime.addresses import Address, compiled_function, why_not
 from budgetbandits.simulation.engines.runtime.extras import packed, unpacked
 from budgetbandits.simulation.engines.runtime.frozen import can_be_kept, check_frozen, content_of, register_called
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 
 SLOTS = len(EXTRAS)
 """Extra arguments that the engines hand on one by one; if there are more, the last stands for the rest (`extras`)."""
@@ -101,12 +101,12 @@ _COMPILED: dict[object, CompiledIndex | str] = {}
 
 
 def compiled(index: Callable[..., Any]) -> CompiledIndex:
-    """The compiled index, once per process and for each value of what it reads; `Unsuited` if it cannot be compiled."""
+    """The compiled index, once per process and for each value of what it reads; `EngineUnsupported` if it cannot be compiled."""
     odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     if not isinstance(index, FunctionType) or index.__code__.co_flags & odd or index.__code__.co_kwonlyargcount:
-        raise Unsuited("its index is no plain function of numbered arguments")
+        raise EngineUnsupported("its index is no plain function of numbered arguments")
     if extras_of(index) < 0:
-        raise Unsuited(
+        raise EngineUnsupported(
             f"its index takes {4 + extras_of(index)} arguments; the first four are the mean reward, the mean cost, the "
             f"pulls and the rounds"
         )
@@ -120,7 +120,7 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
             _COMPILED[content] = why_not(error)
     result = _COMPILED[content]
     if isinstance(result, str):
-        raise Unsuited(f"Numba cannot compile its index: {result}")
+        raise EngineUnsupported(f"Numba cannot compile its index: {result}")
     return result
 
 

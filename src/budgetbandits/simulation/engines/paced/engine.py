@@ -13,7 +13,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import SQUARES
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.problems.streams import Played, Traffic
+from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engines.index.rules import compiled
 from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
@@ -28,12 +28,23 @@ LARGEST_BUFFER = 1 << 22
 METHODS = {
     PacedThompson: methods(
         PacedThompson,
-        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "of_all", "shapes"),
-        *("observe", "goes_on", "laws", "draw"),
+        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "shared_state", "shapes"),
+        *("observe", "can_continue", "laws", "draw"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
-        *("needs", "anytime", "take", "start", "choose", "observe", "goes_on", "affordable", "exploration", "scores"),
+        *(
+            "needs",
+            "anytime",
+            "take",
+            "start",
+            "choose",
+            "observe",
+            "can_continue",
+            "affordable",
+            "exploration",
+            "scores",
+        ),
         *("extras", "index", "width", "uses", "growth", "requests", "_raise_prices", "_common_budget", "softmax"),
     ),
 }
@@ -41,7 +52,7 @@ METHODS = {
 
 
 def check_policy(policy: Policy) -> None:
-    """`Unsuited` if no loop plays the policy as it is written."""
+    """`EngineUnsupported` if no loop plays the policy as it is written."""
     for kind, known in METHODS.items():
         if isinstance(policy, kind):
             check_methods(policy, known)
@@ -50,16 +61,16 @@ def check_policy(policy: Policy) -> None:
 class PacedGames:
     """Runs of `bts-paced` or `primal-dual-bwk`: the games of the reference simulator, draw for draw."""
 
-    def __init__(self, problem: Played, policy: Policy, budgets: Sequence[float], horizon: float) -> None:
+    def __init__(self, problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float) -> None:
         assert isinstance(policy, PacedThompson | PrimalDualBwK)
         self._problem = problem
         self._policy = policy
         self._budgets = [float(budget) for budget in budgets]
         self._horizon = horizon
-        first = problem.firsts if isinstance(problem, Traffic) else (0,)
-        offer = problem.offered if isinstance(problem, Traffic) else np.ones((1, len(problem)), dtype=np.bool_)
+        first = problem.firsts if isinstance(problem, RequestStream) else (0,)
+        offer = problem.offered if isinstance(problem, RequestStream) else np.ones((1, len(problem)), dtype=np.bool_)
         plan, segments = offer, 1
-        if isinstance(problem, Traffic) and isinstance(policy, PacedThompson):  # which looks at requests
+        if isinstance(problem, RequestStream) and isinstance(policy, PacedThompson):  # which looks at requests
             plan, segments = problem.coming, len(problem.segments)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
         self._memory = Memory(first, offer, plan, segments, chunk)
@@ -98,7 +109,7 @@ class PacedGames:
     def _parts(self, order: np.random.Generator) -> NDArray[np.int64] | None:
         """The parts of the requests; None where each phase has one, which the loop knows."""
         problem = self._problem
-        if isinstance(problem, Traffic) and len(problem.segments) > 1:
+        if isinstance(problem, RequestStream) and len(problem.segments) > 1:
             return problem.sequence(int(self._horizon), order)
         return None
 

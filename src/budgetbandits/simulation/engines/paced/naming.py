@@ -13,7 +13,7 @@ from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of,
 from budgetbandits.simulation.engines.paced.requests import offered
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
 
-for function in (exploration.in_vain, exploration.too_few):
+for function in (exploration.exploration_is_wasted, exploration.too_few_upgrades):
     register_jitable(function)
 
 
@@ -24,7 +24,9 @@ def named_by_mix(game, rng, rate):
     place = whole_pointer(game.arm_at)[game.segment]
     careful = game.segments > 1 and game.horizon < np.inf and game.forget == 0.0
     upgrades = game.segment == game.mixed and game.share > 0.0 and rng.random() < game.share
-    if upgrades and not (careful and exploration.too_few(upgrades_to_come(game), game.price, game.price_if_short)):
+    if upgrades and not (
+        careful and exploration.too_few_upgrades(upgrades_to_come(game), game.price, game.price_if_short)
+    ):
         place = game.upgrade
     if not offered(game, who[place]):
         place = most_worth(game)
@@ -89,7 +91,7 @@ def unless_in_vain(game, place, rate):
     loss = max(top - (reward[place] - game.price * cost[place]), 0.0)
     certainty, variance, spread = law[REWARDS] + law[REWARDS + 1], beta_variance(law, REWARDS), variance_of(game, best)
     coming = to_come(game) * max(float_pointer(game.weight_at)[game.segment], 1.0 / game.segments)
-    vain = exploration.in_vain(loss, reward[place], certainty, variance, unsure + spread, coming)
+    vain = exploration.exploration_is_wasted(loss, reward[place], certainty, variance, unsure + spread, coming)
     return best if vain else place
 
 

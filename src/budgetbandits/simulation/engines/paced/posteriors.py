@@ -1,4 +1,4 @@
-"""What `bts-paced` believes of an arm in each segment: `PacedThompson.of_all` and `pooling.pooled`, for one arm.
+"""What `bts-paced` believes of an arm in each segment: `PacedThompson.shared_state` and `pooling.pooled`, for one arm.
 
 With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
 of its segment's rewards changes what is believed of all.
@@ -23,7 +23,7 @@ from budgetbandits.policies.paced.pooling import (
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer
 
-for function in (statistics.beta_parameters, statistics.mean_met, statistics.first_costs):
+for function in (statistics.beta_parameters, statistics.spend_weighted_cost, statistics.prior_cost_scale):
     register_jitable(function)
 
 SUMS = statistics.PRICED
@@ -71,18 +71,20 @@ def renew_unpriced(game):
     for arm in range(game.arms):
         total += over_segments(game, arm, COST)
         squares += over_segments(game, arm, COST_SQUARED)
-    of_all = statistics.mean_met(total, squares)
+    shared_state = statistics.spend_weighted_cost(total, squares)
     game.unpriced = 0
     for arm in range(game.arms):
         if over_segments(game, arm, COST) == 0.0:
-            renew_laws(game, arm, of_all)
+            renew_laws(game, arm, shared_state)
             game.unpriced += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def renew_laws(game, arm, of_all):
+def renew_laws(game, arm, shared_state):
     """The posteriors of an arm's mean reward and mean cost in every segment, from its sums."""
-    size = statistics.first_costs(over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), of_all)
+    size = statistics.prior_cost_scale(
+        over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), shared_state
+    )
     if game.segments == 1:
         renew_alone(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
         renew_alone(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)

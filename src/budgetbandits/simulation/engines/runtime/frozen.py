@@ -18,7 +18,7 @@ from numba.core.registry import cpu_target
 from numba.extending import register_jitable
 
 from budgetbandits.fingerprint import LIBRARIES, fingerprint, names_read, values_read
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 
 
 def content_of(function: FunctionType) -> object:
@@ -45,10 +45,12 @@ def _known_to_numba(function: FunctionType) -> bool:
 
 
 def check_frozen(function: FunctionType, name: str) -> None:
-    """`Unsuited` if the function, or one that it calls, reads something that can change."""
+    """`EngineUnsupported` if the function, or one that it calls, reads something that can change."""
     changeable = [key for each in (function, *_called(function)) for key, value in _reads(each) if not _hashable(value)]
     if changeable:
-        raise Unsuited(f"its {name} reads {', '.join(changeable)}, which compiled code would take for constant")
+        raise EngineUnsupported(
+            f"its {name} reads {', '.join(changeable)}, which compiled code would take for constant"
+        )
 
 
 def can_be_kept(function: FunctionType) -> bool:

@@ -21,7 +21,7 @@ ADAPTERS = ("budgetbandits.simulation.engines.index.rules", "budgetbandits.simul
 
 
 @contextlib.contextmanager
-def noticing(compiling: Callable[[], None]) -> Iterator[None]:
+def on_compile(compiling: Callable[[], None]) -> Iterator[None]:
     """Call ``compiling`` once, at the moment when a part of an engine begins to be compiled."""
     with event.install_listener("numba:compile", _Listener(compiling)):
         yield

@@ -14,12 +14,12 @@ from budgetbandits.problems import distributions
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
 from budgetbandits.simulation.engines.sampling.rules import SamplingRule, rule_of
-from budgetbandits.simulation.known import Unsuited, check_methods, methods
+from budgetbandits.simulation.known import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.reference import ReferencePlayer
 
 PLAYED = methods(
     SamplingPolicy,
-    *("needs", "anytime", "take", "start", "statistics", "observe", "choose", "draw", "draw_one", "goes_on"),
+    *("needs", "anytime", "take", "start", "statistics", "observe", "choose", "draw", "draw_one", "can_continue"),
 )
 """What the loop stands in for."""
 
@@ -39,7 +39,7 @@ _judged: dict[str, str] = {}
 
 
 def check_policy(policy: SamplingPolicy) -> None:
-    """`Unsuited` if the plain loop would play the policy otherwise than it is written."""
+    """`EngineUnsupported` if the plain loop would play the policy otherwise than it is written."""
     known_rule(policy)
     if ours(type(policy)):
         return
@@ -47,13 +47,13 @@ def check_policy(policy: SamplingPolicy) -> None:
     if identity not in _judged:
         _judged[identity] = _why_not(policy)
     if _judged[identity]:
-        raise Unsuited(_judged[identity])
+        raise EngineUnsupported(_judged[identity])
 
 
 def _why_not(policy: SamplingPolicy) -> str:
     try:
         rehearse(policy)
-    except Unsuited as reason:
+    except EngineUnsupported as reason:
         return str(reason)
     return ""
 
@@ -66,16 +66,16 @@ def known_rule(policy: SamplingPolicy) -> SamplingRule:
 
 
 def rehearse(policy: SamplingPolicy) -> None:
-    """Raise `Unsuited` if the loop and the reference simulator do not pull the same arms."""
+    """Raise `EngineUnsupported` if the loop and the reference simulator do not pull the same arms."""
     games = [kind(STAGE, policy, BUDGETS) for kind in (ReferencePlayer, SamplingGames)]
     for run in range(RUNS):
         try:
             slow, fast = (each.play(np.random.SeedSequence(run), 100_000) for each in games)
         except Exception as error:  # whatever the policy's own code does
-            raise Unsuited(f"in a rehearsal: {error}") from error
+            raise EngineUnsupported(f"in a rehearsal: {error}") from error
         for budget, one, other in zip(BUDGETS, slow, fast, strict=True):
             if not np.array_equal(one[3], other[3]):
-                raise Unsuited(
+                raise EngineUnsupported(
                     f"in a rehearsal to a budget of {budget:g} the engine pulled its arms {other[3].tolist()} times, "
                     f"the reference {one[3].tolist()} times; compiled, its score or learn does something else"
                 )

@@ -32,7 +32,7 @@ from budgetbandits.simulation.engines.runtime.frozen import (
 )
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer
 from budgetbandits.simulation.engines.sampling.state import EXTRAS
-from budgetbandits.simulation.known import Unsuited
+from budgetbandits.simulation.known import EngineUnsupported
 
 NUMBER = types.float64
 STATISTICS = types.Array(NUMBER, 1, "C")
@@ -58,11 +58,11 @@ _COMPILED: dict[tuple[object, ...], SamplingRule | str] = {}
 
 
 def rule_of(policy: SamplingPolicy) -> SamplingRule:
-    """The policy's rule, compiled once per process; `Unsuited` where Numba cannot compile it."""
+    """The policy's rule, compiled once per process; `EngineUnsupported` where Numba cannot compile it."""
     score, learn = (plain(function_of(policy, name)) for name in ("score", "learn"))
     for name, function in (("score", score), ("learn", learn)):
         if not isinstance(function, FunctionType):
-            raise Unsuited(f"it has no {name} that could be compiled")
+            raise EngineUnsupported(f"it has no {name} that could be compiled")
         check_frozen(function, name)
     rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
     key = content_of(score), content_of(learn), rows, count
@@ -70,7 +70,7 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
         _COMPILED[key] = _compiled(score, learn, rows, count)
     result = _COMPILED[key]
     if isinstance(result, str):
-        raise Unsuited(result)
+        raise EngineUnsupported(result)
     return result
 
 

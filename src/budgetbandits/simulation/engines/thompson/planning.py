@@ -239,14 +239,14 @@ def level_for_the_pool(game, best, to_beat):
 @njit(cache=True, nogil=True, error_model="numpy")
 def surest_arm(game):
     """The arm that is highest 2.5 deviations below its mean."""
-    surest = np.int64(0)
+    max_prior_strength = np.int64(0)
     highest = -np.inf
     for slot in range(game.active):
         mean, deviation = log_ratio_spread(game, slot)
         if mean - 2.5 * deviation > highest:
             highest = mean - 2.5 * deviation
-            surest = slot
-    return surest
+            max_prior_strength = slot
+    return max_prior_strength
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
