@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetbandits.simulation.engines.thompson.engine import Run, Settings
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Run, SampledLaws, Settings
 from budgetbandits.simulation.engines.thompson.state import COUNTERS
 
 

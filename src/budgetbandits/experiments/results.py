@@ -31,7 +31,7 @@ from budgetbandits.formatting.tables import Table
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream, from_toml
-from budgetbandits.simulation.summaries import check_metric, spread, summarise
+from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")

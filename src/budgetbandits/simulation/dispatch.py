@@ -19,16 +19,16 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
+from budgetbandits.simulation.engines.index.conformance import check_policy
 from budgetbandits.simulation.engines.index.engine import FEW_ARMS, how_played
 from budgetbandits.simulation.engines.index.engine import Games as IndexGames
-from budgetbandits.simulation.engines.index.rehearsal import check_policy
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.rehearsal import check_policy as check_sampling
+from budgetbandits.simulation.engines.sampling.engine import check_policy as check_sampling
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
-from budgetbandits.simulation.known import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.outcome import Engine
 
 Compiled = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames

@@ -15,6 +15,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.problems.problem import Problem, check_family, family
 from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.simulation.outcome import check_metric, need_polars
 from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
     check_numbers,
@@ -26,7 +27,6 @@ from budgetbandits.simulation.simulate import (
     seed_of,
     work_of,
 )
-from budgetbandits.simulation.summaries import check_metric, need_polars
 
 if TYPE_CHECKING:
     import polars as pl

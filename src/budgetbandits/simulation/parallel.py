@@ -16,7 +16,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.failures import attributed_to
+from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import Game, ReferencePlayer
 

@@ -17,7 +17,7 @@ from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.failures import attributed_to
+from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
@@ -160,7 +160,7 @@ def choose_engine(
         if wish == "fast":
             raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
         return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
-    from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
+    from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 
     with on_compile(compiling or say_compiling), attributed_to(policy):
         chosen = dispatch.engine_for(problem, policy, budgets, horizon)

@@ -28,8 +28,7 @@ from budgetbandits.policies.index import IndexPolicy  # noqa: E402
 from budgetbandits.problems.problem import Arm  # noqa: E402
 from budgetbandits.simulation.dispatch import engine_for, player  # noqa: E402
 from budgetbandits.simulation.engines.index.engine import Games  # noqa: E402
-from budgetbandits.simulation.engines.thompson.engine import Settings  # noqa: E402
-from budgetbandits.simulation.engines.thompson.laws import SampledLaws  # noqa: E402
+from budgetbandits.simulation.engines.thompson.engine import SampledLaws, Settings  # noqa: E402
 from engine_runs import RunResults, bernoulli, simulate_runs  # noqa: E402
 
 PROBLEMS = {

@@ -24,12 +24,11 @@ from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import EXPLORING, engine_for
-from budgetbandits.simulation.engines.index import rehearsal
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.index import conformance
+from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
 from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.library import COUNTING
-from budgetbandits.simulation.engines.index.rehearsal import rehearse, try_out
-from budgetbandits.simulation.engines.index.rules import compiled
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.engines.index.rules import COUNTING, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
 
@@ -378,7 +377,7 @@ def test_an_index_takes_as_many_extras_and_helpers_as_it_likes():
 def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
     """And tries it out once, whatever the problem."""
     tried = []
-    monkeypatch.setattr(rehearsal, "try_out", lambda policy: tried.append(policy) or try_out(policy))
+    monkeypatch.setattr(conformance, "try_out", lambda policy: tried.append(policy) or try_out(policy))
     rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
     own = type("Sent", (Wide,), {"index": rule, "monotone": Monotone(), "extras": lambda self, state: (self.width,)})
     begun = []

@@ -11,7 +11,7 @@ from numba import njit
 from scipy import stats
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.runtime.pointers import pointer_to
+from budgetbandits.simulation.engines.runtime.records import pointer_to
 from budgetbandits.simulation.engines.thompson import hot_arms
 from quadrature import below
 

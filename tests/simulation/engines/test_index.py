@@ -32,9 +32,8 @@ from budgetbandits.simulation.engines.index import engine as games_module
 from budgetbandits.simulation.engines.index import groups
 from budgetbandits.simulation.engines.index import state as memory
 from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.library import rule_of
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, spot_check
-from budgetbandits.simulation.engines.runtime import bits
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of, spot_check
+from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
@@ -245,7 +244,7 @@ def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() ->
 def draw_counts(stream, n, p, size, by_bits):
     counts = np.empty(size, dtype=np.int64)
     for i in range(size):
-        counts[i] = bits.ones(bits.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
+        counts[i] = binomials.ones(binomials.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
     return counts
 
 
@@ -366,9 +365,9 @@ def test_many_arms_and_large_budgets() -> None:
 
 def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
-        "import numpy as np; from budgetbandits.simulation import engines;"
+        "import numpy as np;"
         "from budgetbandits.simulation.engines.index.engine import Games;"
-        "from budgetbandits.simulation.engines.index.lazy_loop import play_lazily;"
+        "from budgetbandits.simulation.engines.index.loops import play_lazily;"
         "from budgetbandits.problems.problem import Problem; from budgetbandits.policies import parse_policy;"
         "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
         "assert not play_lazily.stats.cache_misses and play_lazily.stats.cache_hits"

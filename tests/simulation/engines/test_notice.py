@@ -11,7 +11,7 @@ from budgetbandits import family, parse_policy, simulate
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.simulation import dispatch
 from budgetbandits.simulation.engines.index.rules import CompiledIndex
-from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
+from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 from compiling import compile_part_of_an_engine
 
 PROBLEM = family("uniform-bernoulli", 3, seed=1, low=0.2)

@@ -19,9 +19,8 @@ from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
-from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.sampling.engine import PLAYED, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p

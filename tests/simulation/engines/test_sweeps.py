@@ -17,12 +17,10 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.distributions import Fixed, Independent, Lattice
 from budgetbandits.problems.problem import Arm, Problem, family
-from budgetbandits.simulation.engines.index.aim import remember
 from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.pulling import first_pulls
-from budgetbandits.simulation.engines.index.sweeps import sweep
-from budgetbandits.simulation.engines.index.tapes import lengthen
-from budgetbandits.simulation.engines.runtime.status import GOING_ON
+from budgetbandits.simulation.engines.index.pulls import first_pulls, lengthen
+from budgetbandits.simulation.engines.index.sweeps import remember, sweep
+from budgetbandits.simulation.engines.runtime.records import GOING_ON
 from budgetbandits.simulation.reference import Game
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
 from comparing import sample

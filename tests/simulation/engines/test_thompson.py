@@ -20,8 +20,7 @@ from budgetbandits.simulation.engines.runtime import binomials, draws
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.thompson import envelope
 from budgetbandits.simulation.engines.thompson.blocks import open_window
-from budgetbandits.simulation.engines.thompson.engine import Run, Settings
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Run, SampledLaws, Settings
 from engine_runs import bernoulli, simulate_runs
 from plain_loops import naive_runs, numpy_run
 from quadrature import exceedance, selection_probabilities

@@ -23,12 +23,10 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreed
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.epsilon_first.kernel import play
-from budgetbandits.simulation.engines.epsilon_first.state import GAME
+from budgetbandits.simulation.engines.epsilon_first.kernel import GAME, play
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import padded, tables_of
-from budgetbandits.simulation.engines.runtime.records import Record
-from budgetbandits.simulation.engines.runtime.status import ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT, Record
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
 
 STRETCH = 64

@@ -3,6 +3,9 @@
 Whole turns that cannot reach the end of the exploration whatever they cost, and whole stretches that cannot end the
 game, are a few binomial draws for each arm; each such block takes a good part of what is left, so they are few.
 Only the last pulls are drawn one by one.
+
+A `GAME` is one record. Arrays are held by their addresses (`pulls_at` is that of the pulls). Money and rewards are
+counted in the units of `laws.Tables`.
 """
 
 from __future__ import annotations
@@ -11,9 +14,23 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.finite_laws import outcome, outcomes
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.laws import LAWS, outcome, outcomes
+from budgetbandits.simulation.engines.runtime.records import FINISHED, ROUND_LIMIT, float_pointer, whole_pointer
+
+STATE = ("rounds",)
+FLOAT_STATE = ("reward", "spent")
+SIZES = ("arms", "max_rounds")
+SETTINGS = ("budget", "exploration", "tolerance", "reward_scale", "cost_scale")
+"""``exploration`` is the money to explore with."""
+
+ARRAYS = ("stream", "pulls", "rewards", "costs")
+"""Arrays of one game; rewards and costs are sums of each arm."""
+
+GAME = np.dtype(
+    [(name, np.int64) for name in (*STATE, *SIZES)]
+    + [(name, np.float64) for name in (*FLOAT_STATE, *SETTINGS)]
+    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,13 +11,11 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.pulling import add, pull, pull_block
-from budgetbandits.simulation.engines.index.scores import lowest_index, means
-from budgetbandits.simulation.engines.index.state import can_pay, pulls_of
-from budgetbandits.simulation.engines.runtime.bits import ONE, low_bits, ones, trials
-from budgetbandits.simulation.engines.runtime.finite_laws import cost_law, reward_law
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import GOING_ON
+from budgetbandits.simulation.engines.index.pulls import add, pull, pull_block
+from budgetbandits.simulation.engines.index.state import can_pay, lowest_index, means, pulls_of
+from budgetbandits.simulation.engines.runtime.binomials import ONE, low_bits, ones, trials
+from budgetbandits.simulation.engines.runtime.laws import cost_law, reward_law
+from budgetbandits.simulation.engines.runtime.records import GOING_ON, float_pointer, whole_pointer
 
 SHORTEST = 0.75
 """Regions narrower than this many standard deviations of one pull are not worth their evaluation."""

@@ -10,15 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, stays_infinite, wished_horizon
-from budgetbandits.simulation.engines.index.groups import dissolve, give, join, pour, take_from_pool
-from budgetbandits.simulation.engines.index.heaps import by_bound
-from budgetbandits.simulation.engines.index.pulling import stop
-from budgetbandits.simulation.engines.index.scores import now
-from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, PULLING, can_pay, pulls_of, root_of
+from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, shelve, stays_infinite, wished_horizon
+from budgetbandits.simulation.engines.index.groups import by_bound, dissolve, give, join, pour, take_from_pool
+from budgetbandits.simulation.engines.index.pulls import stop
+from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, PULLING, can_pay, now, pulls_of, root_of
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import GOING_ON, NOT_A_NUMBER
+from budgetbandits.simulation.engines.runtime.records import GOING_ON, NOT_A_NUMBER, float_pointer, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -181,15 +178,3 @@ def tighten(game, index, kept, best, gone):
             length = expiry_of(game, group) - float(game.rounds)
             wish = np.int64(min(game.fraction * gap / rise * length, 1e15))
         renew(game, index, group, value[group], best, wish)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def shelve(game, index, arm, value, level):
-    """Put an arm that leads no longer among the others; ``value`` is its index now, ``level`` the best one."""
-    if value == np.inf and stays_infinite(game, index, arm):
-        whole_pointer(game.pool_at)[game.pool_size] = arm
-        game.pool_size += 1
-        return
-    group, new = join(game, arm)
-    if new:
-        renew(game, index, group, value, level, wished_horizon(game, arm, level - value))

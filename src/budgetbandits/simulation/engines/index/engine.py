@@ -7,7 +7,7 @@ own words, so runs may be played in any order, in any number of threads (one `Ga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,11 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
-from budgetbandits.policies.statistics import Moments
+from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.index.lazy_loop import play_lazily
-from budgetbandits.simulation.engines.index.library import rule_of
-from budgetbandits.simulation.engines.index.plain_loop import play_plain
-from budgetbandits.simulation.engines.index.probing import one_pull_each
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed
+from budgetbandits.simulation.engines.index.loops import play_lazily, play_plain
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, rule_of
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
     CONSTANT,
@@ -38,9 +35,9 @@ from budgetbandits.simulation.engines.index.state import (
     Memory,
 )
 from budgetbandits.simulation.engines.runtime.draws import FOREVER
-from budgetbandits.simulation.engines.runtime.extras import packed
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.engines.runtime.status import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.policy_functions import packed
+from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
 
@@ -94,6 +91,17 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     if rule.kind == VARIANCE and not known.rises_with_first:
         return Engine("index bounds", "monotone does not say that its index rises with the variance")
     return Engine("index blocks")
+
+
+def one_pull_each(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> Tally:
+    """The simplest state in which a policy may be asked for its extras: every arm has been pulled once."""
+    state = policy.start(arms, known)
+    state.pulls[:] = 1
+    state.cost[:] = 0.5
+    if isinstance(state, Moments):
+        state.cost_squared[:] = 0.25
+    state.opened = arms
+    return state
 
 
 def tape_length(arms: int, buffered: bool) -> int:

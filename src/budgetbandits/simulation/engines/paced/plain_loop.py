@@ -20,10 +20,8 @@ from budgetbandits.simulation.engines.paced.naming import named_by_mix
 from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
 from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of, solve
 from budgetbandits.simulation.engines.paced.requests import next_request, offered
-from budgetbandits.simulation.engines.runtime.budgets import add_cost
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON
-from budgetbandits.simulation.engines.sampling import rules as sampling_rules  # noqa: F401 - lets `note` call `trial`
+from budgetbandits.simulation.engines.runtime.records import FINISHED, GOING_ON, add_cost, float_pointer, whole_pointer
+from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `note` call `trial`
 
 register_jitable(statistics.note)
 

@@ -9,9 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.budgets import add_cost, close_budget
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import (
+    FINISHED,
+    GOING_ON,
+    NOT_A_NUMBER,
+    ROUND_LIMIT,
+    add_cost,
+    close_budget,
+    float_pointer,
+    whole_pointer,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.simulation.engines.runtime.extras import packed
+from budgetbandits.simulation.engines.runtime.policy_functions import packed
 from budgetbandits.simulation.engines.runtime.records import Record
 from budgetbandits.simulation.reference import TOLERANCE, Game
 

@@ -12,10 +12,8 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.binomials import binomial
-from budgetbandits.simulation.engines.runtime.budgets import close_budget
 from budgetbandits.simulation.engines.runtime.draws import geometric, uniform
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED
+from budgetbandits.simulation.engines.runtime.records import FINISHED, close_budget, float_pointer, whole_pointer
 from budgetbandits.simulation.engines.thompson.state import SETTLED, steps_to_the_end
 from budgetbandits.simulation.reference import TOLERANCE
 

@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.thompson.near_ties import (
     pulls_above,
     smallest_count,
 )
-from budgetbandits.simulation.engines.thompson.prices import (
+from budgetbandits.simulation.engines.thompson.state import (
     PRICE_BLOCK_RING,
     PRICE_COLD_PULL,
     PRICE_DIP,
@@ -39,8 +39,10 @@ from budgetbandits.simulation.engines.thompson.prices import (
     PRICE_STRETCH,
     PRICE_WIN,
     PRICE_WINDOW,
+    counts_of,
+    is_hot,
+    tangent_of,
 )
-from budgetbandits.simulation.engines.thompson.state import counts_of, is_hot, tangent_of
 from budgetbandits.simulation.engines.thompson.stretches import RAREST, plan_stretch, seen_from_the_second
 
 SELDOM = -3.0  # log of a chance to ring below which planning takes the bound that is there for the chance

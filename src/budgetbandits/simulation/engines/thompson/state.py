@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
 STATE = (
     "round", "pending", "pending_slot", "settling", "active", "base", "hot_count", "in_blocks", "try_blocks", "started",
@@ -131,3 +131,21 @@ def decide(game, slot):
 @njit(cache=True, nogil=True, error_model="numpy")
 def forget_near_tie(game):
     game.left_1 = game.left_2 = game.near_tie_retry = 0
+
+
+# --- prices ----------------------------------------------------------------------------------------------------------
+
+PRICE_ROUND = 45.0  # an open round before anything is drawn
+PRICE_HOT = 45.0  # drawing one hot arm
+PRICE_SKETCH = 25.0  # sketching it, when there are two
+PRICE_STRETCH = 350.0  # a stretch of rounds of two hot arms that ends with a look
+PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
+PRICE_POOL = 30.0  # drawing the best of the arms never pulled
+PRICE_OPEN_RING = 110.0  # an alarm in an open round
+PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
+PRICE_COLD_PULL = 350.0  # a new tangent and alarm after pulling a cold arm
+PRICE_FALLBACK_ARM = 14.0
+PRICE_FALLBACK_DRAW = 100.0
+PRICE_WINDOW = 450.0
+PRICE_DIP = 800.0
+PRICE_TANGENT = 180.0

@@ -13,7 +13,7 @@ from numba import njit
 
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, uniform, waiting_rate
-from budgetbandits.simulation.engines.runtime.pointers import whole_pointer
+from budgetbandits.simulation.engines.runtime.records import whole_pointer
 from budgetbandits.simulation.engines.thompson.near_ties import (
     DENSITY,
     Outlook,
@@ -24,8 +24,14 @@ from budgetbandits.simulation.engines.thompson.near_ties import (
     reach,
 )
 from budgetbandits.simulation.engines.thompson.outcomes import settle_finite
-from budgetbandits.simulation.engines.thompson.prices import PRICE_STRETCH
-from budgetbandits.simulation.engines.thompson.state import arm_of, decide, hot_arms, next_alarm, steps_to_the_end
+from budgetbandits.simulation.engines.thompson.state import (
+    PRICE_STRETCH,
+    arm_of,
+    decide,
+    hot_arms,
+    next_alarm,
+    steps_to_the_end,
+)
 
 WIDENED = 1.16  # log(1/(1-x)) <= WIDENED x for x <= 1/4
 FEW = 0.2  # chance of the rarer winner below which its wins are walked through

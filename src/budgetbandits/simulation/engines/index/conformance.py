@@ -1,19 +1,34 @@
-"""Whether the engines may read a policy's `extras` once a game and call its index compiled: tried at made-up states."""
+"""Whether the index engines play a policy from outside the package as it is written, found out before a game begins.
+
+Methods are compared (`rules.rule_of`). Once per process extras and index are tried at made-up states, the declared
+monotonicity is spot-checked, and the policy is played on short games with outcomes fixed in advance, where each pull of
+the engine must be one that the policy's own `choose` could have named.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from budgetbandits.errors import BadParameter, NotANumber
+from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
 from budgetbandits.policies.statistics import Moments, Tally
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed
+from budgetbandits.problems.distributions import OutcomeLaw
+from budgetbandits.problems.problem import Arm, Problem
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.index.engine import Games, one_pull_each
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, rule_of
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.reference import what_is_known
+
+# --- extras and index at made-up states ------------------------------------------------------------------------------
+
 
 CLOSE = 1e-6
 """Relative to it, an index that is no further off is the same formula, rounded otherwise."""
@@ -28,17 +43,6 @@ ROUNDINGS = 4.0
 
 PULLS = (1, 8, 1_000, 1_000_000)
 """About how often the arms have been pulled in the states at which a policy is tried out."""
-
-
-def one_pull_each(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> Tally:
-    """The simplest state in which a policy may be asked for its extras: every arm has been pulled once."""
-    state = policy.start(arms, known)
-    state.pulls[:] = 1
-    state.cost[:] = 0.5
-    if isinstance(state, Moments):
-        state.cost_squared[:] = 0.25
-    state.opened = arms
-    return state
 
 
 def made_up_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> list[Tally]:
@@ -189,3 +193,187 @@ def _same(one: Any, other: Any) -> bool:
     if np.shape(one) != np.shape(other):
         return False
     return bool(np.all((np.asarray(one) == other) | ((one != one) & (other != other))))
+
+
+# --- short games -----------------------------------------------------------------------------------------------------
+
+
+GAMES = ((5, 80), (40, 60))
+"""Arms and budget of the short games: few arms are pulled often, many are sorted into groups."""
+
+STAGES = ((2, 3.0), (5, 80.0), (40, 1e6))
+"""Arms and budget with which extras and index are tried out: few and many, soon spent and never."""
+
+_judged: dict[str, str] = {}
+"""By fingerprint: why the engines do not play a policy as it is written, or nothing if they do."""
+
+
+def check_policy(policy: IndexPolicy) -> IndexRule:
+    """The rule by which the engines play the policy; `EngineUnsupported` if they would play another one.
+
+    That is decided once for a policy, whatever the problem.
+    """
+    rule = rule_of(policy)
+    if not ours(type(policy)):  # what the package's own policies declare is tested once for all
+        identity = fingerprint(policy)
+        if identity not in _judged:
+            _judged[identity] = _why_not(policy, rule)
+        if _judged[identity]:
+            raise EngineUnsupported(_judged[identity])
+    return rule
+
+
+def _why_not(policy: IndexPolicy, rule: IndexRule) -> str:
+    try:
+        extras = try_out(policy)
+        spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras), policy=policy.name)
+        for arms, money in () if rule.drawn else GAMES:
+            rehearse(policy, arms, money)
+    except EngineUnsupported as reason:
+        return str(reason)
+    return ""
+
+
+def try_out(policy: IndexPolicy) -> tuple[Any, ...]:
+    """The policy's extras; `EngineUnsupported` if they or its index are not what the engines take them for."""
+    extras: tuple[Any, ...] = ()
+    for arms, budget in STAGES:
+        known = what_is_known(_stage(arms), policy, budget)
+        states = made_up_states(policy, arms, known)
+        extras = extras_at(policy, rule_of(policy), states, corner_states(policy, arms, known))
+    return extras
+
+
+def _moments(mean_reward: float, mean_cost: float, rng: np.random.Generator) -> list[float]:
+    """Variances and a covariance that numbers in [0, 1] with these means can have, or nearly so."""
+    rewards, costs = (rng.random() * mean * (1.0 - mean) for mean in (mean_reward, mean_cost))
+    return [rewards, costs, rng.uniform(-1.0, 1.0) * np.sqrt(rewards * costs)]
+
+
+def spot_check(
+    rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0, policy: str = "this policy"
+) -> None:
+    """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
+    f = compiled(rule.index)
+    known = rule.monotone
+    rng = np.random.default_rng(seed)
+    moves = (
+        (known.rises_with_reward, 0, 1.0, "rise with mean_reward"),
+        (known.falls_with_cost, 1, -1.0, "fall with mean_cost"),
+        (known.falls_with_pulls, 2, -1.0, "fall with pulls"),
+        (known.rises_with_rounds, 3, 1.0, "rise with rounds"),
+        (known.ignores_cost, 1, 0.0, "ignore mean_cost"),
+        (known.ignores_rounds, 3, 0.0, "ignore rounds"),
+        (known.rises_with_first, 4, 1.0, "rise with its first extra"),
+        (known.falls_with_first, 4, -1.0, "fall with its first extra"),
+    )
+    for _ in range(points):
+        pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
+        point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
+        if rule.kind == MOMENTS:
+            point[4:7] = _moments(point[0], point[1], rng)
+        elif rule.kind != CONSTANT:
+            point[4:5] = [rng.random()]
+        for declared, which, direction, words in moves:
+            if not declared:
+                continue
+            other = list(point)
+            if which < 2 or which == 4:
+                other[which] += (1.0 - point[which]) * rng.random()
+            else:
+                other[which] = np.floor(point[which] * np.exp(rng.exponential()) + 1.0)
+            low, high = f(*point), f(*other)
+            slack = known.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
+            fine = low == high or (direction > 0 and high >= low - slack) or (direction < 0 and high <= low + slack)
+            if not fine:
+                places = [", ".join(f"{number:g}" for number in place) for place in (point, other)]
+                raise BadParameter(
+                    f"{policy}: its index {rule.index.__name__} does not {words}: {low:g} at ({places[0]}) and {high:g} at "
+                    f"({places[1]}); leave that declaration out"
+                )
+
+
+class Rehearsed(OutcomeLaw):
+    """Outcomes from a generator of its own: whoever asks, in whatever batches, the k-th is the same.
+
+    Rewards are continuous, so that ties are rare; costs are quarters, so that every pull passes a multiple of one.
+    """
+
+    kind: ClassVar[str] = "rehearsed"
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._least = 0.6 * float(self._rng.random())
+        self._power = 1 + seed % 2
+
+    @property
+    def reward_mean(self) -> float:
+        return self._least + 0.2
+
+    @property
+    def cost_mean(self) -> float:
+        return 0.625 if self._power == 1 else 1.0 - (0.5 + math.sqrt(0.5) + math.sqrt(0.75)) / 4.0
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+        drawn = 1.0 - self._rng.random((size, 2))
+        return self._least + 0.4 * drawn[:, 0], np.ceil(4.0 * drawn[:, 1] ** self._power) / 4.0
+
+    def cost_atoms(self) -> None:
+        return None
+
+
+def rehearse(policy: IndexPolicy, arms: int, money: int) -> None:
+    """Raise `EngineUnsupported` if the engine pulls an arm that `choose` would not."""
+    # with a checkpoint at every quarter each pull passes one, so that the order of the pulls can be read off
+    budgets = [quarter / 4.0 for quarter in range(1, 4 * money + 1)]
+    try:
+        games = Games(_stage(arms), policy, budgets).game(budgets, np.random.SeedSequence(0))
+    except NotANumber as error:
+        raise EngineUnsupported(str(error)) from error
+    stage, rng = _stage(arms), np.random.default_rng(0)
+    state = policy.start(arms, what_is_known(stage, policy, budgets[-1]))
+    before = np.zeros(arms, dtype=np.int64)
+    for _, _, rounds, pulls in games:
+        if rounds > before.sum():
+            arm = int(np.argmax(pulls - before))
+            _check_choice(policy, state, arm, rounds)
+            rewards, costs = stage.arms[arm].sample(rng, 1)
+            policy.observe(state, arm, float(rewards[0]), float(costs[0]), rng)
+            before = pulls
+    if state.cost.sum() < budgets[-1]:
+        _check_choice(policy, state, None, int(before.sum()) + 1)
+
+
+def _stage(arms: int) -> Problem:
+    return Problem(tuple(Arm(f"arm-{seed + 1}", Rehearsed(seed)) for seed in range(arms)))
+
+
+def _check_choice(policy: IndexPolicy, state: Tally, arm: int | None, rounds: int) -> None:
+    choices = list(_choices(policy, state, arm))
+    if choices[-1] != arm:
+        raise EngineUnsupported(
+            f"in a rehearsal the engine played arm {arm} in round {rounds}, where its choose names {choices[-1]}; "
+            f"check what monotone declares"
+        )
+
+
+def _choices(policy: IndexPolicy, state: State, wanted: int | None) -> Iterator[int | None]:
+    """What `choose` may name: one arm, or each of those that tie until the wanted one is found."""
+    rng = _InTurn(np.random.PCG64(0))
+    while rng.place <= rng.last:
+        choice = policy.choose(state, rng)
+        yield choice
+        if choice == wanted:
+            return
+        rng.place += 1
+
+
+class _InTurn(np.random.Generator):
+    """Where a policy draws one of several equals, gives each of them in turn."""
+
+    place = 0
+    last = 0
+
+    def integers(self, low: Any, *rest: Any, **options: Any) -> Any:
+        self.last = int(low) - 1
+        return self.place

@@ -1,24 +1,98 @@
-"""What a policy's function calls and reads from outside itself.
+"""A policy's own functions, compiled, as the engines call them: by address.
 
-Functions of the user's own that it calls are compiled with it, whether or not they say so: a function that was sent to
-another process has lost what Numba knew of it. Values that it reads Numba freezes, and its disk cache does not notice a
-change.
+Numba takes an address with a signature for a type of its own, so the engines that call it stay in the disk cache.
+
+Functions of the user's own that a policy's function calls are compiled with it, whether or not they say so: a function
+that was sent to another process has lost what Numba knew of it. Numba freezes the values that a function reads, and its
+disk cache does not notice when they change; so functions that read something changeable are refused.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from numba import carray, njit, types
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
+from numba.core.typing.typeof import typeof_impl
 from numba.extending import register_jitable
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from budgetbandits.fingerprint import LIBRARIES, fingerprint, names_read, values_read
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.runtime.records import pointer_in
+
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+
+def compiled_function(function: FunctionType, signature: Any, cached: bool) -> Dispatcher:
+    """The very function of the policy; kept on disk if ``cached``, beside the file it stands in."""
+    try:
+        compiled: Dispatcher = njit(signature, cache=cached, **OPTIONS)(function)
+    except RuntimeError:  # no file to keep the cache beside: typed at a prompt
+        compiled = njit(signature, **OPTIONS)(function)
+    return compiled
+
+
+def why_not(error: NumbaError) -> str:
+    """Why Numba could not compile a function, in a line, with what to do about it if that is known."""
+    # without the folders that modules lie in on this machine
+    said = re.sub(r" from '[^']*'", "", " ".join(str(error).split()))
+    if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", said):
+        return f"it calls {called[1]}, a function of a library that is not compiled; write it with NumPy's functions"
+    return said[:200]
+
+
+class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A compiled function as Numba's first-class function.
+
+    It takes 0.1 s to compile and is not worth a cache, which would not notice a changed formula behind it.
+    """
+
+    def __init__(self, signature: Any, function: Callable[..., Any]) -> None:
+        self._signature = signature
+        self.type = types.FunctionType(signature)
+        self.dispatcher: Dispatcher = njit(signature, **OPTIONS)(function)
+        compiled = self.dispatcher.overloads[signature.args]
+        self._address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        return self._signature
+
+
+@typeof_impl.register(Address)
+def _type_of(address: Address, context: object) -> types.FunctionType:
+    """Numba asks with every call of an engine, and would make the type anew each time, which takes longer than many a
+    stretch that is played."""
+    return address.type
+
+
+def packed(extras: Sequence[float | Array], slots: int) -> tuple[list[float | Array], Array]:
+    """The extras in at most so many places, and the array of those that did not fit, which must be kept alive."""
+    if len(extras) <= slots:
+        return list(extras), np.empty(0)
+    rest = np.array([float(extra) for extra in extras[slots - 1 :]])
+    address = np.array(rest.__array_interface__["data"][0], dtype=np.int64)
+    return [*extras[: slots - 1], float(address.view(np.float64))], rest
+
+
+@njit(inline="always")
+def unpacked(number, count):
+    """The extras that did not fit, from the last of the floats; ``count`` is a constant."""
+    return to_fixed_tuple(carray(pointer_in(number), (count,)), count)
+
+
+# --- what a function calls and reads ---------------------------------------------------------------------------------
 
 
 def content_of(function: FunctionType) -> object:

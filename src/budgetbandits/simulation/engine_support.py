@@ -1,11 +1,18 @@
-"""Whether a policy does what an engine takes it to do: the methods it stands in for must be the ones it knows."""
+"""Which policies an engine can play, and whose fault an error is.
+
+An engine plays a policy only as it is written: the methods that it stands in for must be the ones it knows.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from budgetbandits.errors import BudgetBanditsError, PolicyFailed
+from budgetbandits.fingerprint import ours
 from budgetbandits.policies.base import Policy
 
 
@@ -33,3 +40,20 @@ def _as_written(policy: Policy, name: str) -> Any:
         if name in namespace:
             return namespace[name]
     raise AttributeError(f"{policy!r} has no {name!r}")
+
+
+@contextlib.contextmanager
+def attributed_to(policy: Policy) -> Iterator[None]:
+    """Name the policy in whatever its own code raises, and the line of it."""
+    try:
+        yield
+    except (BudgetBanditsError, EngineUnsupported):
+        raise
+    except Exception as error:
+        if ours(type(policy)):
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise PolicyFailed(
+            f"{policy.name} fails: {type(error).__name__}: {error} (in {last.name}, {last.filename}, line "
+            f"{last.lineno}); repair it, and try it out with 'budgetbandits check'"
+        ) from error
