@@ -56,7 +56,7 @@ def measure(arms: int, instances: int = 8) -> tuple[dict[str, float], dict[str, 
         began = time.perf_counter()
         run.play()
         seconds += (time.perf_counter() - began) / instances
-        rounds += run.out_rounds[0] / instances
+        rounds += run.arrays["out_rounds"][0] / instances
         for name, value in run.counters.items():
             counts[name] += value / instances
     return shares(counts, arms), counts, rounds, 1e3 * seconds

@@ -35,7 +35,7 @@ class CommonOutcomes:
     def __init__(self, problem: Problem, seed: int, run: int) -> None:
         self._problem = problem
         self._seed = np.random.SeedSequence(seed, spawn_key=(problem.identity, _NOBODY, run))
-        self._arms: dict[int, _Drawn] = {}
+        self._arms: dict[int, _ArmOutcomes] = {}
 
     def window(self, arm: int, first: int, count: int) -> tuple[Array, Array]:
         """Rewards and costs of ``count`` pulls, from the one of number ``first`` on; those before are forgotten."""
@@ -61,12 +61,12 @@ class CommonOutcomes:
 
         return following
 
-    def _begin(self, arm: int) -> _Drawn:
+    def _begin(self, arm: int) -> _ArmOutcomes:
         key = (*self._seed.spawn_key, arm)
-        return _Drawn(self._problem, arm, np.random.SeedSequence(self._seed.entropy, spawn_key=key))
+        return _ArmOutcomes(self._problem, arm, np.random.SeedSequence(self._seed.entropy, spawn_key=key))
 
 
-class _Drawn:
+class _ArmOutcomes:
     """The outcomes of one arm that were drawn last, and the number of the first of them."""
 
     def __init__(self, problem: Problem, arm: int, seed: np.random.SeedSequence) -> None:

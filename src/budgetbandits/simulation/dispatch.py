@@ -22,8 +22,7 @@ from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.conformance import check_policy
-from budgetbandits.simulation.engines.index.engine import FEW_ARMS, how_played
-from budgetbandits.simulation.engines.index.engine import Games as IndexGames
+from budgetbandits.simulation.engines.index.engine import FEW_ARMS, IndexGames, how_played
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
@@ -31,7 +30,7 @@ from budgetbandits.simulation.engines.sampling.engine import check_policy as che
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
 from budgetbandits.simulation.outcome import Engine
 
-Compiled = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
+CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
 ONLY_PLAIN = "with a horizon no engine plays many requests at once"
@@ -111,7 +110,7 @@ def _epsilon_first(policy: EpsilonFirst) -> Engine:
 
 def player(
     problem: Environment, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
-) -> Compiled:
+) -> CompiledGames:
     """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if _paced(policy, horizon):
         return PacedGames(problem, policy, budgets, horizon)

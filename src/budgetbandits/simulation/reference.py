@@ -59,10 +59,7 @@ def play(
     ended: list[Game] = []
     while len(ended) < len(budgets):
         if rounds == max_rounds:
-            raise RoundLimit(
-                f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
-                f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
-            )
+            raise round_limit(policy, rounds, budgets[len(ended)], f"{budgets[len(ended)] - spend:g}")
         if parts is not None and isinstance(problem, RequestStream) and rounds < horizon and part != parts[rounds]:
             part = int(parts[rounds])
             state.active = problem.offered[part].copy()
@@ -85,6 +82,14 @@ def play(
         drift = (total - spend) - owed
         spend = total
     return ended
+
+
+def round_limit(policy: Policy, rounds: int, budget: float, left: str = "part") -> RoundLimit:
+    """The error of a game that takes more rounds than it may."""
+    return RoundLimit(
+        f"{policy.spec} has played {rounds:,} rounds and {left} of a budget of {budget:g} is left; raise max_rounds "
+        f"(--max-rounds) or lower the budget"
+    )
 
 
 def counted(problem: Environment, pulls: NDArray[np.int64]) -> NDArray[np.int64]:

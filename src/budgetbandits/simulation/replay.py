@@ -117,7 +117,7 @@ LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 
 
 @dataclass
-class Decisions:
+class DecisionLog:
     """The decisions of one order, column by column, with their propensities from so many draws each.
 
     It is a log that `off_policy.read_log` takes.
@@ -161,7 +161,7 @@ def logged(
     if learn_on is not None and requests is not None:
         raise BadParameter("the requests are those of one table; leave out learn_on, or requests")
     play, extra = np.random.SeedSequence(seed, spawn_key=(0,)), np.random.SeedSequence(seed, spawn_key=(1,))
-    log = Decisions(table, draws, np.random.default_rng(extra))
+    log = DecisionLog(table, draws, np.random.default_rng(extra))
     tables = [table] if learn_on is None else [learn_on, table]
     _one_order(tables, policy, budget_per_request, play, log, requests)
     return log.columns
@@ -172,7 +172,7 @@ def _one_order(
     policy: Policy,
     budget_per_request: float,
     seed: np.random.SeedSequence,
-    log: Decisions | None = None,
+    log: DecisionLog | None = None,
     requests: Sequence[int] | None = None,
 ) -> tuple[float, float, int]:
     """What came of the last table: reward for each request, share of the budget used, requests unanswered."""
@@ -194,14 +194,14 @@ def _one_order(
         else:
             learner.set_budget((spent + money) / top)
             learner.set_horizon(float(asked + len(order)))
-        game = _Game(learner, table, money, scale, reward_max)
+        game = _TableGame(learner, table, money, scale, reward_max)
         for request in order:
             game.answer(request, player, log if table is tables[-1] else None)
         spent, asked = spent + game.spent, asked + len(order) - game.unanswered
     return game.earned / len(order), game.spent / money, game.unanswered
 
 
-class _Game:
+class _TableGame:
     """A learner on one table, with money of its own."""
 
     def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
@@ -215,7 +215,7 @@ class _Game:
         self.spent = self.earned = 0.0
         self.unanswered = 0
 
-    def answer(self, number: int, rng: np.random.Generator, log: Decisions | None = None) -> None:
+    def answer(self, number: int, rng: np.random.Generator, log: DecisionLog | None = None) -> None:
         """Choose for a request, and learn what came of it; the choice is added to ``log`` if there is one."""
         costs, learner = self._table.costs[number], self._learner
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not

@@ -27,7 +27,7 @@ from budgetbandits.simulation.dispatch import EXPLORING, engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
 from budgetbandits.simulation.engines.index import conformance
 from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
-from budgetbandits.simulation.engines.index.engine import Games
+from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.rules import COUNTING, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
@@ -243,13 +243,13 @@ def with_default(mean_reward, mean_cost, pulls, rounds, width=2.0):
 def test_a_default_of_the_index_is_its_extra():
     """Without extras the reference takes the default, and so must the engine: not 0."""
     own = type("Own", (IndexPolicy,), {"name": "own", "index": staticmethod(with_default)})
-    game = Games(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
+    game = IndexGames(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
     wide = type(
         "Own",
         (Wide,),
         {"index": staticmethod(with_default), "monotone": Monotone(), "extras": lambda self, state: (self.width,)},
     )
-    same, other = (Games(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
+    same, other = (IndexGames(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
     assert engine_for(PROBLEM, own(), [30.0]).name == "index plain loop"
     assert game[0][3].tolist() == same[0][3].tolist() != other[0][3].tolist()
 
@@ -298,7 +298,7 @@ def test_an_index_that_ceases_to_be_a_number(who, lazy):
     monotone = replace(Monotone(), rises_with_rounds=True)
     policy = type("Own", (BareRatio,), {"index": staticmethod(indices[who]), "monotone": monotone})()
     with pytest.raises(NotANumber, match=r"index of arm \d is not a number"):
-        Games(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
+        IndexGames(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
 
 
 class Picky(FractionalKUBE):
@@ -312,8 +312,8 @@ def test_nobody_asks_for_the_index_of_an_arm_that_cannot_be_paid(engine):
     problem = Problem(tuple(Arm(f"{cost}", Independent(Bernoulli(0.5), Fixed(cost))) for cost in (0.9, 0.5, 0.2)))
     players = {
         "reference": lambda: ReferencePlayer(problem, Picky(), [2.0]),
-        "lazy": lambda: Games(problem, Picky(), [2.0]),
-        "plain": lambda: Games(problem, Picky(), [2.0], lazy=False),
+        "lazy": lambda: IndexGames(problem, Picky(), [2.0]),
+        "plain": lambda: IndexGames(problem, Picky(), [2.0], lazy=False),
     }
     ((_, _, _, pulls),) = players[engine]().play(np.random.SeedSequence(0), 1_000)
     assert pulls.tolist() == [1, 1, 3]
@@ -386,7 +386,7 @@ def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
             sent = pickle.loads(cloudpickle.dumps(own()))
             problem = Problem.bernoulli([0.5] * arms, [0.4] * arms)
             assert engine_for(problem, sent, [30.0]).name == "index plain loop"
-            Games(problem, sent, [30.0]).play(np.random.SeedSequence(0))
+            IndexGames(problem, sent, [30.0]).play(np.random.SeedSequence(0))
     assert begun.count("<lambda>") == 2  # the index, and the adapter by which engines call it
     assert len(tried) == 1
 

@@ -71,10 +71,10 @@ class EpsilonFirstGames:
         left_over = (1.0 - self._policy.epsilon) * budget * tables.cost_scale
         tolerance = TOLERANCE * tables.cost_scale
         roomy = left_over > float(tables.cost_top.max()) + 2.0 * tolerance
-        # costs that hardly ever come make for many small blocks; _Game draws at once how long the last one takes
+        # costs that hardly ever come make for many small blocks; _NumpyGame draws at once how long the last one takes
         rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
         if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
-            return _Game(self, budget, np.random.default_rng(seed), max_rounds, outcomes).play()
+            return _NumpyGame(self, budget, np.random.default_rng(seed), max_rounds, outcomes).play()
         return self._play_compiled(budget, seed, max_rounds)
 
     def _play_compiled(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
@@ -116,7 +116,9 @@ def too_many_rounds(policy: str, max_rounds: int) -> RoundLimit:
     return RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
 
 
-class _Game:
+class _NumpyGame:
+    """One game in a few draws of NumPy's generator: any law, and ε-first-greedy too."""
+
     def __init__(
         self,
         games: EpsilonFirstGames,

@@ -15,7 +15,13 @@ from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import uniform
 from budgetbandits.simulation.engines.runtime.laws import LAWS, outcome, outcomes
-from budgetbandits.simulation.engines.runtime.records import FINISHED, ROUND_LIMIT, float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import (
+    FINISHED,
+    ROUND_LIMIT,
+    budget_end,
+    float_pointer,
+    whole_pointer,
+)
 
 STATE = ("rounds",)
 FLOAT_STATE = ("reward", "spent")
@@ -109,11 +115,11 @@ def exploit(game, arm):
             book(game, arm, count, reward, cost)
             continue
         reward, cost = outcome(game, arm)
-        after = game.spent + cost
-        if after > game.budget + game.tolerance:
+        ends, covered = budget_end(game.spent + cost, game.budget, game.tolerance)
+        if not covered:
             game.rounds += 1  # the pull that overdraws earns nothing and is not paid for
             whole_pointer(game.pulls_at)[arm] += 1
             return
         book(game, arm, np.int64(1), reward, cost)
-        if after >= game.budget - game.tolerance:
+        if ends:
             return

@@ -22,7 +22,7 @@ from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engine_support import EngineUnsupported
-from budgetbandits.simulation.engines.index.engine import Games, one_pull_each
+from budgetbandits.simulation.engines.index.engine import IndexGames, one_pull_each
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, rule_of
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
 from budgetbandits.simulation.reference import what_is_known
@@ -293,7 +293,7 @@ def spot_check(
                 )
 
 
-class Rehearsed(OutcomeLaw):
+class FixedOutcomes(OutcomeLaw):
     """Outcomes from a generator of its own: whoever asks, in whatever batches, the k-th is the same.
 
     Rewards are continuous, so that ties are rare; costs are quarters, so that every pull passes a multiple of one.
@@ -327,7 +327,7 @@ def rehearse(policy: IndexPolicy, arms: int, money: int) -> None:
     # with a checkpoint at every quarter each pull passes one, so that the order of the pulls can be read off
     budgets = [quarter / 4.0 for quarter in range(1, 4 * money + 1)]
     try:
-        games = Games(_stage(arms), policy, budgets).game(budgets, np.random.SeedSequence(0))
+        games = IndexGames(_stage(arms), policy, budgets).game(budgets, np.random.SeedSequence(0))
     except NotANumber as error:
         raise EngineUnsupported(str(error)) from error
     stage, rng = _stage(arms), np.random.default_rng(0)
@@ -345,7 +345,7 @@ def rehearse(policy: IndexPolicy, arms: int, money: int) -> None:
 
 
 def _stage(arms: int) -> Problem:
-    return Problem(tuple(Arm(f"arm-{seed + 1}", Rehearsed(seed)) for seed in range(arms)))
+    return Problem(tuple(Arm(f"arm-{seed + 1}", FixedOutcomes(seed)) for seed in range(arms)))
 
 
 def _check_choice(policy: IndexPolicy, state: Tally, arm: int | None, rounds: int) -> None:
@@ -359,7 +359,7 @@ def _check_choice(policy: IndexPolicy, state: Tally, arm: int | None, rounds: in
 
 def _choices(policy: IndexPolicy, state: State, wanted: int | None) -> Iterator[int | None]:
     """What `choose` may name: one arm, or each of those that tie until the wanted one is found."""
-    rng = _InTurn(np.random.PCG64(0))
+    rng = _TieOrder(np.random.PCG64(0))
     while rng.place <= rng.last:
         choice = policy.choose(state, rng)
         yield choice
@@ -368,7 +368,7 @@ def _choices(policy: IndexPolicy, state: State, wanted: int | None) -> Iterator[
         rng.place += 1
 
 
-class _InTurn(np.random.Generator):
+class _TieOrder(np.random.Generator):
     """Where a policy draws one of several equals, gives each of them in turn."""
 
     place = 0

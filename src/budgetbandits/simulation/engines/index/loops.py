@@ -13,7 +13,7 @@ from numba import njit
 from budgetbandits.simulation.engines.index.blocks import region, roam
 from budgetbandits.simulation.engines.index.bounds import has_left, renew_expired, reopen
 from budgetbandits.simulation.engines.index.election import elect, gather
-from budgetbandits.simulation.engines.index.pulls import first_pulls, pull_leader, stop
+from budgetbandits.simulation.engines.index.pulls import first_pulls, pull_leader
 from budgetbandits.simulation.engines.index.state import (
     CHOOSING,
     FLOOR_SEEN,
@@ -32,6 +32,7 @@ from budgetbandits.simulation.engines.runtime.records import (
     NOT_A_NUMBER,
     ROUND_LIMIT,
     float_pointer,
+    stop,
     whole_pointer,
 )
 

@@ -17,11 +17,12 @@ from budgetbandits.simulation.engines.index.state import BEST_RATIO, CHOOSING, F
 from budgetbandits.simulation.engines.runtime.binomials import ONE, trials
 from budgetbandits.simulation.engines.runtime.laws import cost_law, outcome, outcomes, reward_law
 from budgetbandits.simulation.engines.runtime.records import (
-    FINISHED,
     GOING_ON,
     ROUND_LIMIT,
+    close_budgets,
     float_pointer,
     set_leaf,
+    stop,
     whole_pointer,
 )
 
@@ -74,7 +75,11 @@ def pull(game, arm):
         float_pointer(game.products_at)[arm] += reward * cost
     if game.kind >= FLOOR_SEEN:
         note_floor(game, arm)
-    return pay(game, reward, cost)
+    status = close_budgets(game, reward, cost)
+    if status == GOING_ON:
+        game.reward += reward
+        game.spent += cost
+    return status
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -83,43 +88,6 @@ def add(game, arm, reward, squares, cost):
     float_pointer(game.rewards_at)[arm] += reward
     float_pointer(game.squares_at)[arm] += squares
     float_pointer(game.costs_at)[arm] += cost
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def pay(game, reward, cost):
-    """A pull's cost ends the games at all budgets it reaches; the reward counts where the cost is still covered."""
-    budgets = float_pointer(game.budget_at)
-    after = game.spent + cost
-    while after >= budgets[game.checkpoint] - game.tolerance:
-        if after <= budgets[game.checkpoint] + game.tolerance:
-            close_budget(game, game.reward + reward, after)
-        else:
-            close_budget(game, game.reward, game.spent)
-        if game.checkpoint == game.budgets:
-            return FINISHED
-    game.spent = after
-    game.reward += reward
-    return GOING_ON
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def close_budget(game, reward, spent):
-    """The game at the next budget has ended like this."""
-    out_pulls = whole_pointer(game.out_pulls_at)
-    for arm in range(game.arms):
-        out_pulls[game.checkpoint * game.arms + arm] = pulls_of(game, arm)
-    float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
-    float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
-    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
-    game.checkpoint += 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def stop(game):
-    """The policy can afford nothing more, or every request is answered: all open games end as they stand."""
-    while game.checkpoint < game.budgets:
-        close_budget(game, game.reward, game.spent)
-    return FINISHED
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

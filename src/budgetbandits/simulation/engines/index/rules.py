@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
@@ -43,16 +44,14 @@ from budgetbandits.simulation.engines.runtime.policy_functions import (
     check_frozen,
     compiled_function,
     content_of,
-    packed,
+    numbers_at,
     plain,
     register_called,
-    unpacked,
     why_not,
 )
 
 SLOTS = len(EXTRAS)
-"""Extra arguments that the engines hand on one by one; if there are more, the last stands for the rest (`extras`)."""
-
+"""Extra arguments that the engines hand on one by one; the others stand in an array, of which they hand on the address."""
 
 HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
@@ -67,9 +66,9 @@ for helper in HELPERS:
 
 
 class CompiledIndex(Address):
-    """A compiled index, with all the extra arguments that the engines know."""
+    """A compiled index, called with the first extra arguments and the address of the others, whether it has any or not."""
 
-    SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS))
+    SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS), types.int64)
 
     def __init__(self, index: FunctionType, cached: bool) -> None:
         count = extras_of(index)
@@ -77,26 +76,20 @@ class CompiledIndex(Address):
         super().__init__(self.SIGNATURE, _with_all(scalar, count))
 
     def __call__(self, *numbers: float) -> float:
-        extras, _kept = packed(numbers[4:], SLOTS)
-        padded = [*numbers[:4], *extras, *[0.0] * (SLOTS - len(extras))]
-        return float(self.dispatcher(*map(float, padded)))
+        first, more = numbers[: 4 + SLOTS], np.array(numbers[4 + SLOTS :], dtype=float)
+        padded = [*map(float, first), *[0.0] * (4 + SLOTS - len(first))]
+        return float(self.dispatcher(*padded, more.ctypes.data))
 
 
 def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
-    """The index with all that the engines hand on, whether it looks at them or not."""
-    if count == 0:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds)
-    if count == 1:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a)
-    if count == 2:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b)
-    if count == 3:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c)
-    if count == SLOTS:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c, d)
-    rest = count - SLOTS + 1
-    return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(
-        reward, cost, pulls, rounds, a, b, c, *unpacked(d, rest)
+    """The index with all that the engines hand on."""
+    if count <= SLOTS:
+        return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
+            reward, cost, pulls, rounds, *(a, b, c)[:count]
+        )
+    rest = count - SLOTS
+    return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
+        reward, cost, pulls, rounds, a, b, c, *numbers_at(more, rest)
     )
 
 

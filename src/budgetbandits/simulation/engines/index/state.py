@@ -2,7 +2,7 @@
 
 A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
 one address, so this costs nothing. Functions that evaluate the index take it, too, as ``index``. Arrays are held by
-their addresses (`pulls_at` is that of the pulls) and kept alive by a `Memory`, which serves all runs of a problem.
+their addresses (`pulls_at` is that of the pulls) and kept alive by an `IndexState`, which serves all runs of a problem.
 
 Rewards and money are counted in the units of `laws.Tables`. All arms but the leader stand in groups (`groups`) or in
 the pool of arms whose index is infinite; a group has a number below that of the arms.
@@ -20,8 +20,7 @@ from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
-from budgetbandits.simulation.engines.runtime.records import Record, float_pointer, whole_pointer
-from budgetbandits.simulation.reference import Game
+from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
 
 STATE = (
     "stage", "rounds", "leader", "opened", "checkpoint", "pool_size", "groups", "frees",
@@ -42,10 +41,10 @@ REGION = (
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
 RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
-EXTRAS = ("first", "second", "third", "fourth")
+EXTRAS = ("first", "second", "third")
 FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
-"""What is known of the index, its extra arguments, the units it is given means in, its error of rounding, and how an arm
-is drawn by it."""
+"""What is known of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
+error of rounding, and how an arm is drawn by it."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
 SETTINGS = ("tolerance", "affordable")
@@ -65,10 +64,7 @@ WHOLE_ROWS = (
     *COUNTS, *LINKS, "pulls_before", "used_before", "root", "size", "bound_order", "bound_place",
     "expiry_order", "expiry_place", "free", "stack", "candidate", "pool",
 )  # fmt: skip
-ARRAYS = (
-    *FLOAT_ROWS, *WHOLE_ROWS, "table", "tree", "stream", "buffer",
-    "budget", "out_pulls", "out_reward", "out_spend", "out_rounds",
-)  # fmt: skip
+ARRAYS = (*FLOAT_ROWS, *WHOLE_ROWS, "more", "table", "tree", "stream", "buffer", "budget", *RESULTS)
 
 COUNTERS = ("evaluations", "swept", "taken_back")
 """What the engine did, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
@@ -122,10 +118,10 @@ def can_pay(game, arm):
     return float_pointer(game.price_at)[arm] <= money_left(game)
 
 
-class Memory(Record):
-    """The record of a game and its arrays, for so many arms and budgets and tapes of ``chunk`` outcomes."""
+class IndexState(Record):
+    """The record of a game and its arrays, for so many arms, budgets, tapes of ``chunk`` outcomes and further extras."""
 
-    def __init__(self, arms: int, budgets: int, chunk: int) -> None:
+    def __init__(self, arms: int, budgets: int, chunk: int, more: int = 0) -> None:
         super().__init__(GAME)
         self._floats = np.zeros((len(FLOAT_ROWS), arms))
         self._wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
@@ -136,9 +132,8 @@ class Memory(Record):
         leaves = 1 << max(0, (arms - 1).bit_length())
         self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
         self.point_to(stream=np.zeros(4, dtype=np.uint64), buffer=np.zeros((arms, chunk, 2)))
-        self.point_to(budget=np.zeros(budgets), out_pulls=np.zeros((budgets, arms), dtype=np.int64))
-        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
-        self.point_to(out_rounds=np.zeros(budgets, dtype=np.int64))
+        self.point_to(budget=np.zeros(budgets), more=np.zeros(more))
+        self.keep_results(arms, budgets)
         self.set(
             arms=arms, chunk=chunk, slots=slots, leaves=leaves, leader=-1, patience=max(FIRST_PATIENCE, arms),
             fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
@@ -153,12 +148,6 @@ class Memory(Record):
         self.arrays["table"][:] = -1
         self.arrays["tree"][:] = np.inf
         self.arrays["stream"][:] = new_stream(words)
-
-    def results(self, budgets: int) -> list[Game]:
-        """How the game stood at the end of each budget."""
-        out = [self.arrays[name][:budgets] for name in ("out_reward", "out_spend", "out_rounds")]
-        pulls = self.arrays["out_pulls"][:budgets].copy()
-        return list(zip(*(row.tolist() for row in out), pulls, strict=True))
 
 
 # --- an arm's index: now, later, or at its lowest --------------------------------------------------------------------
@@ -208,9 +197,9 @@ def evaluate(game, index, arm, rounds, floor):
     pulls, mean_reward, mean_cost = means(game, arm)
     if game.kind == MOMENTS:
         rewards, costs, both = moments(game, arm)
-        return index(mean_reward, mean_cost, pulls, float(rounds), rewards, costs, both, game.fourth)
+        return index(mean_reward, mean_cost, pulls, float(rounds), rewards, costs, both, game.more_at)
     first = first_extra(game, arm, floor)
-    return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third, game.fourth)
+    return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third, game.more_at)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -239,5 +228,5 @@ def lowest_index(game, index, arm, count, shortfall, excess):
     return index(
         max(mean_reward - shortfall / pulls, float_pointer(game.reward_floor_at)[arm] * game.reward_unit),
         min(mean_cost + excess / pulls, float_pointer(game.cost_top_at)[arm] * game.cost_unit),
-        later, float(game.rounds), first, game.second, game.third, game.fourth,
+        later, float(game.rounds), first, game.second, game.third, game.more_at,
     )  # fmt: skip

@@ -120,7 +120,7 @@ def best_index(game, index, rng):
         value = np.inf
         if pulls > 0.0:
             means = sums[REWARD] / pulls, sums[COST] / pulls
-            value = index(means[0], means[1], pulls, float(game.rounds), game.width_of_bounds, money, time, 0.0)
+            value = index(means[0], means[1], pulls, float(game.rounds), game.width_of_bounds, money, time, np.int64(0))
         scores[place] = value
         if value > best:
             best, ties, game.leader = value, 1, who[place]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -25,9 +25,8 @@ from numba.extending import register_jitable
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from budgetbandits.fingerprint import LIBRARIES, fingerprint, names_read, values_read
-from budgetbandits.numerics.arrays import Array
 from budgetbandits.simulation.engine_support import EngineUnsupported
-from budgetbandits.simulation.engines.runtime.records import pointer_in
+from budgetbandits.simulation.engines.runtime.records import float_pointer
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
@@ -77,19 +76,10 @@ def _type_of(address: Address, context: object) -> types.FunctionType:
     return address.type
 
 
-def packed(extras: Sequence[float | Array], slots: int) -> tuple[list[float | Array], Array]:
-    """The extras in at most so many places, and the array of those that did not fit, which must be kept alive."""
-    if len(extras) <= slots:
-        return list(extras), np.empty(0)
-    rest = np.array([float(extra) for extra in extras[slots - 1 :]])
-    address = np.array(rest.__array_interface__["data"][0], dtype=np.int64)
-    return [*extras[: slots - 1], float(address.view(np.float64))], rest
-
-
 @njit(inline="always")
-def unpacked(number, count):
-    """The extras that did not fit, from the last of the floats; ``count`` is a constant."""
-    return to_fixed_tuple(carray(pointer_in(number), (count,)), count)
+def numbers_at(address, count):
+    """The ``count`` numbers at an address, as a tuple; ``count`` is a constant."""
+    return to_fixed_tuple(carray(float_pointer(address), (count,)), count)
 
 
 # --- what a function calls and reads ---------------------------------------------------------------------------------

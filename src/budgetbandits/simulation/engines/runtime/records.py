@@ -17,6 +17,11 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from budgetbandits.simulation.reference import Game
+
+RESULTS = ("out_pulls", "out_reward", "out_spend", "out_rounds")
+"""Arrays that a record with several budgets points to: how the game stood at the end of each."""
+
 
 @lru_cache(maxsize=16)
 def places(kind: np.dtype[Any]) -> dict[str, tuple[int, bool]]:
@@ -51,6 +56,16 @@ class Record:
         for name, array in arrays.items():
             self.arrays[name] = array
             self._words[self._places[f"{name}_at"][0]] = array.__array_interface__["data"][0]
+
+    def keep_results(self, arms: int, budgets: int) -> None:
+        """Make room for how the game stands at the end of each of so many budgets."""
+        self.point_to(out_pulls=np.zeros((budgets, arms), dtype=np.int64), out_rounds=np.zeros(budgets, dtype=np.int64))
+        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
+
+    def results(self, budgets: int) -> list[Game]:
+        """How the game stood at the end of each of the first ``budgets``."""
+        rows = [self.arrays[name][:budgets].tolist() for name in ("out_reward", "out_spend", "out_rounds")]
+        return list(zip(*rows, self.arrays["out_pulls"][:budgets].copy(), strict=True))
 
     def fields(self) -> NDArray[np.int64]:
         """All fields as they are now, to `restart` with."""
@@ -93,17 +108,6 @@ def pointer_to(typing_context, array):
     return types.CPointer(array.dtype)(array), code
 
 
-@intrinsic
-def pointer_in(typing_context, number):
-    """A pointer to float64 whose address is the bits of a float (`extras.address_as_float`)."""
-
-    def code(context, builder, signature, arguments):
-        bits = builder.bitcast(arguments[0], ir.IntType(64))
-        return builder.inttoptr(bits, ir.DoubleType().as_pointer())
-
-    return types.CPointer(types.float64)(types.float64), code
-
-
 # --- status: how a call of a compiled engine ends --------------------------------------------------------------------
 
 
@@ -127,16 +131,45 @@ NOT_A_NUMBER = np.int64(-4)
 # --- the end of a budget ---------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def budget_end(after, budget, tolerance):
+    """(whether a game at this budget ends with so much spent ``after`` a pull, whether that pull is covered)."""
+    return after >= budget - tolerance, after <= budget + tolerance
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def close_budget(game, reward, spent):
-    """The game at the next budget has ended like this."""
+    """The game at the next budget has ended like this, in the units of the game."""
     pulls, out_pulls = whole_pointer(game.pulls_at), whole_pointer(game.out_pulls_at)
     for arm in range(game.arms):
         out_pulls[game.checkpoint * game.arms + arm] = pulls[arm]
-    float_pointer(game.out_reward_at)[game.checkpoint] = reward
-    float_pointer(game.out_spend_at)[game.checkpoint] = spent
+    float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
+    float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
     whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
     game.checkpoint += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def close_budgets(game, reward, cost):
+    """End the games at all budgets that a pull reaches; what it brings counts where its cost is still covered.
+
+    FINISHED if the last game has ended, else GOING_ON.
+    """
+    budget, after = float_pointer(game.budget_at), game.spent + cost
+    while game.checkpoint < game.budgets:
+        ends, covered = budget_end(after, budget[game.checkpoint], game.tolerance)
+        if not ends:
+            return GOING_ON
+        close_budget(game, game.reward + reward * covered, game.spent + cost * covered)
+    return FINISHED
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def stop(game):
+    """Nothing more can be afforded, or every request is answered: all open games end as they stand."""
+    while game.checkpoint < game.budgets:
+        close_budget(game, game.reward, game.spent)
+    return FINISHED
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -24,7 +24,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
-from budgetbandits.errors import NotANumber, RoundLimit
+from budgetbandits.errors import NotANumber
 from budgetbandits.fingerprint import fingerprint, ours
 from budgetbandits.numerics import numba_extension  # noqa: F401 - lets scores call `trial`
 from budgetbandits.policies.empirical import rounded
@@ -40,15 +40,15 @@ from budgetbandits.simulation.engines.runtime.policy_functions import (
     check_frozen,
     compiled_function,
     content_of,
+    numbers_at,
     plain,
     register_called,
-    unpacked,
     why_not,
 )
 from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT, float_pointer
 from budgetbandits.simulation.engines.sampling.plain_loop import play_sampling
-from budgetbandits.simulation.engines.sampling.state import EXTRAS, Memory
-from budgetbandits.simulation.reference import LARGEST_BATCH, Game, ReferencePlayer, draws, refill
+from budgetbandits.simulation.engines.sampling.state import SamplingState
+from budgetbandits.simulation.reference import LARGEST_BATCH, Game, ReferencePlayer, draws, refill, round_limit
 
 # --- the policy's functions ------------------------------------------------------------------------------------------
 
@@ -57,8 +57,9 @@ NUMBER = types.float64
 STATISTICS = types.Array(NUMBER, 1, "C")
 GENERATOR = typeof(np.random.default_rng(0))
 
-SCORE = NUMBER(types.int64, GENERATOR, *[NUMBER] * len(EXTRAS))
-LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, *[NUMBER] * len(EXTRAS))
+SCORE = NUMBER(types.int64, GENERATOR, types.int64)
+LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, types.int64)
+"""Statistics and further arguments are handed on by address."""
 
 
 register_jitable(rounded)
@@ -100,25 +101,20 @@ def _compiled(score: FunctionType, learn: FunctionType, rows: int, count: int) -
     add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count))
     if isinstance(add, str):
         return add
-    if count <= len(EXTRAS):
+    if count == 0:
         return SamplingRule(
-            Address(SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, *(a, b, c)[:count])),
-            Address(
-                LEARN,
-                lambda at, reward, cost, rng, a, b, c: add(
-                    carray(float_pointer(at), (rows,)), reward, cost, rng, *(a, b, c)[:count]
-                ),
-            ),
+            Address(SCORE, lambda at, rng, _: draw(carray(float_pointer(at), (rows,)), rng)),
+            Address(LEARN, lambda at, reward, cost, rng, _: add(carray(float_pointer(at), (rows,)), reward, cost, rng)),
         )
-    rest = count - len(EXTRAS) + 1
     return SamplingRule(
         Address(
-            SCORE, lambda at, rng, a, b, c: draw(carray(float_pointer(at), (rows,)), rng, a, b, *unpacked(c, rest))
+            SCORE,
+            lambda at, rng, extras: draw(carray(float_pointer(at), (rows,)), rng, *numbers_at(extras, count)),
         ),
         Address(
             LEARN,
-            lambda at, reward, cost, rng, a, b, c: add(
-                carray(float_pointer(at), (rows,)), reward, cost, rng, a, b, *unpacked(c, rest)
+            lambda at, reward, cost, rng, extras: add(
+                carray(float_pointer(at), (rows,)), reward, cost, rng, *numbers_at(extras, count)
             ),
         ),
     )
@@ -160,31 +156,28 @@ class SamplingGames:
         self._horizon = int(min(horizon, FOREVER))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
-        self._memory = Memory(first, self._budgets, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem))))
+        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem)))
+        self._record = SamplingState(first, self._budgets, chunk, policy.extras())
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
     ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
-        memory, rule = self._memory, self._rule
-        memory.clear(max_rounds, self._horizon, self._policy.extras())
+        record, rule = self._record, self._rule
+        record.clear(max_rounds, self._horizon)
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
         draw = draws(self._problem, outcomes or world)[0]
-        while (status := play_sampling(memory.game, rule.score, rule.learn, player)) >= 0:
-            refill(memory.arrays, int(status), draw[int(status)])
+        while (status := play_sampling(record.game, rule.score, rule.learn, player)) >= 0:
+            refill(record.arrays, int(status), draw[int(status)])
         if status == NOT_A_NUMBER:
-            arm = memory.whole("leader")
+            arm = record.whole("leader")
             raise NotANumber(
                 f"{self._policy.name}: the score of arm {arm} is not a number with statistics "
-                f"{memory.arrays['statistics'][arm].tolist()}; let score return a number there"
+                f"{record.arrays['statistics'][arm].tolist()}; let score return a number there"
             )
         if status == ROUND_LIMIT:
-            raise RoundLimit(
-                f"{self._policy.spec} has played {memory.whole('rounds'):,} rounds and part of a budget of "
-                f"{self._budgets[memory.whole('checkpoint')]:g} is left; raise max_rounds (--max-rounds) or lower the "
-                f"budget"
-            )
-        return memory.results()
+            raise round_limit(self._policy, record.whole("rounds"), self._budgets[record.whole("checkpoint")])
+        return record.results(len(self._budgets))
 
 
 # --- conformance -----------------------------------------------------------------------------------------------------

@@ -27,10 +27,21 @@ in, the near tie; the money spent in steps, the budgets that have ended."""
 
 FLOAT_STATE = (
     "level", "tilt", "log_ceiling", "log_half", "duel_ratio", "waste", "limit", "patience", "rung",
-    "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "spent_error",
+    "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "drift",
 )  # fmt: skip
 
-SETTINGS = ("kappa", "log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless", "step")
+SETTINGS = (
+    "kappa",
+    "log_hot",
+    "log_largest_dip",
+    "caution",
+    "log_direct",
+    "near_ties_from",
+    "restless",
+    "tolerance",
+    "reward_unit",
+    "cost_unit",
+)
 SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
 
 LAWS = (
