@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError, PolicyFailed
-from budgetbandits.fingerprint import ours
+from budgetbandits.fingerprint import is_builtin
 from budgetbandits.policies.base import Policy
 
 
@@ -50,7 +50,7 @@ def attributed_to(policy: Policy) -> Iterator[None]:
     except (BudgetBanditsError, EngineUnsupported):
         raise
     except Exception as error:
-        if ours(type(policy)):
+        if is_builtin(type(policy)):
             raise
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise PolicyFailed(

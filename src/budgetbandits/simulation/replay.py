@@ -26,7 +26,7 @@ from budgetbandits.problems.recorded import ReplayTable
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """One policy at one budget: an entry for each order.
 
     reward      mean reward of a request
@@ -50,7 +50,7 @@ def replay(
     *,
     learn_on: ReplayTable | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """Play a policy on the table in so many shuffled orders; with ``learn_on``, on that table first, at the same rate
     of money, and with what it has learned then on this one.
 
@@ -75,7 +75,7 @@ def replay(
         if progress is not None:
             progress(order + 1)
     reward, used, unanswered = np.array(rows).T
-    return Replayed(policy.spec, budget_per_request, reward, used, unanswered)
+    return ReplayResult(policy.spec, budget_per_request, reward, used, unanswered)
 
 
 def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from budgetbandits.errors import BadParameter, MissingExtra
-from budgetbandits.fingerprint import fingerprint, ours
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
@@ -184,7 +184,7 @@ def _check_priors(policy: Policy, arms: int) -> None:
 
 def identity_of(policy: Policy) -> str:
     """The policy as text that no other policy has: its spec and, if it is from outside the package, a hash of it."""
-    return policy.spec if ours(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
+    return policy.spec if is_builtin(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
 
 
 def _seed_key(problem: Environment, policy: Policy) -> tuple[int, int]:

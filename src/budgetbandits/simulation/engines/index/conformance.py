@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.fingerprint import fingerprint, ours
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
@@ -214,7 +214,7 @@ def check_policy(policy: IndexPolicy) -> IndexRule:
     That is decided once for a policy, whatever the problem.
     """
     rule = rule_of(policy)
-    if not ours(type(policy)):  # what the package's own policies declare is tested once for all
+    if not is_builtin(type(policy)):  # what the package's own policies declare is tested once for all
         identity = fingerprint(policy)
         if identity not in _judged:
             _judged[identity] = _why_not(policy, rule)

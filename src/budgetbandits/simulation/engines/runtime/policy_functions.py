@@ -88,7 +88,7 @@ def numbers_at(address, count):
 def content_of(function: FunctionType) -> object:
     """What a function is known by: the package's own by itself, any other by its code and what it reads, so that it is
     the same however often it is sent to a process."""
-    return function if _ours(function) else fingerprint(function)
+    return function if _is_builtin(function) else fingerprint(function)
 
 
 def register_called(function: FunctionType) -> None:
@@ -159,11 +159,11 @@ def _followed(function: FunctionType, caller: FunctionType) -> bool:
 
 def _reads(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Names and values that may differ from process to process, or change."""
-    if not _ours(function):
+    if not _is_builtin(function):
         yield from ((key, value) for key, value in values_read(function).items() if not _lasting(value))
 
 
-def _ours(function: FunctionType) -> bool:
+def _is_builtin(function: FunctionType) -> bool:
     return (function.__module__ or "").startswith("budgetbandits.")
 
 

@@ -25,7 +25,7 @@ from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.errors import NotANumber
-from budgetbandits.fingerprint import fingerprint, ours
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.numerics import numba_extension  # noqa: F401 - lets scores call `trial`
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, function_of
@@ -207,7 +207,7 @@ _judged: dict[str, str] = {}
 def check_policy(policy: SamplingPolicy) -> None:
     """`EngineUnsupported` if the plain loop would play the policy otherwise than it is written."""
     known_rule(policy)
-    if ours(type(policy)):
+    if is_builtin(type(policy)):
         return
     identity = fingerprint(policy)
     if identity not in _judged:
@@ -226,7 +226,7 @@ def _why_not(policy: SamplingPolicy) -> str:
 
 def known_rule(policy: SamplingPolicy) -> SamplingRule:
     """The rule of a policy that learns and chooses as `SamplingPolicy` does, or one of the package's own does."""
-    if not ours(type(policy)):  # the package's own are tested once for all
+    if not is_builtin(type(policy)):  # the package's own are tested once for all
         check_methods(policy, PLAYED)
     return rule_of(policy)
 
