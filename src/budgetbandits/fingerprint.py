@@ -65,7 +65,7 @@ def values_read(function: FunctionType) -> dict[str, Any]:
 
 class _Description:
     def __init__(self, module: str) -> None:
-        self._package = module.partition(".")[0]  # looked into whatever it is, unless it is is_builtin
+        self._package = module.partition(".")[0]  # looked into whatever it is, unless it is the package's own
         self._hash = hashlib.blake2b(digest_size=16)
         self._seen: dict[int, tuple[int, object]] = {}  # the object is kept: ids are reused when one is gone
 
