@@ -192,4 +192,4 @@ def test_tables_are_made_once_for_a_problem_and_go_with_it():
     assert tables_of(problem, sampled=True) is not made
     del problem
     gc.collect()
-    assert place not in laws._made
+    assert place not in laws._tables

@@ -1,4 +1,4 @@
-"""Which policies an engine can play, and whose fault an error is.
+"""Which policies an engine can play, and errors attributed to policies. It needs no Numba.
 
 An engine plays a policy only as it is written: the methods that it stands in for must be the ones it knows.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError, PolicyFailed
-from budgetbandits.fingerprint import is_builtin
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 
 
@@ -35,11 +35,31 @@ def check_methods(policy: Policy, known: Mapping[str, tuple[Any, ...]]) -> None:
 
 
 def _as_written(policy: Policy, name: str) -> Any:
-    """What `inspect.getattr_static` finds, which takes many times as long: it looks out for classes in disguise."""
+    """The same as `inspect.getattr_static`, which looks out for classes in disguise and takes many times as long."""
     for namespace in (getattr(policy, "__dict__", {}), *map(vars, type(policy).__mro__)):
         if name in namespace:
             return namespace[name]
     raise AttributeError(f"{policy!r} has no {name!r}")
+
+
+_verdicts: dict[tuple[Callable[..., None], str], str] = {}
+"""By check and fingerprint of the policy: the reason against it, or nothing."""
+
+
+def check_once(policy: Policy, check: Callable[[Any], None]) -> None:
+    """Raise `EngineUnsupported` if the check does; it is made once per process, and not of the package's own policies,
+    which are tested once for all."""
+    if is_builtin(type(policy)):
+        return
+    key = check, fingerprint(policy)
+    if key not in _verdicts:
+        try:
+            check(policy)
+            _verdicts[key] = ""
+        except EngineUnsupported as reason:
+            _verdicts[key] = str(reason)
+    if _verdicts[key]:
+        raise EngineUnsupported(_verdicts[key])
 
 
 @contextlib.contextmanager

@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 # --- the outcome -----------------------------------------------------------------------------------------------------
 
 
-PLANNED = 1e-6
+PLANNED_PULLS_MIN = 1e-6
 """Pulls in a plan: fewer are rounding."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What plays a policy: "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks",
-    "index bounds", "index plain loop" or "reference", and why not a faster one (empty where there is none)."""
+    """The player of a policy.
+
+    name     "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks", "index bounds",
+             "index plain loop" or "reference"
+    reason   why no faster engine plays; empty where there is none
+    """
 
     name: str
     reason: str = ""
@@ -49,8 +53,8 @@ class Engine:
 
 
 def slower_lines(played: Iterable[tuple[str, str, str]]) -> list[str]:
-    """What commands and pages say where no faster engine played, from (policy, engine, reason) of each game: a line for
-    each engine and reason.
+    """The lines that commands and pages show where no faster engine played, one for each engine and reason, from
+    (policy, engine, reason) of each game.
 
     >>> slower_lines([("bts", "reference", "asked for"), ("kube", "reference", "asked for"), ("ucb1", "thompson", "")])
     ['BTS, KUBE: the reference simulator played (asked for)']
@@ -130,7 +134,7 @@ class Outcome:
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
-            wrong = ~(np.array(plans) > PLANNED) & self.problem.offered
+            wrong = ~(np.array(plans) > PLANNED_PULLS_MIN) & self.problem.offered
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
@@ -153,7 +157,7 @@ class Outcome:
         return pl.DataFrame({"policy": [self.policy] * self.reward.size, **self.columns()})
 
     def columns(self) -> dict[str, AnyArray]:
-        """What `to_frame` holds of the games, as arrays."""
+        """The columns of `to_frame`, as arrays."""
         runs, budgets = self.reward.shape
         return {
             "run": np.repeat(np.arange(self.first_run, self.first_run + runs), budgets),
@@ -258,10 +262,10 @@ METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def need_polars(what: str) -> None:
+def need_polars(purpose: str) -> None:
     """Say in which extra polars is, where it is not installed."""
     if find_spec("polars") is None:
-        raise MissingExtra(f"{what} needs polars; pip install 'budgetbandits[lab]'")
+        raise MissingExtra(f"{purpose} needs polars; pip install 'budgetbandits[lab]'")
 
 
 def check_metric(metric: str) -> None:

@@ -2,8 +2,8 @@
 
 The rules. Requests come in a shuffled order, and there is a budget for all of them. For each the policy names an arm
 among those that were recorded and whose price fits the money left, as a limit on the price of an answer would have it;
-so no policy spends more than there is. It is told that arm's outcome alone. A request for which no arm fits stays
-unanswered and brings 0.
+so no policy spends more than there is. It sees the outcome of that arm alone. A request for which no arm fits stays
+unanswered and earns 0.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def replay(
     learn_on: ReplayTable | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ReplayResult:
-    """Play a policy on the table in so many shuffled orders; with ``learn_on``, on that table first, at the same rate
-    of money, and with what it has learned then on this one.
+    """Play a policy on the table in several shuffled orders. With ``learn_on`` it plays that table first, at the same
+    budget per request, and keeps what it has learned.
 
     >>> from budgetbandits import parse_policy
     >>> from budgetbandits.problems.recorded import read_table
@@ -113,12 +113,12 @@ def _means(values: Array) -> Array:
     return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
-LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
+LOG_COLUMNS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 
 
 @dataclass
 class DecisionLog:
-    """The decisions of one order, column by column, with their propensities from so many draws each.
+    """The decisions of one order, column by column, with their propensities, estimated from ``draws`` draws each.
 
     It is a log that `off_policy.read_log` takes.
     """
@@ -126,7 +126,7 @@ class DecisionLog:
     table: ReplayTable
     draws: int
     rng: np.random.Generator
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOGGED})
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOG_COLUMNS})
 
     def before(self, learner: Learner, among: ArmMask, request: Request) -> Chances:
         """How likely each choice is that the learner may make next."""
@@ -175,7 +175,7 @@ def _one_order(
     log: DecisionLog | None = None,
     requests: Sequence[int] | None = None,
 ) -> tuple[float, float, int]:
-    """What came of the last table: reward for each request, share of the budget used, requests unanswered."""
+    """Results on the last table: reward for each request, share of the budget used, requests unanswered."""
     shuffle, player = (np.random.default_rng(child) for child in seed.spawn(2))
     arms = len(tables[-1].arms)
     caps = np.nanmax(np.vstack([table.costs for table in tables]), axis=0, initial=0.0)

@@ -25,7 +25,7 @@ from budgetbandits.simulation.reference import Game
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
-MOST_LISTED = 100_000_000
+LISTED_REQUESTS_MAX = 100_000_000
 """Requests of traffic: the part of each is listed before the game."""
 
 
@@ -50,8 +50,8 @@ def simulate(
     ``policy`` may be a name, as on the command line: "bts", "epsilon-first:epsilon=0.2", "mine.py:OmegaUCB". Without a
     seed (None) one is drawn; `Outcome.seed` says which.
 
-    With a ``horizon`` the game also ends after so many pulls: the budget is for so many requests, and regret is
-    measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
+    With a ``horizon`` the game also ends after that number of pulls: the budget is for that many requests, and regret
+    is measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -61,7 +61,7 @@ def simulate(
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
     a time) or "auto": fast where an engine knows every method of the policy that it stands in for. The outcome says
     which engine it was and why not a faster one. ``jobs`` is the number of workers, or -1 for one per core. With
-    ``common`` the n-th pull of an arm brings the same in every policy's game of the same number: their differences
+    ``common`` the n-th pull of an arm has the same outcome in every policy's game of the same number: their differences
     vary less. ``max_rounds`` stops a game that goes on too long, by default at 10⁸ rounds in the reference simulator
     and at 2⁶⁰ in the fast ones. ``progress`` is called with the number of runs done so far, ``compiling`` if the engine
     has to be compiled first; without it a line on stderr says so, at a terminal or in a notebook.
@@ -98,8 +98,8 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
         return math.inf
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
-    if isinstance(problem, RequestStream) and horizon > MOST_LISTED:
-        raise BadParameter(f"horizon is {horizon:,}; use at most {MOST_LISTED:,} requests of traffic")
+    if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
+        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of traffic")
     return float(horizon)
 
 
@@ -188,7 +188,7 @@ def identity_of(policy: Policy) -> str:
 
 
 def _seed_key(problem: Environment, policy: Policy) -> tuple[int, int]:
-    """What sets the randomness of these games apart: what they are, and not when or where they are played."""
+    """The part of the seed that sets these games apart: by their content, not by when or where they are played."""
     player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
     return problem.identity, player
 

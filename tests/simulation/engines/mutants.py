@@ -134,7 +134,7 @@ MUTANTS = {
     ),
     "stale_spread_taken_for_fresh": Mutant(
         "thompson/hot_arms.py",
-        "fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= STALE",
+        "fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= SPREAD_LAG",
         "fresh &= spread > 0.0",
         "test_games[ten_arms]",
     ),

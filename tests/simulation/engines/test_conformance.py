@@ -23,12 +23,12 @@ from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
 from budgetbandits.problems.problem import Arm
-from budgetbandits.simulation.dispatch import EXPLORING, engine_for
+from budgetbandits.simulation.dispatch import EPSILON_FIRST_METHODS, engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
 from budgetbandits.simulation.engines.index import conformance
 from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
 from budgetbandits.simulation.engines.index.engine import IndexGames
-from budgetbandits.simulation.engines.index.rules import COUNTING, compiled
+from budgetbandits.simulation.engines.index.rules import INDEX_METHODS, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
 
@@ -81,7 +81,7 @@ def test_an_epsilon_first_with_its_own_choose():
     assert (played(Stubborn()).pulls[:, 0, :2] == 0).all()
 
 
-@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("name", INDEX_METHODS)
 def test_any_method_the_index_engines_stand_in_for(name):
     for parent in (KUBE, PrimalDualBwK, FractionalKUBE):
         method = getattr(parent, name)
@@ -98,7 +98,7 @@ def test_the_prices_of_primal_dual_bwk():
     assert "raise_prices of its own" in engine_for(PROBLEM, own(), [30.0]).reason
 
 
-@pytest.mark.parametrize("name", EXPLORING)
+@pytest.mark.parametrize("name", EPSILON_FIRST_METHODS)
 def test_any_method_the_engine_of_epsilon_first_stands_in_for(name):
     for parent in (EpsilonFirst, EpsilonFirstGreedy):
         method = getattr(parent, name)

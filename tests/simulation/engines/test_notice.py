@@ -65,7 +65,7 @@ def test_a_notebook_counts_as_a_watcher(monkeypatch, capsys):
 def test_a_policy_warms_up_once_on_each_kind_of_problem(monkeypatch):
     played = []
     player = dispatch.player
-    monkeypatch.setattr(dispatch, "_WARM", set())
+    monkeypatch.setattr(dispatch, "_WARM_KINDS", set())
     monkeypatch.setattr(dispatch, "player", lambda *given: played.append(given[1].spec) or player(*given))
     beta = family("uniform-beta", 3, seed=1, low=0.2)
     for problem in (PROBLEM, family("uniform-bernoulli", 3, seed=2, low=0.2), beta, beta):

@@ -20,7 +20,7 @@ from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independen
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
-from budgetbandits.simulation.engines.sampling.engine import PLAYED, SamplingGames, rehearse
+from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
@@ -227,7 +227,7 @@ def test_what_the_lazy_engine_leaves_to_the_plain_loop(policy, why):
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", LOOP_METHODS)
 def test_any_method_the_loop_stands_in_for(name):
     method = getattr(SamplingPolicy, name)
     value = (

@@ -3,8 +3,8 @@
 ε-first on finite laws is compiled (`kernel`). Here are the rest: ε-first-greedy, laws without atoms, and games of
 tiny budgets, which are played pull by pull.
 
-Exploration pulls the arms in turn while less than εB is spent, which is looked at before every pull. So many whole
-turns as cannot reach εB whatever they cost are one multinomial draw for each arm; the last turns are drawn one at a
+Exploration pulls the arms in turn while less than εB is spent, which is checked before every pull. Whole turns
+that cannot reach εB whatever they cost are one multinomial draw for each arm; the last turns are drawn one at a
 time and cut where εB is reached (what is cut off was never looked at). Exploitation pulls one arm: for costs that
 take two values, 0 and another, a negative binomial says how often; else blocks that cannot end the game, then
 stretches that are cut where it ends.
@@ -92,7 +92,7 @@ class EpsilonFirstGames:
         return float(reward) / tables.reward_scale, float(spent) / tables.cost_scale, int(rounds), pulls
 
     def sums(self, rng: np.random.Generator, arms: NDArray[np.int64], pulls: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Total reward and cost of so many pulls of each of these arms with finite laws, in units."""
+        """Total reward and cost of ``pulls`` of each of these arms with finite laws, in units."""
         totals = []
         for values, chances in (self._rewards, self._costs):
             totals.append((rng.multinomial(pulls, chances[arms]) * values[arms]).sum(axis=-1))
@@ -166,9 +166,9 @@ class _NumpyGame:
 
     def _explore_in_turns(self) -> None:
         everyone = np.arange(len(self._pulls))
-        dearest = float(self._tables.cost_top.sum())
+        turn_cost = float(self._tables.cost_top.sum())  # at most
         while self._spent < self._exploration:
-            turns = int((self._exploration - self._spent) / dearest - 1e-9)
+            turns = int((self._exploration - self._spent) / turn_cost - 1e-9)
             if turns >= 1:
                 turns = min(turns, LONGEST_STRETCH) if self._tables.buffered else turns
                 self._add(everyone, np.full(len(everyone), turns), *self._of_each(everyone, turns))
@@ -271,7 +271,7 @@ class _NumpyGame:
         return np.asarray(self._prices <= self._budget - self._spent + SLACK * self._scale)
 
     def _cannot_end(self, arm: int) -> int:
-        """So many pulls of the arm neither end the game nor make it unaffordable."""
+        """How many pulls of the arm surely neither end the game nor make it unaffordable."""
         room = self._budget - self._spent - self._tolerance - self._prices[arm]
         return max(0, int(room / self._tables.cost_top[arm]) - 1)
 
@@ -320,7 +320,7 @@ class _NumpyGame:
         return self._outcomes.window(arm, int(self._pulls[arm]), count)
 
     def _of_each(self, arms: NDArray[np.int64], pulls: int) -> tuple[Array, Array]:
-        """What so many pulls of each arm bring together, in units."""
+        """Total reward and cost of ``pulls`` of each arm, in units."""
         if not self._tables.buffered:
             return self._games.sums(self._rng, arms, np.full(len(arms), pulls))
         outcomes = [self._next_outcomes(int(arm), pulls) for arm in arms]

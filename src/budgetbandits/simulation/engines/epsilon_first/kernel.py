@@ -43,7 +43,7 @@ GAME = np.dtype(
 def play(games):
     """Play a game to its end, or until it has taken too many rounds.
 
-    The exploration must leave enough for any pull: budget - exploration > dearest pull + tolerance.
+    The exploration must leave enough for any pull: budget - exploration > largest cost + tolerance.
     """
     game = games[0]
     explore(game)
@@ -55,11 +55,11 @@ def play(games):
 def explore(game):
     """Pull the arms in turn until the money for it is spent."""
     tops = float_pointer(game.cost_top_at)
-    dearest = 0.0  # the most that a turn can cost
+    turn_cost = 0.0  # at most
     for arm in range(game.arms):
-        dearest += tops[arm]
+        turn_cost += tops[arm]
     while game.spent < game.exploration and game.rounds <= game.max_rounds:
-        turns = np.int64((game.exploration - game.spent) / dearest - 1e-9)
+        turns = np.int64((game.exploration - game.spent) / turn_cost - 1e-9)
         for arm in range(game.arms):
             if turns >= 1:
                 reward, _, cost = outcomes(game, arm, turns)

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.groups import NOWHERE, by_bound, by_expiry, join, pour, rekey, rise
+from budgetbandits.simulation.engines.index.groups import NO_PLACE, by_bound, by_expiry, join, pour, rekey, rise
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, FLOOR_SEEN, now, root_of, score
 from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
-LONGEST = np.int64(1 << 50)
+LONGEST_HORIZON = np.int64(1 << 50)
 """The longest a bound may hold: rounds beyond it are not exact in float64."""
 
 
@@ -42,7 +42,7 @@ def bound(game, index, group, value, level, wish):
         float_pointer(game.rate_at)[arm] = growth / float(horizon)
     float_pointer(game.bound_at)[group] = highest
     expiry = float(game.rounds + horizon)
-    if whole_pointer(game.bound_place_at)[group] == NOWHERE:
+    if whole_pointer(game.bound_place_at)[group] == NO_PLACE:
         rise(by_bound(game), game.groups, group, -highest)
         rise(by_expiry(game), game.groups, group, expiry)
         game.groups += 1
@@ -55,9 +55,9 @@ def bound(game, index, group, value, level, wish):
 def look_ahead(game, index, arm, value, level, wish):
     """(the highest index in the rounds to come, how much above ``value`` it is, how many rounds those are)."""
     gap = level - value
-    horizon = min(max(np.int64(1), np.int64(wish)), LONGEST)
+    horizon = min(max(np.int64(1), np.int64(wish)), LONGEST_HORIZON)
     if not game.rounds_matter:
-        horizon = LONGEST
+        horizon = LONGEST_HORIZON
         if game.kind < FLOOR_SEEN:
             return value, 0.0, horizon
     elif not gap > 0.0 and game.kind < FLOOR_SEEN:

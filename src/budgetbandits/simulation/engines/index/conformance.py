@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
-from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_once
 from budgetbandits.simulation.engines.index.engine import IndexGames, one_pull_each
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, rule_of
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
@@ -30,10 +29,10 @@ from budgetbandits.simulation.reference import what_is_known
 # --- extras and index at made-up states ------------------------------------------------------------------------------
 
 
-CLOSE = 1e-6
+RELATIVE_ERROR = 1e-6
 """Relative to it, an index that is no further off is the same formula, rounded otherwise."""
 
-TINY = 1e-12
+ABSOLUTE_ERROR = 1e-12
 """The same for an index of about 0."""
 
 LAST_DIGITS = 64.0 * float(np.finfo(float).eps)
@@ -124,7 +123,7 @@ def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
 
 
 def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
-    """What the engines work out by themselves, such as the variance, must be what the policy says."""
+    """A first extra that the engines work out by themselves, such as the variance, must be the policy's."""
     expected: tuple[Any, ...] = (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0),)
     if rule.kind == MOMENTS:
         expected = state.moments if isinstance(state, Moments) else (None,)
@@ -133,7 +132,9 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
     elif rule.kind == BEST_RATIO:
         expected = (np.asarray(state.best_ratio),)
     for extra, right in zip(extras, expected, strict=False):
-        if np.shape(extra) != np.shape(right) or not np.allclose(extra, right, rtol=CLOSE, atol=TINY):
+        if np.shape(extra) != np.shape(right) or not np.allclose(
+            extra, right, rtol=RELATIVE_ERROR, atol=ABSOLUTE_ERROR
+        ):
             raise EngineUnsupported(f"its first extra is not the {policy.first_extra} that first_extra declares")
 
 
@@ -150,7 +151,9 @@ def _check_index(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
         own = tuple(float(extra[arm]) if np.ndim(extra) else float(extra) for extra in extras)
         reward, cost, pulls = state.mean_reward[arm], state.mean_cost[arm], float(state.pulls[arm])
         got, right = index(reward, cost, pulls, rounds, *own), float(expected[arm])
-        if not _same(got, right) and not math.isclose(got, right, rel_tol=CLOSE, abs_tol=TINY + blur[arm]):
+        if not _same(got, right) and not math.isclose(
+            got, right, rel_tol=RELATIVE_ERROR, abs_tol=ABSOLUTE_ERROR + blur[arm]
+        ):
             raise EngineUnsupported(
                 f"compiled, its index is {' instead of '.join(apart(got, right))} at mean_reward {reward:g}, mean_cost "
                 f"{cost:g}, pulls {pulls:g}, rounds {rounds:g}"
@@ -204,9 +207,6 @@ GAMES = ((5, 80), (40, 60))
 STAGES = ((2, 3.0), (5, 80.0), (40, 1e6))
 """Arms and budget with which extras and index are tried out: few and many, soon spent and never."""
 
-_judged: dict[str, str] = {}
-"""By fingerprint: why the engines do not play a policy as it is written, or nothing if they do."""
-
 
 def check_policy(policy: IndexPolicy) -> IndexRule:
     """The rule by which the engines play the policy; `EngineUnsupported` if they would play another one.
@@ -214,24 +214,17 @@ def check_policy(policy: IndexPolicy) -> IndexRule:
     That is decided once for a policy, whatever the problem.
     """
     rule = rule_of(policy)
-    if not is_builtin(type(policy)):  # what the package's own policies declare is tested once for all
-        identity = fingerprint(policy)
-        if identity not in _judged:
-            _judged[identity] = _why_not(policy, rule)
-        if _judged[identity]:
-            raise EngineUnsupported(_judged[identity])
+    check_once(policy, check_as_written)
     return rule
 
 
-def _why_not(policy: IndexPolicy, rule: IndexRule) -> str:
-    try:
-        extras = try_out(policy)
-        spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras), policy=policy.name)
-        for arms, money in () if rule.drawn else GAMES:
-            rehearse(policy, arms, money)
-    except EngineUnsupported as reason:
-        return str(reason)
-    return ""
+def check_as_written(policy: IndexPolicy) -> None:
+    """`EngineUnsupported` if the policy is not what the engines take it for, or not played as it is written."""
+    rule = rule_of(policy)
+    extras = try_out(policy)
+    spot_check(rule, tuple(0.5 if np.ndim(extra) else float(extra) for extra in extras), policy=policy.name)
+    for arms, money in () if rule.drawn else GAMES:
+        rehearse(policy, arms, money)
 
 
 def try_out(policy: IndexPolicy) -> tuple[Any, ...]:
@@ -294,7 +287,7 @@ def spot_check(
 
 
 class FixedOutcomes(OutcomeLaw):
-    """Outcomes from a generator of its own: whoever asks, in whatever batches, the k-th is the same.
+    """Outcomes from a generator of its own: the k-th is the same, in whatever batches they are drawn.
 
     Rewards are continuous, so that ties are rare; costs are quarters, so that every pull passes a multiple of one.
     """
@@ -358,7 +351,7 @@ def _check_choice(policy: IndexPolicy, state: Tally, arm: int | None, rounds: in
 
 
 def _choices(policy: IndexPolicy, state: State, wanted: int | None) -> Iterator[int | None]:
-    """What `choose` may name: one arm, or each of those that tie until the wanted one is found."""
+    """The arms that `choose` may name: one arm, or each of those that tie until the wanted one is found."""
     rng = _TieOrder(np.random.PCG64(0))
     while rng.place <= rng.last:
         choice = policy.choose(state, rng)

@@ -34,7 +34,7 @@ from budgetbandits.simulation.engines.index.state import (
     VARIANCE,
     IndexState,
 )
-from budgetbandits.simulation.engines.runtime.draws import FOREVER
+from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.laws import tables_of
 from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
@@ -56,17 +56,17 @@ FIRST_SAMPLED = 1024
 """Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
 FEW_ARMS = 32
-"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+"""Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
-"""The rewards and costs of an arm's next pulls, so many of them."""
+"""Gives the rewards and costs of a number of an arm's next pulls."""
 
 Start = tuple[NDArray[np.int64], float | Array, float | Array, Array]
 """The fields that a game at a budget starts with, the arms' own numbers and prices, and the further extras."""
 
 
 def how_played(rule: IndexRule, arms: int) -> Engine:
-    """Which of the engines plays a rule on so many arms, and why not a faster one."""
+    """Which of the engines plays a rule on this number of arms, and why not a faster one."""
     known = rule.monotone
     if rule.drawn:
         return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
@@ -136,7 +136,7 @@ class IndexGames:
         self._budgets = [float(budget) for budget in budgets]
         self._rule = rule
         self._index = compiled(rule.index)
-        self._horizon = int(min(horizon, FOREVER))
+        self._horizon = int(min(horizon, LONGEST_WAIT))
         lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
@@ -158,7 +158,7 @@ class IndexGames:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the engine did in the last game."""
+        """How often the engine did what in the last game, by counter."""
         return {name: self._record.whole(name) for name in COUNTERS}
 
     def game(

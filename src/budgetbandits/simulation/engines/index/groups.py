@@ -26,7 +26,7 @@ from budgetbandits.simulation.engines.runtime.records import float_pointer, whol
 # --- heaps -----------------------------------------------------------------------------------------------------------
 
 
-NOWHERE = -1
+NO_PLACE = -1
 """Where an item stands that has not been put into a heap."""
 
 
@@ -193,7 +193,7 @@ def join(game, arm):
     cap[group] = 0.0
     root[group] = arm
     size[group] = 1
-    whole_pointer(game.bound_place_at)[group] = NOWHERE
+    whole_pointer(game.bound_place_at)[group] = NO_PLACE
     return group, True
 
 

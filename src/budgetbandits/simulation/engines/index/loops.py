@@ -151,7 +151,7 @@ def keep_bounds(game, index, lead):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def highest_rival(game):
-    """What no index but the leader's is above, whatever rounding does."""
+    """A bound on all indices but the leader's, whatever rounding does."""
     if game.pool_size > 0:
         return np.inf
     if game.groups == 0:
@@ -162,7 +162,7 @@ def highest_rival(game):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def laborious(game):
-    """Whether the last rounds needed so many evaluations that sweeps are faster."""
+    """Whether the last rounds needed enough evaluations for sweeps to be faster."""
     evaluations = game.evaluations - game.evaluated_before
     if evaluations < game.patience:
         return False
@@ -180,7 +180,7 @@ def count_from_here(game):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def play_sweeps(game, index):
-    """Sweep as long as it pays, and sort the arms anew."""
+    """Sweep as long as it pays, and sort the arms again."""
     sweep_on(game, index)
     status = gather(game, index)
     count_from_here(game)

@@ -106,7 +106,7 @@ def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, 
     return (*extras, *defaults[len(defaults) - missing :])
 
 
-_COMPILED: dict[object, CompiledIndex | str] = {}
+_INDICES: dict[object, CompiledIndex | str] = {}
 """By what the index is: compiled, or why it cannot be."""
 
 
@@ -122,13 +122,13 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
         )
     check_frozen(index, "index")
     content = content_of(index)
-    if content not in _COMPILED:
+    if content not in _INDICES:
         register_called(index)
         try:
-            _COMPILED[content] = CompiledIndex(index, cached=can_be_kept(index))
+            _INDICES[content] = CompiledIndex(index, cached=can_be_kept(index))
         except NumbaError as error:
-            _COMPILED[content] = why_not(error)
-    result = _COMPILED[content]
+            _INDICES[content] = why_not(error)
+    result = _INDICES[content]
     if isinstance(result, str):
         raise EngineUnsupported(f"Numba cannot compile its index: {result}")
     return result
@@ -160,15 +160,15 @@ KINDS = {
     "best ratio": BEST_RATIO,
 }
 
-COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "can_continue") | {
+INDEX_METHODS = methods(IndexPolicy, "take", "choose", "scores", "chances", "can_continue") | {
     "start": (IndexPolicy.start, MomentsPolicy.start),
     "observe": (IndexPolicy.observe, MomentsPolicy.observe),
     "recall": (IndexPolicy.recall, MomentsPolicy.recall),
     "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
 }
-"""What the engines of index policies stand in for."""
+"""The methods that the engines of index policies stand in for."""
 
-PRICED = COUNTING | methods(
+PRIMAL_DUAL_METHODS = INDEX_METHODS | methods(
     PrimalDualBwK, "start", "choose", "observe", "can_continue", "_raise_prices", "_common_budget"
 )
 """The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
@@ -177,12 +177,12 @@ PRICED = COUNTING | methods(
 def rule_of(policy: IndexPolicy) -> IndexRule:
     """The policy's rule; `EngineUnsupported` where only the reference simulator can play it as it is written.
 
-    The engines know how `IndexPolicy` learns and chooses, and the two ways of it that the library has. Whoever does
-    otherwise, or has an index that Numba cannot compile, is left to the reference simulator.
+    The engines know how `IndexPolicy` learns and chooses, and the two variants that the library has. A
+    policy that does otherwise, or whose index Numba cannot compile, is left to the reference simulator.
     """
     if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
         raise EngineUnsupported("with a horizon its prices move in every round")
-    check_methods(policy, PRICED if isinstance(policy, PrimalDualBwK) else COUNTING)
+    check_methods(policy, PRIMAL_DUAL_METHODS if isinstance(policy, PrimalDualBwK) else INDEX_METHODS)
     index = plain(index_of(policy))
     compiled(index)
     if policy.first_extra not in KINDS:

@@ -43,7 +43,7 @@ REGION = (
 RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
 EXTRAS = ("first", "second", "third")
 FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
-"""What is known of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
+"""Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
 error of rounding, and how an arm is drawn by it."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
@@ -67,7 +67,7 @@ WHOLE_ROWS = (
 ARRAYS = (*FLOAT_ROWS, *WHOLE_ROWS, "more", "table", "tree", "stream", "buffer", "budget", *RESULTS)
 
 COUNTERS = ("evaluations", "swept", "taken_back")
-"""What the engine did, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
+"""How often the engine did what, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
 
 GAME = np.dtype(
     [(name, np.int64) for name in (*STATE, *RULE, *SIZES)]
@@ -80,7 +80,7 @@ OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
 CONSTANT, OWN, VARIANCE, MOMENTS, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5
-"""What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards (and,
+"""Kinds of the first extra argument of an index: a constant, a number of the arm's own, the variance of its rewards (and,
 with all moments, that of its costs and their covariance behind it), the smallest mean cost of all arms, or the best
 ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
 or the smallest cost of a unit of reward."""
@@ -108,7 +108,7 @@ def highest_bound(game):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def money_left(game):
-    """What an arm may cost to be affordable to the policy."""
+    """The highest price that the policy can afford."""
     return float_pointer(game.budget_at)[game.budgets - 1] - game.spent + game.affordable
 
 
@@ -119,7 +119,7 @@ def can_pay(game, arm):
 
 
 class IndexState(Record):
-    """The record of a game and its arrays, for so many arms, budgets, tapes of ``chunk`` outcomes and further extras."""
+    """The record of a game and its arrays, with tapes of ``chunk`` outcomes and room for ``more`` extras."""
 
     def __init__(self, arms: int, budgets: int, chunk: int, more: int = 0) -> None:
         super().__init__(GAME)
@@ -204,7 +204,7 @@ def evaluate(game, index, arm, rounds, floor):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def score(game, index, arm, rounds, floor):
-    """What `evaluate` says, counted: the lazy engine goes by how many evaluations its rounds take."""
+    """The same as `evaluate`, counted: the lazy engine goes by how many evaluations its rounds take."""
     game.evaluations += 1
     return evaluate(game, index, arm, rounds, floor)
 

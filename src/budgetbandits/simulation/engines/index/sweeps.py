@@ -1,7 +1,7 @@
 """Sweeps near a tie: all arms down to a level, one after the other, in any order.
 
 As long as some index lies above a level, an index policy pulls an arm whose index does. If indices rise with the round,
-every order of such pulls ends in the same round in the same state, given what each arm's k-th pull brings
+every order of such pulls ends in the same round in the same state, given the outcome of each arm's k-th pull
 (docs/engine.md, section 8, proves it). So the leader need not be known: each arm is pulled until its index is below the
 level, in a loop of its own.
 
@@ -20,7 +20,7 @@ from budgetbandits.simulation.engines.index.pulls import lengthen, tape_of
 from budgetbandits.simulation.engines.index.state import FIRST_PATIENCE, lowest_index, now, pulls_of, score
 from budgetbandits.simulation.engines.runtime.records import GIVEN_UP, GOING_ON, float_pointer, whole_pointer
 
-NARROWEST = 1.5
+NARROWEST_SPAN = 1.5
 """Spans narrower than this many standard deviations of one pull are not worth their evaluation."""
 
 
@@ -28,7 +28,7 @@ NARROWEST = 1.5
 def span(game, index, arm, value, above, longest):
     """Pulls that keep the index above ``above``: (how many, up to what shortfall of reward, what excess of cost)."""
     stride = game.reach * (value - above) * float(pulls_of(game, arm))
-    if not game.blocks or stride < NARROWEST or not value < np.inf:
+    if not game.blocks or stride < NARROWEST_SPAN or not value < np.inf:
         game.reach *= 1.05  # what was too far once need not be so for ever
         return np.int64(1), np.inf, np.inf
     reward_spread, cost_spread = spreads(game, arm)
@@ -41,7 +41,7 @@ def span(game, index, arm, value, above, longest):
         if worst - game.slack * (1.0 + abs(worst)) > above:
             return count, shortfall / game.reward_unit, excess / game.cost_unit
         stride = game.reach * (value - above) * float(pulls_of(game, arm))
-        if not stride >= NARROWEST:
+        if not stride >= NARROWEST_SPAN:
             break
     return np.int64(1), np.inf, np.inf
 
@@ -90,7 +90,7 @@ def slide(game, index, arm, above, last):
     while True:
         value = now(game, index, arm)
         if value != value:
-            return GIVEN_UP, value  # whoever plays on from here comes to it and says so
+            return GIVEN_UP, value  # the lazy loop plays on from here, comes to it and reports it
         lowest = min(lowest, value)
         if not value > above:
             return GOING_ON, value
@@ -174,7 +174,7 @@ def sweep(game, index, level, patience, last, most):
 
 
 LARGEST_SWEEP = 1 << 13
-"""So many pulls a sweep aims at, or four of each arm, if there is room for twice as many."""
+"""Pulls that a sweep aims at, or four of each arm, if there is room for twice as many."""
 
 LEAST_ROOM = 32
 """With room for fewer pulls before a budget may end, or for fewer than half as many as arms, a sweep does not pay."""
@@ -182,13 +182,13 @@ LEAST_ROOM = 32
 TRIES = 4
 """Levels tried before the lazy engine plays on."""
 
-DEARER = 2.0
+LAZY_EVALUATION_PRICE = 2.0
 """How many evaluations of a sweep take the time of one by the lazy engine with all that goes with it."""
 
 STAKE = 8
-"""So many evaluations of each arm are risked before sweeps are found not to pay."""
+"""Evaluations of each arm that are risked before sweeps are found not to pay."""
 
-SOLE = 2048
+PULLS_PER_ARM_MAX = 2048
 """Where the arms pulled in a sweep are pulled more often than this on average, blocks of the leader are faster."""
 
 
@@ -246,14 +246,14 @@ def highest(game, index):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sure_rounds(game):
-    """So many pulls of any arms neither end a game nor make an arm unaffordable, whatever they cost."""
-    dearest = 0.0
+    """How many pulls surely neither end a game nor make an arm unaffordable, whatever they cost."""
+    top = 0.0
     price = 0.0
     for arm in range(game.arms):
-        dearest = max(dearest, float_pointer(game.cost_top_at)[arm])
+        top = max(top, float_pointer(game.cost_top_at)[arm])
         price = max(price, float_pointer(game.price_at)[arm])
     room = float_pointer(game.budget_at)[game.checkpoint] - game.tolerance - game.spent - price
-    return min(np.int64(max(room / dearest - 1.0, 0.0)), game.max_rounds - game.rounds - 1)
+    return min(np.int64(max(room / top - 1.0, 0.0)), game.max_rounds - game.rounds - 1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -277,7 +277,7 @@ def fathom(game, index, arm, count):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def aim(game, index, leader, depth, deepest):
-    """What the indices of the leader and of the arm pulled most both come to in about ``depth`` pulls each.
+    """The value that the indices of the leader and of the arm pulled most both reach in about ``depth`` pulls each.
 
     If the leader would not come down at all, more pulls are tried, but not more than ``deepest``.
     """
@@ -340,10 +340,10 @@ def sweep_on(game, index):
     while status == GOING_ON and pays and worth_a_sweep(game):
         status = sweep_once(game, index, leader, sure_rounds(game))
         leader = game.leader
-        lazily = DEARER * game.lazy_price * float(game.rounds - began)
+        lazily = LAZY_EVALUATION_PRICE * game.lazy_price * float(game.rounds - began)
         stake = float(STAKE * game.arms) if status == GOING_ON else 0.0
         pays = float(game.evaluations - evaluated) < lazily + stake
-        if status == GOING_ON and game.rounds - game.rounds_before > SOLE * arms_pulled(game):
+        if status == GOING_ON and game.rounds - game.rounds_before > PULLS_PER_ARM_MAX * arms_pulled(game):
             break
     game.swept += game.rounds - began
     game.patience = max(FIRST_PATIENCE, game.arms) if pays else min(2 * game.patience, 1 << 30)

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from budgetbandits.simulation.engines.runtime.draws import beta, next_word, uniform
 from budgetbandits.simulation.engines.runtime.special import TABLE_SIZE, stirling_correction
 
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
 TOP = np.uint64(63)
 
@@ -35,7 +35,7 @@ def ones(typing_context, word):
 @njit(cache=True, nogil=True, forceinline=True)
 def low_bits(count):
     """A word whose lowest ``count`` bits are set, 0 <= count <= 64."""
-    return ALL if count >= 64 else (ONE << np.uint64(count)) - ONE
+    return ALL_BITS if count >= 64 else (ONE << np.uint64(count)) - ONE
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

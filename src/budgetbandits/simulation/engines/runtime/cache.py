@@ -22,7 +22,7 @@ from numba.core import event
 
 PACKAGE = Path(__file__).parents[3]
 ENGINES = ("runtime", "epsilon_first", "index", "paced", "sampling", "thompson")
-COMPILED = (
+COMPILED_FOLDERS = (
     "numerics",
     "policies",
     "policies/paced",
@@ -35,14 +35,14 @@ COMPILED = (
 def clear_if_stale() -> None:
     """Drop this package's cached machine code if a source has changed; a folder that cannot be written is left."""
     digest = hashlib.blake2b(digest_size=16)
-    sources = [source for folder in COMPILED for source in sorted((PACKAGE / folder).glob("*.py"))]
+    sources = [source for folder in COMPILED_FOLDERS for source in sorted((PACKAGE / folder).glob("*.py"))]
     for source in sources:
         digest.update(source.name.encode() + source.read_bytes())
     stamp = PACKAGE / "simulation" / "__pycache__" / "sources.blake2b"
     with contextlib.suppress(OSError):
         if stamp.exists() and stamp.read_text() == digest.hexdigest():
             return
-        for folder in COMPILED:
+        for folder in COMPILED_FOLDERS:
             for cached in (PACKAGE / folder / "__pycache__").glob("*.nb[ic]"):
                 cached.unlink(missing_ok=True)
         stamp.parent.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def on_compile(compiling: Callable[[], None]) -> Iterator[None]:
 
 
 def say_compiling() -> None:
-    """For somebody who watches: at a terminal or in a notebook. A program's stderr stays as it is."""
+    """Announce it on stderr at a terminal or in a notebook. A program's stderr stays as it is."""
     if "ipykernel" in sys.modules or sys.stderr.isatty():
         print("compiling an engine (once on this machine, up to a minute) ...", file=sys.stderr, flush=True)
 
@@ -69,13 +69,13 @@ def say_compiling() -> None:
 class _Listener(event.Listener):  # type: ignore[misc]
     def __init__(self, compiling: Callable[[], None]) -> None:
         self._compiling = compiling
-        self._told = False
+        self._announced = False
 
     def on_start(self, event: event.Event) -> None:
         module = event.data["dispatcher"].py_func.__module__
-        if not self._told and module.startswith(PARTS) and module not in ADAPTERS:
-            self._told = True
+        if not self._announced and module.startswith(PARTS) and module not in ADAPTERS:
+            self._announced = True
             self._compiling()
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing: what has begun was told."""
+        """Nothing: the beginning was announced."""

@@ -22,7 +22,7 @@ from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.runtime.draws import uniform
 from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
-FINEST = 1_000_000
+FINEST_LATTICE = 1_000_000
 """The finest lattice whose steps are counted: sums stay exact up to 2^53 steps, a budget of nine billion."""
 
 LAWS = (
@@ -63,17 +63,17 @@ class Tables:
         return {name: getattr(self, name) for name in LAWS}
 
 
-_made: dict[int, Tables] = {}
+_tables: dict[int, Tables] = {}
 
 
 def tables_of(problem: Problem, sampled: bool = False) -> Tables:
     """The tables of a problem, made once for all who play it, and kept for as long as the problem is there."""
     if sampled:
         return Tables(problem, sampled)
-    if id(problem) not in _made:
-        _made[id(problem)] = Tables(problem)
-        weakref.finalize(problem, _made.pop, id(problem), None)
-    return _made[id(problem)]
+    if id(problem) not in _tables:
+        _tables[id(problem)] = Tables(problem)
+        weakref.finalize(problem, _tables.pop, id(problem), None)
+    return _tables[id(problem)]
 
 
 def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
@@ -103,11 +103,11 @@ def lattice(supports: list[Array]) -> int:
     """
     steps = 1
     for value in np.unique(np.concatenate(supports)):
-        near = Fraction(float(value)).limit_denominator(FINEST)
+        near = Fraction(float(value)).limit_denominator(FINEST_LATTICE)
         if abs(float(near) - value) > 4e-16:
             return 1
         steps = math.lcm(steps, near.denominator)
-        if steps > FINEST:
+        if steps > FINEST_LATTICE:
             return 1
     return steps
 
@@ -144,7 +144,7 @@ def padded(values: Array, chances: Array, atoms: NDArray[np.int64]) -> tuple[Arr
 
 
 FEW_VALUES = 8
-"""Up to so many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
+"""Up to this many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -32,10 +32,10 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 def compiled_function(function: FunctionType, signature: Any, cached: bool) -> Dispatcher:
-    """The very function of the policy; kept on disk if ``cached``, beside the file it stands in."""
+    """The very function of the policy; kept on disk if ``cached``, next to its file."""
     try:
         compiled: Dispatcher = njit(signature, cache=cached, **OPTIONS)(function)
-    except RuntimeError:  # no file to keep the cache beside: typed at a prompt
+    except RuntimeError:  # no file to keep the cache next to: typed at a prompt
         compiled = njit(signature, **OPTIONS)(function)
     return compiled
 
@@ -71,7 +71,7 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
 
 @typeof_impl.register(Address)
 def _type_of(address: Address, context: object) -> types.FunctionType:
-    """Numba asks with every call of an engine, and would make the type anew each time, which takes longer than many a
+    """Numba asks with every call of an engine, and would make the type again each time, which takes longer than many a
     stretch that is played."""
     return address.type
 
@@ -86,8 +86,8 @@ def numbers_at(address, count):
 
 
 def content_of(function: FunctionType) -> object:
-    """What a function is known by: the package's own by itself, any other by its code and what it reads, so that it is
-    the same however often it is sent to a process."""
+    """The identity of a function: the package's own are themselves, any other is known by its code and the values that
+    it reads, so that it is the same however often it is sent to a process."""
     return function if _is_builtin(function) else fingerprint(function)
 
 
@@ -143,7 +143,7 @@ def _called(function: FunctionType) -> list[FunctionType]:
 
 
 def _values(function: FunctionType) -> Iterator[Any]:
-    """What a function reads by name, and what it may read from modules that it names."""
+    """The values that a function reads by name, or may read from modules that it names."""
     names = names_read(function.__code__)
     for value in values_read(function).values():
         yield plain(value)
@@ -153,8 +153,8 @@ def _values(function: FunctionType) -> Iterator[Any]:
 
 def _followed(function: FunctionType, caller: FunctionType) -> bool:
     # a file may have the name of a library's module
-    beside = function.__globals__ is caller.__globals__
-    return beside or (function.__module__ or "").partition(".")[0] not in LIBRARIES
+    same_file = function.__globals__ is caller.__globals__
+    return same_file or (function.__module__ or "").partition(".")[0] not in LIBRARIES
 
 
 def _reads(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -58,7 +58,7 @@ class Record:
             self._words[self._places[f"{name}_at"][0]] = array.__array_interface__["data"][0]
 
     def keep_results(self, arms: int, budgets: int) -> None:
-        """Make room for how the game stands at the end of each of so many budgets."""
+        """Make room for the state of the game at the end of each budget."""
         self.point_to(out_pulls=np.zeros((budgets, arms), dtype=np.int64), out_rounds=np.zeros(budgets, dtype=np.int64))
         self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
 
@@ -119,7 +119,7 @@ GOING_ON = np.int64(-2)
 """Nothing to report: the engine plays on. Only between compiled functions."""
 
 GIVEN_UP = np.int64(-5)
-"""What was begun has not been done, and the engine goes on in another way. Only between compiled functions."""
+"""The attempt failed, and the engine goes on in another way. Only between compiled functions."""
 
 ROUND_LIMIT = np.int64(-3)
 """The game needs more rounds than it may take."""
@@ -151,7 +151,7 @@ def close_budget(game, reward, spent):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def close_budgets(game, reward, cost):
-    """End the games at all budgets that a pull reaches; what it brings counts where its cost is still covered.
+    """End the games at all budgets that a pull reaches; its outcome counts where its cost is still covered.
 
     FINISHED if the last game has ended, else GOING_ON.
     """

@@ -25,15 +25,15 @@ from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.errors import NotANumber
-from budgetbandits.fingerprint import fingerprint, is_builtin
+from budgetbandits.fingerprint import is_builtin
 from budgetbandits.numerics import numba_extension  # noqa: F401 - lets scores call `trial`
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, function_of
 from budgetbandits.problems import distributions
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
-from budgetbandits.simulation.engines.runtime.draws import FOREVER
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, check_once, methods
+from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.policy_functions import (
     Address,
     can_be_kept,
@@ -73,7 +73,7 @@ class SamplingRule:
     learn: Address
 
 
-_COMPILED: dict[tuple[object, ...], SamplingRule | str] = {}
+_RULES: dict[tuple[object, ...], SamplingRule | str] = {}
 """By what the two functions are and what they are given: compiled, or why they cannot be."""
 
 
@@ -86,9 +86,9 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
         check_frozen(function, name)
     rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
     key = content_of(score), content_of(learn), rows, count
-    if key not in _COMPILED:
-        _COMPILED[key] = _compiled(score, learn, rows, count)
-    result = _COMPILED[key]
+    if key not in _RULES:
+        _RULES[key] = _compiled(score, learn, rows, count)
+    result = _RULES[key]
     if isinstance(result, str):
         raise EngineUnsupported(result)
     return result
@@ -153,7 +153,7 @@ class SamplingGames:
         self._problem = problem
         self._policy = policy
         self._budgets = np.array(budgets, dtype=float)
-        self._horizon = int(min(horizon, FOREVER))
+        self._horizon = int(min(horizon, LONGEST_WAIT))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem)))
@@ -183,11 +183,11 @@ class SamplingGames:
 # --- conformance -----------------------------------------------------------------------------------------------------
 
 
-PLAYED = methods(
+LOOP_METHODS = methods(
     SamplingPolicy,
     *("needs", "anytime", "take", "start", "statistics", "observe", "choose", "draw", "draw_one", "can_continue"),
 )
-"""What the loop stands in for."""
+"""The methods that the loop stands in for."""
 
 STAGE = Problem(
     (
@@ -200,34 +200,17 @@ STAGE = Problem(
 BUDGETS = (1.0, 20.0, 60.0)
 RUNS = 3
 
-_judged: dict[str, str] = {}
-"""By fingerprint: why the loop does not play a policy as it is written, or nothing if it does."""
-
 
 def check_policy(policy: SamplingPolicy) -> None:
     """`EngineUnsupported` if the plain loop would play the policy otherwise than it is written."""
     known_rule(policy)
-    if is_builtin(type(policy)):
-        return
-    identity = fingerprint(policy)
-    if identity not in _judged:
-        _judged[identity] = _why_not(policy)
-    if _judged[identity]:
-        raise EngineUnsupported(_judged[identity])
-
-
-def _why_not(policy: SamplingPolicy) -> str:
-    try:
-        rehearse(policy)
-    except EngineUnsupported as reason:
-        return str(reason)
-    return ""
+    check_once(policy, rehearse)
 
 
 def known_rule(policy: SamplingPolicy) -> SamplingRule:
     """The rule of a policy that learns and chooses as `SamplingPolicy` does, or one of the package's own does."""
     if not is_builtin(type(policy)):  # the package's own are tested once for all
-        check_methods(policy, PLAYED)
+        check_methods(policy, LOOP_METHODS)
     return rule_of(policy)
 
 

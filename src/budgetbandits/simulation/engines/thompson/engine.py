@@ -22,7 +22,7 @@ from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import Tables, padded, tables_of
 from budgetbandits.simulation.engines.runtime.records import FINISHED, Record
 from budgetbandits.simulation.engines.thompson.hot_arms import COLUMNS
-from budgetbandits.simulation.engines.thompson.level import NEVER
+from budgetbandits.simulation.engines.thompson.level import NO_ALARM
 from budgetbandits.simulation.engines.thompson.rounds import play
 from budgetbandits.simulation.engines.thompson.state import COUNTERS, GAME, LAWS
 from budgetbandits.simulation.reference import TOLERANCE, Game
@@ -87,7 +87,7 @@ class FiniteLaws:
 
     @cached_property
     def fields(self) -> dict[str, float]:
-        """What the record of a game holds of them."""
+        """The fields of a game's record that describe the laws."""
         widths = {"reward_width": self.reward_values.shape[1], "cost_width": self.cost_steps.shape[1]}
         return {f"{name}_at": getattr(self, name).ctypes.data for name in LAWS} | widths | {"cost_unit": self.step}
 
@@ -149,7 +149,7 @@ class Settings:
     caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
     direct_above: float = 0.37  # above this bound the leader is drawn outright
     near_ties_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
-    restless: float = 0.0  # above 0: after this much waste every alarm is set anew, at a level a rounding error away
+    restless: float = 0.0  # above 0: after this much waste every alarm is set again, at a level a rounding error away
 
 
 def _first_level(pool: int, classical: bool) -> float:
@@ -192,7 +192,7 @@ class Run(Record):
         width = 1 << max(4, (max(active, 1) - 1).bit_length())
         capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
         tree = np.empty(2 * capacity, dtype=np.int64)
-        tree[: 2 * width] = NEVER
+        tree[: 2 * width] = NO_ALARM
         self.point_to(stream=new_stream(words), tree=tree, arm_of_slot=arm_of_slot, posterior=counts, budget=budgets)
         self.point_to(tangents=np.empty((arms, 8)), constants=np.zeros((arms, COLUMNS)))
         self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("hot", "hot_place")})
@@ -222,7 +222,7 @@ class Run(Record):
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the engine did."""
+        """How often the engine did what, by counter."""
         return {name: self.whole(name) for name in COUNTERS}
 
     def play(self) -> None:

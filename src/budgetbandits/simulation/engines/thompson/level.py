@@ -32,7 +32,7 @@ from budgetbandits.simulation.engines.thompson.state import (
 # --- alarms ----------------------------------------------------------------------------------------------------------
 
 
-NEVER = (1 << 63) - 1
+NO_ALARM = (1 << 63) - 1
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +65,7 @@ def widen(tree, base):
     for slot in range(base):
         tree[wider + slot] = tree[base + slot]
     for slot in range(base, wider):
-        tree[wider + slot] = NEVER
+        tree[wider + slot] = NO_ALARM
     rebuild(tree, wider)
     return wider
 
@@ -73,12 +73,12 @@ def widen(tree, base):
 # --- the level -------------------------------------------------------------------------------------------------------
 
 
-NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set anew, and nothing else changes
+NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set again, and nothing else changes
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def replan(game):
-    """Look for a cheaper level; a new one sorts every arm anew."""
+    """Look for a cheaper level; with a new one every arm is sorted again."""
     game.plans += 1
     evaluated = game.plan_tangents
     if game.restless > 0.0:
@@ -115,7 +115,7 @@ def apply_level(game):
             hot[game.hot_count] = slot
             game.hot_count += 1
             keep_hot_constants(game, slot)
-            tree[game.base + slot] = NEVER
+            tree[game.base + slot] = NO_ALARM
     rebuild(tree, game.base)
 
 
@@ -150,7 +150,7 @@ def look_at(game, slot, pulls):
 @njit(cache=True, nogil=True, error_model="numpy")
 def become_hot(game, slot):
     """A cold arm becomes hot."""
-    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NEVER))
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NO_ALARM))
     whole_pointer(game.hot_place_at)[slot] = game.hot_count
     whole_pointer(game.hot_at)[game.hot_count] = slot
     game.hot_count += 1

@@ -1,4 +1,4 @@
-"""What decided pulls bring: rewards, costs, posterior trials, and where each budget's game ends.
+"""Outcomes of decided pulls: rewards, costs, posterior trials, and where each budget's game ends.
 
 Decided pulls of one arm are settled together.  Money is counted in whole steps of the cost lattice for finite laws, in
 floats with a tolerance for buffered outcomes.
@@ -209,7 +209,7 @@ def settle_piecewise(game, arm, slot, left):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def settle_block(game, arm, slot, block, events):
-    """Pulls that end no game, of which so many have a cost above zero."""
+    """Pulls that end no game; ``events`` of them have a cost above zero."""
     spent, paid = cost_block(game, arm, events)
     earned, won = reward_block(game, arm, block)
     game.spent_steps += spent

@@ -1,4 +1,4 @@
-"""The loop over rounds, and settling: what decided pulls bring is drawn and learned from."""
+"""The loop over rounds, and settling: the outcomes of decided pulls are drawn and learned from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def play(games):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def settle_pending(game):
-    """Draw what the decided pulls bring, and look at the arm anew; SETTLED unless the game stops here."""
+    """Draw the outcomes of the decided pulls, and look at the arm again; SETTLED unless the game stops here."""
     slot = game.pending_slot
     arm = arm_of(game, slot)
     game.settlements += 1

@@ -60,7 +60,7 @@ COUNTERS = (
     "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
     "sketched", "stretched", "looks",
 )  # fmt: skip
-"""What the engine did, for tests and figures."""
+"""How often the engine did what, for tests and figures."""
 
 GAME = np.dtype(
     [(name, np.int64) for name in (*STATE, *SIZES)]
@@ -73,7 +73,7 @@ LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 """Columns of the table of tangents."""
 
 SETTLED = -2
-"""What settling ends with, unless the game is FINISHED or an arm needs outcomes."""
+"""The status that settling ends with, unless the game is FINISHED or an arm needs outcomes."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -144,7 +144,7 @@ def forget_near_tie(game):
     game.left_1 = game.left_2 = game.near_tie_retry = 0
 
 
-# --- prices ----------------------------------------------------------------------------------------------------------
+# --- prices: nanoseconds of the steps of a game on one machine; only proportions matter, and only for speed ----------------------------------------------------------------------------------------------------------
 
 PRICE_ROUND = 45.0  # an open round before anything is drawn
 PRICE_HOT = 45.0  # drawing one hot arm
