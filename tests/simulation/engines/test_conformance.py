@@ -30,7 +30,7 @@ from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
 from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.rules import INDEX_METHODS, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
-from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
+from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio, with_own
 
 PROBLEM = Problem.bernoulli([0.9, 0.3, 0.5], [0.5, 0.2, 0.9])
 
@@ -84,13 +84,10 @@ def test_an_epsilon_first_with_its_own_choose():
 @pytest.mark.parametrize("name", INDEX_METHODS)
 def test_any_method_the_index_engines_stand_in_for(name):
     for parent in (KUBE, PrimalDualBwK, FractionalKUBE):
-        method = getattr(parent, name)
-        own = type("Own", (parent,), {name: lambda *given, method=method, **words: method(*given, **words)})
-        engine = engine_for(PROBLEM, own(), [30.0])
-        assert (engine.name, engine.reason) == (
-            "reference",
-            f"it has {'an' if name[0] in 'ao' else 'a'} {name} of its own, which no compiled engine knows",
-        )
+        engine = engine_for(PROBLEM, with_own(parent, name)(), [30.0])
+        assert engine.name == "reference"
+        article = "an" if name[0] in "ao" else "a"
+        assert engine.reason == f"it has {article} {name} of its own, which no compiled engine knows"
 
 
 def test_the_prices_of_primal_dual_bwk():
@@ -101,14 +98,7 @@ def test_the_prices_of_primal_dual_bwk():
 @pytest.mark.parametrize("name", EPSILON_FIRST_METHODS)
 def test_any_method_the_engine_of_epsilon_first_stands_in_for(name):
     for parent in (EpsilonFirst, EpsilonFirstGreedy):
-        method = getattr(parent, name)
-        value = (
-            property(lambda self, method=method: method.fget(self))
-            if isinstance(method, property)
-            else lambda *given, method=method: method(*given)
-        )
-        own = type("Own", (parent,), {name: value})
-        assert f"{name} of its own" in engine_for(PROBLEM, own(), [30.0]).reason
+        assert f"{name} of its own" in engine_for(PROBLEM, with_own(parent, name)(), [30.0]).reason
 
 
 def test_a_subclass_that_changes_nothing_is_played_fast():
