@@ -9,7 +9,7 @@ import polars as pl
 
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 if TYPE_CHECKING:
     from budgetbandits.experiments.results import Results

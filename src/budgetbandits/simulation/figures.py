@@ -13,7 +13,7 @@ from budgetbandits.figures import regret as curves
 from budgetbandits.figures.layout import PaperFigure, Series, chosen
 from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.numerics.intervals import LEVEL, student_quantile
-from budgetbandits.policies.names import PAPER, label
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems import oracle
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def regret(
     values = outcome.pseudo_regret[:, order]
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
     curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
-    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER)[0])
+    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER_POLICIES)[0])
     return curves.regret({"": [curve]}, [series], of, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
 
 

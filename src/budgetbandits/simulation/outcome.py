@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.problems import oracle, oracle_horizon
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream

@@ -20,7 +20,7 @@ from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import RESAMPLES, bootstrap_interval, moments, resampled_std
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width, wilson
-from budgetbandits.policies.names import NAMES
+from budgetbandits.policies import label
 
 EPSILON_FIRST = "epsilon-first"
 
@@ -81,7 +81,7 @@ class Spreads:
         """Every policy's on one problem."""
         low, high = bootstrap_interval(self.again[:, place])
         return ", ".join(
-            f"{NAMES[policy]} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
+            f"{label(policy)} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
             for column, policy in enumerate(self.results.policies)
         )
 
