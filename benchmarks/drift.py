@@ -26,8 +26,7 @@ from paced import problems, rate
 from budgetbandits import Problem, simulate
 from budgetbandits.figures.layout import save
 from budgetbandits.numerics.fluid import Mix, best_mix
-from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.streams import RequestStream, StreamPart
+from budgetbandits.problems.streams import DRIFTS, RequestStream, StreamPart, drifting
 
 Array = NDArray[np.float64]
 

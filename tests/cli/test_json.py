@@ -15,8 +15,7 @@ from budgetbandits.__main__ import main
 from budgetbandits.cli import app
 from budgetbandits.cli import study as studies
 from budgetbandits.experiments.paper.claims import Claim, Tally
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import FAMILIES
+from budgetbandits.problems.families import ARMS_FAMILIES, FAMILIES
 from budgetbandits.report import page
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from studies import SMALL

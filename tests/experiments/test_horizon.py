@@ -18,8 +18,7 @@ from budgetbandits.experiments.schedule import effort
 from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
-from budgetbandits.problems.drift import drifting
-from budgetbandits.problems.streams import RequestStream
+from budgetbandits.problems.streams import RequestStream, drifting
 
 SUITE = Path(__file__).parents[2] / "examples/paced-suite.toml"
 TEXT = """

@@ -14,7 +14,7 @@ from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.paper import calibration
 from budgetbandits.experiments.paper import findings as paper
 from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, Tally
-from budgetbandits.problems.problem import family
+from budgetbandits.problems.families import family
 from budgetbandits.report import page
 
 COMMAND = str(Path(sys.executable).with_name("budgetbandits"))

@@ -8,11 +8,10 @@ import pytest
 from budgetbandits import Problem, simulate
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.drift import drifting, scaled, without
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.oracle_horizon import fluid_plan, fluid_reward
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import RequestStream, StreamPart, load
+from budgetbandits.problems.streams import RequestStream, StreamPart, drifting, load, scaled, without
 
 SMALL = Problem.bernoulli([0.2, 0.8, 0.7], [0.1, 0.5, 0.9])
 OTHER = Problem.bernoulli([0.6, 0.3, 0.9], [0.2, 0.3, 1.0])
@@ -104,7 +103,7 @@ def test_a_price_cut_halves_every_cost():
     laws = [
         Independent(Fixed(0.5), Fixed(0.8)),
         Independent(Beta(2, 2), Lattice([0.4, 1.0], [1, 3])),
-        Table([[1, 1, 0.5], [0.2, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0.2, 0.5, 0.5]]),
         Copula(Beta(1, 1), Fixed(0.6), 0.5),
     ]
     problem = Problem(tuple(Arm(f"arm-{number}", law) for number, law in enumerate(laws)))

@@ -20,8 +20,8 @@ from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.names import label
+from budgetbandits.problems.families import family
 from budgetbandits.problems.oracle import best_arms, best_ratio
-from budgetbandits.problems.problem import family
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate

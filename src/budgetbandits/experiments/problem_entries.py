@@ -10,11 +10,10 @@ from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError, ExperimentError
 from budgetbandits.experiments.toml_fields import no_others, number, several_in, text_in, whole_in
-from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import KNOWN_FAMILIES, Problem, family, two_gap
+from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family, two_gap
+from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.recorded import parse_columns
-from budgetbandits.problems.streams import Environment, RequestStream, load
+from budgetbandits.problems.streams import DRIFTS, Environment, RequestStream, drifting, load
 
 DRIFT_KEYS = ("drift", "at")
 FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high", *DRIFT_KEYS)

@@ -16,7 +16,7 @@ import numpy as np
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import empirical_divergence
-from budgetbandits.problems.distributions import Bernoulli, Copula, Independent, OutcomeLaw, Table
+from budgetbandits.problems.distributions import Bernoulli, Copula, Independent, JointTable, OutcomeLaw
 from budgetbandits.problems.oracle import best_ratio, gaps
 from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.gaps import worse_arms
@@ -44,7 +44,7 @@ def any_law_distances(problem: Problem) -> Array:
 
 def outcomes(law: OutcomeLaw, name: str) -> tuple[Array, Array, Array]:
     """The pairs of reward and cost that a finite law gives, and their probabilities."""
-    if isinstance(law, Table):
+    if isinstance(law, JointTable):
         rewards, costs, weights = np.array(law.outcomes).T
         return rewards, costs, weights
     if isinstance(law, Independent | Copula) and (costs_seen := law.cost_atoms()) is not None:

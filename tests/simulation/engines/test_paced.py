@@ -8,16 +8,15 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.drift import drifting
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import RequestStream, StreamPart
+from budgetbandits.problems.streams import RequestStream, StreamPart, drifting
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
 ANY_LAW = Problem(
     (
-        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
         Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
         Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
     )
