@@ -18,7 +18,7 @@ BudgetBanditsError
 ├── RewardOutOfRange (ValueError)
 ├── CostOutOfRange (ValueError)
 ├── CostOverrun (UserWarning)
-├── NotAsked (ValueError)
+├── UnknownAsk (ValueError)
 ├── BudgetExhausted (RuntimeError)
 ├── NoArmLeft (RuntimeError)
 ├── BadState (ValueError)
@@ -35,14 +35,14 @@ BudgetBanditsError
 ├── NotFound (LookupError)
 ├── Conflict (RuntimeError)
 ├── NotAllowed (PermissionError)
-├── TooManyGuesses (PermissionError)
+├── TooManyWrongKeys (PermissionError)
 ├── Disagreement (RuntimeError)
 ├── StoreError (RuntimeError)
 │   ├── OutcomeUnknown
-│   └── NoRoom
+│   └── DiskFull
 ├── WrongClock (RuntimeError)
-├── Busy (RuntimeError)
-├── Unreachable (ConnectionError)
+├── ServerBusy (RuntimeError)
+├── ServiceUnreachable (ConnectionError)
 ├── ServiceError (RuntimeError)
 │
 │   the installation
@@ -118,7 +118,7 @@ class CostOverrun(BudgetBanditsError, UserWarning):
     """A warning, not an error: a pull has cost more than ``cost_max``. All of it is booked: `Allocation.overrun`."""
 
 
-class NotAsked(BudgetBanditsError, ValueError):
+class UnknownAsk(BudgetBanditsError, ValueError):
     """Feedback for an ask that was never made, or that was already told."""
 
 
@@ -188,7 +188,7 @@ class NotAllowed(BudgetBanditsError, PermissionError):
         self.known = known
 
 
-class TooManyGuesses(BudgetBanditsError, PermissionError):
+class TooManyWrongKeys(BudgetBanditsError, PermissionError):
     """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -211,7 +211,7 @@ class OutcomeUnknown(StoreError):
     """
 
 
-class NoRoom(StoreError):
+class DiskFull(StoreError):
     """A file could not be written because its disk is full."""
 
 
@@ -219,7 +219,7 @@ class WrongClock(BudgetBanditsError, RuntimeError):
     """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
 
 
-class Busy(BudgetBanditsError, RuntimeError):
+class ServerBusy(BudgetBanditsError, RuntimeError):
     """The server does as much of this as it may at once; ask again after ``retry_after`` seconds."""
 
     def __init__(self, message: str, retry_after: float = 5.0) -> None:
@@ -227,7 +227,7 @@ class Busy(BudgetBanditsError, RuntimeError):
         self.retry_after = retry_after
 
 
-class Unreachable(BudgetBanditsError, ConnectionError):
+class ServiceUnreachable(BudgetBanditsError, ConnectionError):
     """The service does not answer."""
 
 
