@@ -138,7 +138,7 @@ def test_budgets_in_every_unit():
         "1": (0.5, 100.0),
         "smallest mean cost": (0.125, 25.0),
         "request": (1.25, 250.0),
-        "cheap to dear": (5.0, 502.0),
+        "cheap to expensive": (5.0, 502.0),
     }.items():
         assert plan.scaled((0.5, 100.0), problem, unit, 10) == budgets
     text = SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1)

@@ -36,7 +36,7 @@ KEYS = (
     "name", "seed", "runs", "budgets", "budget_unit", "horizon", "policies", "plugins", "problems", "engine",
     "max_rounds", "common",
 )  # fmt: skip
-BUDGET_UNITS = ("1", "smallest mean cost", "request", "cheap to dear")
+BUDGET_UNITS = ("1", "smallest mean cost", "request", "cheap to expensive")
 """What budgets are: multiples of the largest cost there can be, or of the smallest mean cost of each problem's arms;
 money for each request, in the problem's own units; or, also for each request, how far it is from the mean cost of the
 arm with the best ratio to that of the arm with the highest reward."""
@@ -87,9 +87,9 @@ def _together(found: dict[str, Any]) -> dict[str, Any]:
                 f"budget_unit is {found['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
             )
         if any(isinstance(named.problem, RequestStream) for named in found["problems"]):
-            raise ExperimentError("problems hold traffic, but there is no horizon; add horizon = 10_000")
+            raise ExperimentError("problems hold a request stream, but there is no horizon; add horizon = 10_000")
     if found["common"] and any(isinstance(named.problem, RequestStream) for named in found["problems"]):
-        raise ExperimentError("traffic has no common outcomes, since its laws change; leave out common")
+        raise ExperimentError("a request stream has no common outcomes, since its laws change; leave out common")
     return found
 
 

@@ -119,7 +119,7 @@ def bounds(asked: Experiment) -> list[float | None]:
 
 def lower_bound(problem: Environment) -> float | None:
     """The constant of the asymptotic lower bound: for independent reward and cost by their means, else for any law;
-    None where neither is known, as in traffic."""
+    None where neither is known, as for request streams."""
     if not isinstance(problem, Problem):
         return None
     for constant in (lower_constant, any_law_constant):

@@ -108,12 +108,12 @@ class Cell:
 def scaled(
     budgets: tuple[float, ...], problem: Environment, unit: str, horizon: int | None = None
 ) -> tuple[float, ...]:
-    """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of traffic, its
-    first part says what is cheap and dear.
+    """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of a
+    request stream, the first part says what is cheap and what is expensive.
 
     >>> from budgetbandits import Problem
     >>> problem = Problem.bernoulli([0.5, 0.6], [0.25, 0.75])
-    >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to dear", horizon=1000)
+    >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to expensive", horizon=1000)
     ((25.0,), (500.0,))
     """
     arms = problem.parts[0].problem if isinstance(problem, RequestStream) else problem

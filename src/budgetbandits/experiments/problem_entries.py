@@ -99,7 +99,7 @@ def _source(entry: dict[str, Any]) -> str:
 
 
 def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Environment]]:
-    """A problem or traffic (TOML), or outcomes that were recorded (CSV), with segments if a column says so."""
+    """A problem or a request stream (TOML), or outcomes that were recorded (CSV), with segments if a column says so."""
     name = text_in(entry, "file")
     if Path(name).suffix != ".csv":
         if "columns" in entry:
@@ -116,7 +116,9 @@ def _drifting(entry: dict[str, Any], made: list[tuple[str, Environment]]) -> lis
         return made
     drift, at = text_in(entry, "drift"), whole_in(entry, "at", smallest=1)
     if drift not in DRIFTS or any(isinstance(problem, RequestStream) for _, problem in made):
-        raise ExperimentError(f"drift is {drift!r}; write one of {', '.join(DRIFTS)}, for a problem that is no traffic")
+        raise ExperimentError(
+            f"drift is {drift!r}; write one of {', '.join(DRIFTS)}, for a problem that is no request stream"
+        )
     return [(name, drifting(problem, drift, at)) for name, problem in made if isinstance(problem, Problem)]
 
 

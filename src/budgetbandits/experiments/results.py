@@ -145,12 +145,14 @@ class Results:
             if record["toml"] is None:
                 raise StudyError(
                     f"{record['name']!r} has laws from outside the package, which a study does not keep; "
-                    f"make the problem anew where its laws are needed"
+                    f"make the problem again where its laws are needed"
                 )
         made = [(record, from_toml(record["toml"])) for record in records[:count]]
         for record, problem in made:
             if isinstance(problem, RequestStream):
-                raise StudyError(f"{record['name']!r} is traffic, whose arms change; this is for problems alone")
+                raise StudyError(
+                    f"{record['name']!r} is a request stream, whose arms change; this is for problems alone"
+                )
         return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:

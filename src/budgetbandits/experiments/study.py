@@ -193,10 +193,10 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
 
 
 def _over_requests(problem: Environment, means: str, horizon: int | None) -> list[float]:
-    """The means of a problem's arms; of traffic, over the requests that each arm can answer."""
+    """The means of a problem's arms; of a request stream, over the requests that each arm can answer."""
     table: Array = getattr(problem, means)
     if isinstance(problem, RequestStream):
-        weight = problem.requests(horizon or 1)[:, None] * problem.offered
+        weight = problem.requests(horizon or 1)[:, None] * problem.available_arms
         table = (weight * table).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-12)
     found: list[float] = table.tolist()
     return found

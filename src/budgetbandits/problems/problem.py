@@ -210,7 +210,7 @@ class Problem:
         """The same of TOML that has been read."""
         if "parts" in document:
             raise ProblemError(
-                "this is traffic, with [[parts]], and no problem; name a problem file, or call traffic.load"
+                "this is a request stream, with [[parts]]; name a problem file, or call RequestStream.load"
             )
         for key in document:
             if key != "arms" and key not in UNITS:

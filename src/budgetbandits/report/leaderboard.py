@@ -23,7 +23,12 @@ from budgetbandits.report.page import render
 ALWAYS = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
 PANELS = 12
-UNITS = {"1": "", "smallest mean cost": " × min μc", "request": " a request", "cheap to dear": " from cheap to dear"}
+UNITS = {
+    "1": "",
+    "smallest mean cost": " × min μc",
+    "request": " a request",
+    "cheap to expensive": " from cheap to expensive",
+}
 """What stands behind a budget."""
 
 

@@ -19,7 +19,7 @@ from budgetbandits.report import summary, tables
 BUDGETS = {
     "smallest mean cost": "budgets are multiples of each problem's smallest mean cost",
     "request": "budgets are money for a request",
-    "cheap to dear": "budgets are the way from the cost of the best ratio to that of the highest reward, for a request",
+    "cheap to expensive": "budgets lie between the cost of the best ratio and that of the highest reward, per request",
 }
 """What budgets are that are no plain money."""
 

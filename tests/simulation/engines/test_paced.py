@@ -76,7 +76,7 @@ def test_the_loops_play_the_games_of_the_reference(policy, name):
         assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
     if isinstance(PLAYED[name], RequestStream):
         assert np.array_equal(fast.part_pulls, slow.part_pulls)
-        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].offered] == 0).all()
+        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].available_arms] == 0).all()
 
 
 def test_without_a_horizon_too():
@@ -115,7 +115,7 @@ def test_many_games_with_segments_have_the_law_of_the_reference():
         RequestStream.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
         for share in (0.6, 0.1)
     )
-    fast, other = (simulate(traffic, "bts-paced", [4.0], 150, horizon=40) for traffic in (here, there))
+    fast, other = (simulate(stream, "bts-paced", [4.0], 150, horizon=40) for stream in (here, there))
     slow = simulate(here, "bts-paced", [4.0], 150, seed=1, horizon=40, engine="reference")
     assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
     assert smallest_p(rows(other), rows(slow)) < FALSE_ALARM
