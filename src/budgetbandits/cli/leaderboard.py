@@ -70,7 +70,6 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
-    from budgetbandits.experiments.standings import told
 
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()

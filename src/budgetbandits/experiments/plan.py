@@ -34,11 +34,11 @@ PART_FORMAT = 1
 """Part of every cell's name; raise it when the columns of a part change."""
 
 
-class Problems(tuple[NamedProblem, ...]):
+class SharedProblems(tuple[NamedProblem, ...]):
     """Problems that the cells of all policies share. They are pickled once for all of them: pickling thousands of laws
     takes longer than many a game."""
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Problems], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes], SharedProblems], tuple[bytes]]:
         return _unpickled, (self._pickled,)
 
     @cached_property
@@ -47,8 +47,8 @@ class Problems(tuple[NamedProblem, ...]):
 
 
 @lru_cache(maxsize=16)
-def _unpickled(pickled: bytes) -> Problems:
-    return Problems(pickle.loads(pickled))
+def _unpickled(pickled: bytes) -> SharedProblems:
+    return SharedProblems(pickle.loads(pickled))
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Experiment:
         """Everything to be computed."""
         together = max(1, CHUNK // self.runs) if self.runs <= FEW_RUNS else 1
         starts = range(0, len(self.problems), together)
-        shares = [Problems(self.problems[start : start + together]) for start in starts]
+        shares = [SharedProblems(self.problems[start : start + together]) for start in starts]
         first_runs = range(0, self.runs, CHUNK)
         return [
             Cell(

@@ -32,7 +32,7 @@ from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.parallel import check_jobs
 from budgetbandits.simulation.simulate import choose_engine, outcome_of, work_of
 
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""
 
 
@@ -55,7 +55,7 @@ def run(
     experiment: Experiment,
     out: str | Path,
     workers: Workers | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     command: str = "",
 ) -> Study:
     """Compute what ``out`` does not hold yet. Stopped at any moment, the same call goes on from there."""

@@ -28,7 +28,7 @@ MOST = 0.75
 
 
 @dataclass(frozen=True)
-class Values:
+class SettingGames:
     """The values of a setting at one budget, games × policies; ``paired`` if the games of a row are on one problem."""
 
     policies: tuple[str, ...]
@@ -36,7 +36,7 @@ class Values:
     paired: bool
 
     @classmethod
-    def of(cls, results: Results, budget: float | None = None) -> Values:
+    def of(cls, results: Results, budget: float | None = None) -> SettingGames:
         """Of several problems the mean of each, of a single one its runs."""
         values = results.values(budget=budget)
         paired = len(values) > 1
@@ -57,7 +57,7 @@ def competes(policy: str) -> bool:
     return plugins.find_policy(policy).needs <= FREE
 
 
-def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]]:
+def standings(values: SettingGames, scale: float | None = None) -> list[dict[str, Any]]:
     """A row for each policy, the lowest mean first.
 
     ``mean`` with its interval ``low`` to ``high``; ``behind`` is the mean less that of the best that competes, with its
@@ -92,7 +92,7 @@ def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]
     return sorted(({key: _plain(item) for key, item in row.items()} for row in rows), key=lambda row: row["mean"])
 
 
-def _behind(values: Values) -> Difference:
+def _behind(values: SettingGames) -> Difference:
     """The mean of each policy less that of the best that competes."""
     games, best = values.games, values.best
     if values.paired:
@@ -125,7 +125,7 @@ def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> t
     return low, high
 
 
-def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
+def overall(settings: Mapping[str, SettingGames]) -> list[dict[str, Any]]:
     """The geometric mean over the settings of how many times the best competitor's mean regret a policy has.
 
     Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again. The
@@ -153,7 +153,7 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (not row["comparable"], row["times"]))
 
 
-def _times_best(values: Values, rng: np.random.Generator) -> AnyArray:
+def _times_best(values: SettingGames, rng: np.random.Generator) -> AnyArray:
     """Each policy's mean by that of the best that competes: of the games, then of games drawn again."""
     count = len(values.games)
     weights = rng.multinomial(count, np.full(count, 1.0 / count), RESAMPLES) / count
@@ -166,14 +166,14 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
+def policies_shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
     """Policies for a figure: the first of the ranking that compete, and those that a reader will look for."""
     first = [row["policy"] for row in ranked if row["competes"]]
     wanted = [policy for policy in always if policy in first]
     return [*wanted, *[policy for policy in first if policy not in wanted][: most - len(wanted)]]
 
 
-def told(summary: Mapping[str, Any]) -> str:
+def given_knowledge(summary: Mapping[str, Any]) -> str:
     """What every policy of a leaderboard is told, in words."""
     paced = any(setting.get("horizon") is not None for setting in summary["settings"])
     return "the budget and the horizon" if paced else "the budget"

@@ -33,7 +33,7 @@ class Exponent:
 
 
 @dataclass(frozen=True)
-class Step:
+class GrowthStep:
     """The exponent between two neighbouring budgets or numbers of arms."""
 
     first: float
@@ -49,8 +49,8 @@ class Growth:
     constant: float
     in_budget: Exponent
     in_arms: Exponent
-    budget_steps: tuple[Step, ...]
-    arms_steps: tuple[Step, ...]
+    budget_steps: tuple[GrowthStep, ...]
+    arms_steps: tuple[GrowthStep, ...]
     cells: int
     at_edge: int
 
@@ -186,11 +186,11 @@ def _fit(worst: Array, arms: Array, budgets: Array) -> Array:
     return np.asarray(worst.reshape(*worst.shape[:-2], -1) @ solve.T)
 
 
-def _steps(places: Array, found: Array, again: Array) -> tuple[Step, ...]:
+def _steps(places: Array, found: Array, again: Array) -> tuple[GrowthStep, ...]:
     widths = np.diff(np.log(places))
     slopes, slopes_again = np.diff(found) / widths, np.diff(again, axis=1) / widths
     return tuple(
-        Step(float(places[place]), float(places[place + 1]), _exponent(slopes[place], slopes_again[:, place]))
+        GrowthStep(float(places[place]), float(places[place + 1]), _exponent(slopes[place], slopes_again[:, place]))
         for place in range(len(widths))
     )
 

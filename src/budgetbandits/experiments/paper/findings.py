@@ -16,7 +16,7 @@ from budgetbandits.experiments.paper.claims import Claim
 from budgetbandits.experiments.paper.proven import Bounds
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.runner import Progress, Workers, run
+from budgetbandits.experiments.runner import ProgressCallback, Workers, run
 from budgetbandits.theory.upper import CHAINS
 
 CALIBRATED, ENSEMBLE = "calibrated", "ensemble"
@@ -85,7 +85,7 @@ def reproduce(
     runs: int | None = None,
     quick: bool = False,
     workers: Workers | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     command: str = "",
 ) -> Findings:
     """Run both studies into ``out``, as far as they are not there already."""

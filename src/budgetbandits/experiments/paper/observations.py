@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from budgetbandits.experiments.paper.claims import MUCH, Claim, tally
+from budgetbandits.experiments.paper.claims import MUCH, Claim, count_comparisons
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.slopes import beside_root, games_at, growth_budgets, root_growth, slope_ratio
-from budgetbandits.experiments.statistics import Moments, against_rivals, moments, surely, welch
+from budgetbandits.experiments.statistics import SampleMoments, against_rivals, moments, surely, welch
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.policies.names import NAMES
 
@@ -30,8 +30,8 @@ def lowest(calibrated: Results, ensemble: Results) -> Claim:
             *_panel_differences(calibrated),
             f"Random problems: which policy is lowest is sure on {len(sure)} of {best.height} ({counts})",
         ),
-        tally(*bts_against_others(calibrated)),
-        tally(*bts_against_others(ensemble)),
+        count_comparisons(*bts_against_others(calibrated)),
+        count_comparisons(*bts_against_others(ensemble)),
         f"random problems at B = {ensemble.largest():,.0f}",
     )
 
@@ -76,8 +76,8 @@ def much_better(calibrated: Results, ensemble: Results) -> Claim:
         f"Much better: at B = {calibrated.largest():,.0f} the mean regret of each of the four others is surely at "
         f"least {MUCH:g} times that of BTS (Welch's test, Holm over the four); it fails where one is surely less.",
         tuple(measured),
-        tally(*on_panels),
-        tally(*on_random),
+        count_comparisons(*on_panels),
+        count_comparisons(*on_random),
         f"random problems at B = {ensemble.largest():,.0f}",
     )
 
@@ -99,8 +99,8 @@ def more_arms(calibrated: Results, ensemble: Results) -> Claim:
         "the five). Random problems: pairs with the same seed, 10 and 100 arms; it holds where all five policies "
         "surely rise and fails where one surely falls.",
         tuple(measured),
-        tally(rises, falls),
-        tally(random_rises.all(axis=1), random_falls.any(axis=1)),
+        count_comparisons(rises, falls),
+        count_comparisons(random_rises.all(axis=1), random_falls.any(axis=1)),
         f"random pairs at B = {ensemble.largest():,.0f}",
     )
 
@@ -110,7 +110,7 @@ def _from_few_to_many(results: Results) -> tuple[AnyArray, AnyArray]:
     of = moments(results.values())
     groups = np.array([problem["group"] for problem in results.record["problems"]])
     few, many = (
-        Moments(*(np.concatenate([part[groups == results.groups[place]] for place in places]) for part in of))
+        SampleMoments(*(np.concatenate([part[groups == results.groups[place]] for place in places]) for part in of))
         for places in ((0, 2), (1, 3))
     )
     return surely(welch(many, few))
@@ -133,7 +133,7 @@ def logarithmic(calibrated: Results, ensemble: Results) -> Claim:
         f"1 is logarithmic growth, {root_growth(*budgets):.2f} is growth like √B. Holds where it is surely below that "
         "of √B: that tells ln B from √B, not from a small power of B, and O(ln B) is about budgets without end.",
         tuple(measured),
-        tally(on_panels.high < 0.0, on_panels.low > 0.0),
-        tally(on_random.high < 0.0, on_random.low > 0.0),
+        count_comparisons(on_panels.high < 0.0, on_panels.low > 0.0),
+        count_comparisons(on_random.high < 0.0, on_random.low > 0.0),
         f"random problems at B = {ensemble.largest():,.0f}",
     )

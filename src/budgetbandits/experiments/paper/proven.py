@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import polars as pl
 
-from budgetbandits.experiments.paper.claims import Claim, Tally, tally
+from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts, count_comparisons
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.problems.problem import Problem
@@ -80,8 +80,8 @@ def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple
         "At a budget the mean and 1.96 standard errors lie below the bound, with every term evaluated and γ optimised "
         "for each arm. A budget counts only if the bound is below what no policy exceeds; elsewhere it says nothing.",
         tuple(_nearest(each, chain, studies[0]) for each in evaluated[0]),
-        tally(*np.concatenate(on_panels, axis=1)),
-        tally(*np.concatenate(on_random, axis=1)),
+        count_comparisons(*np.concatenate(on_panels, axis=1)),
+        count_comparisons(*np.concatenate(on_random, axis=1)),
         f"budgets of {len(on_random)} random problems",
     )
 
@@ -131,8 +131,8 @@ def remark_one(calibrated: Results) -> Claim:
             f"regret grows by less than {lower_constant(problem):,.0f} ln B"
             for group, problem, (ours, first, second) in zip(calibrated.groups, panels, constants, strict=True)
         ),
-        tally(~wrong, wrong, could_fail=wrong),
-        Tally(),
+        count_comparisons(~wrong, wrong, could_fail=wrong),
+        ComparisonCounts(),
         "random problems",
         proven=True,
     )

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.experiments.paper import calibration
-from budgetbandits.experiments.paper.claims import MUCH, Claim, Tally, percent, tally
+from budgetbandits.experiments.paper.claims import MUCH, Claim, ComparisonCounts, count_comparisons, percent
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import RESAMPLES, bootstrap_interval, moments, resampled_std
 from budgetbandits.numerics.arrays import AnyArray
@@ -25,7 +25,7 @@ from budgetbandits.policies.names import NAMES
 EPSILON_FIRST = "epsilon-first"
 
 
-class Ratio(NamedTuple):
+class SpreadRatio(NamedTuple):
     """A ratio of standard deviations on each problem, with its interval."""
 
     value: AnyArray
@@ -34,11 +34,11 @@ class Ratio(NamedTuple):
     pseudo: AnyArray
     """The ratio of the standard deviations of the pseudo-regret, which decides nothing."""
 
-    def below(self, bar: float) -> Tally:
-        return tally(self.high < bar, self.low > bar)
+    def below(self, bar: float) -> ComparisonCounts:
+        return count_comparisons(self.high < bar, self.low > bar)
 
-    def above(self, bar: float) -> Tally:
-        return tally(self.low > bar, self.high < bar)
+    def above(self, bar: float) -> ComparisonCounts:
+        return count_comparisons(self.low > bar, self.high < bar)
 
     def text(self, place: int) -> str:
         return f"{self.value[place]:.2f} [{self.low[place]:.2f}, {self.high[place]:.2f}]"
@@ -64,16 +64,16 @@ class Spreads:
         values = results.values("regret")
         return cls(results, moments(values).std, resampled_std(values), moments(results.values("pseudo_regret")).std)
 
-    def beside(self, policy: str, others: Callable[[AnyArray], AnyArray]) -> Ratio:
+    def beside(self, policy: str, others: Callable[[AnyArray], AnyArray]) -> SpreadRatio:
         """A policy's standard deviation by what ``others`` makes of the others', along the last axis."""
         own = self.results.policies.index(policy)
         with np.errstate(invalid="ignore", divide="ignore"):
             found, again, pseudo = (
                 of[..., own] / others(np.delete(of, own, axis=-1)) for of in (self.std, self.again, self.pseudo)
             )
-        return Ratio(found, *bootstrap_interval(again), pseudo)
+        return SpreadRatio(found, *bootstrap_interval(again), pseudo)
 
-    def beside_policy(self, policy: str, other: str) -> Ratio:
+    def beside_policy(self, policy: str, other: str) -> SpreadRatio:
         rest = [each for each in self.results.policies if each != policy]
         return self.beside(policy, lambda of: of[..., rest.index(other)])
 
