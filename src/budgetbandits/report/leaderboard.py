@@ -128,7 +128,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
         ),
         ahead if wins else f"In none of {of} is one policy surely ahead of every other (95 %, Holm).",
         f"Measured is the pseudo-regret at the largest budget of each setting; policies that must know more than "
-        f"{told(summary)} are shown and do not compete.",
+        f"{given_knowledge(summary)} are shown and do not compete.",
     ]
 
 
