@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from champion_score import Margin, Score, margins, scores
 from matplotlib.figure import Figure
 
 from budgetbandits.experiments import leaderboard
-from budgetbandits.experiments.champion import Margin, Score, margins, scores
+from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.standings import SettingGames, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite

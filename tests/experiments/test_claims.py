@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from budgetbandits.experiments.paper import observations, proven, spreads
+from budgetbandits.experiments.paper import findings, observations
 from budgetbandits.experiments.paper.claims import (
     BORNE_OUT,
     DEPENDS,
@@ -21,8 +21,8 @@ from budgetbandits.experiments.paper.claims import (
     ComparisonCounts,
     count_comparisons,
 )
-from budgetbandits.experiments.paper.proven import Bounds
-from budgetbandits.experiments.paper.spreads import Spreads
+from budgetbandits.experiments.paper.findings import Bounds
+from budgetbandits.experiments.paper.observations import Spreads
 from made_up import BUDGETS, study
 
 ALL = ComparisonCounts(holds=4)
@@ -183,10 +183,10 @@ def spread(own, others, policy="bts"):
     ],
 )
 def test_small_standard_deviation(panels, random, verdict):
-    assert spreads.small(panels(1), random(2)).verdict == verdict
+    assert observations.small_spread(panels(1), random(2)).verdict == verdict
 
 
-@pytest.mark.parametrize("claim", [spreads.epsilon_first_scatters, spreads.steadier_than_epsilon_first])
+@pytest.mark.parametrize("claim", [observations.epsilon_first_scatters, observations.steadier_than_epsilon_first])
 @pytest.mark.parametrize(
     ("panels", "random", "verdict"),
     [
@@ -215,8 +215,8 @@ def test_standard_deviations_are_of_the_regret_and_have_an_interval_each():
 def test_the_largest_of_the_others_is_the_yardstick():
     """ε-first is five times three of the others, and as large as the fourth."""
     wide = Spreads.of(study(100.0, lambda _g, _p, each, _b: 5.0 if each in ("epsilon-first", "kube") else 1.0))
-    assert spreads.epsilon_first_scatters(wide, wide).panels == ComparisonCounts(fails=4)
-    assert spreads.steadier_than_epsilon_first(wide, wide).panels == ComparisonCounts(holds=4)
+    assert observations.epsilon_first_scatters(wide, wide).panels == ComparisonCounts(fails=4)
+    assert observations.steadier_than_epsilon_first(wide, wide).panels == ComparisonCounts(holds=4)
 
 
 def bounds(upper, trivial, problems=1):
@@ -242,7 +242,7 @@ def bounds(upper, trivial, problems=1):
 )
 def test_theorem_one_counts_only_where_its_bound_says_something(chain, regret, wide, panels, random, verdict):
     studies = study(regret, wide), study(regret, wide, problems=2)
-    found = proven.theorem_one(chain, studies, (bounds(*panels), bounds(*random, problems=2)))
+    found = findings.theorem_one(chain, studies, (bounds(*panels), bounds(*random, problems=2)))
     assert found.verdict == verdict
     assert found.comparisons == 12 + 24
     assert found.panels.could_fail == (12 if panels[0] < panels[1] else 0)
@@ -261,13 +261,13 @@ def test_theorem_one_counts_only_where_its_bound_says_something(chain, regret, w
 def test_remark_one(constants, verdict, panels, monkeypatch):
     """It is proven, so the constants are made up to see it fail; one failure is enough against a proof."""
     left = iter(constants)
-    monkeypatch.setattr(proven, "bts_constant", lambda _: next(left))
-    found = proven.remark_one(study(1.0))
+    monkeypatch.setattr(findings, "bts_constant", lambda _: next(left))
+    found = findings.remark_one(study(1.0))
     assert (found.verdict, found.panels) == (verdict, panels)
 
 
 def test_remark_one_holds_as_it_stands():
-    found = proven.remark_one(study(1.0))
+    found = findings.remark_one(study(1.0))
     assert (found.verdict, found.panels, found.random) == (PROVEN, ComparisonCounts(silent=4), ComparisonCounts())
 
 

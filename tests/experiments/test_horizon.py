@@ -13,8 +13,7 @@ from budgetbandits import simulate
 from budgetbandits.errors import ExperimentError, StudyError
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.leaderboard import decision_time
-from budgetbandits.experiments.runner import _play
-from budgetbandits.experiments.schedule import effort
+from budgetbandits.experiments.runner import _play, duration
 from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
@@ -49,7 +48,7 @@ def test_a_cell_holds_the_games_of_simulate():
     played = simulate(stream, "bts-paced", [14, 26], 3, horizon=40, engine="reference")
     assert np.allclose(table["pseudo_regret"].to_numpy().reshape(3, 2), played.pseudo_regret)
     assert table["budget"].unique().sort().to_list() == [0.25, 0.75]
-    assert effort(cell) > 0.0
+    assert duration(cell) > 0.0
 
 
 def test_another_horizon_is_another_cell():

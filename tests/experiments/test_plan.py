@@ -9,8 +9,8 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment, plan
+from budgetbandits.experiments.experiment_file import EXPERIMENTS
 from budgetbandits.experiments.plan import CHUNK
-from budgetbandits.experiments.shipped_files import EXPERIMENTS
 from budgetbandits.plugins import sweep
 from budgetbandits.problems.problem import Problem
 from studies import SMALL, small

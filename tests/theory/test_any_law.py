@@ -9,7 +9,7 @@ from budgetbandits.numerics.divergence import empirical_divergence
 from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import any_law_constant, any_law_distances, lower_constant
-from budgetbandits.theory.any_law import outcomes
+from budgetbandits.theory.lower import outcomes
 
 
 def random_law(rng, atoms=6):

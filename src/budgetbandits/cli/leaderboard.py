@@ -70,6 +70,7 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
+    from budgetbandits.experiments.standings import given_knowledge
 
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()

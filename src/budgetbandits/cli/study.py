@@ -18,7 +18,7 @@ from budgetbandits.errors import BadParameter
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
     from budgetbandits.experiments.paper.findings import Findings
-    from budgetbandits.experiments.runner import Progress as Tell
+    from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]

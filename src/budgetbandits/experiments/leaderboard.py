@@ -20,10 +20,10 @@ import budgetbandits
 from budgetbandits import plugins
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BudgetBanditsError, StudyError
+from budgetbandits.experiments.experiment_file import shipped_file
 from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import ProgressCallback, Workers, run
-from budgetbandits.experiments.shipped_files import shipped_file
 from budgetbandits.experiments.standings import SettingGames, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite

@@ -18,8 +18,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import budgetbandits
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.problem_entries import NamedProblem
-from budgetbandits.experiments.shipped_files import EXPERIMENTS, find, shipped_text
+from budgetbandits.experiments.experiment_file import EXPERIMENTS, NamedProblem, find, shipped_text
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.simulate import identity_of

@@ -1,7 +1,7 @@
-"""Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
+"""Policies in order: in a study, in a setting of a suite, and over all settings; each number with its interval.
 
 A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
-Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them:
+Policies that must know more of the problem than the budget are measured and shown, but no policy is compared with them:
 they do not compete.
 """
 
@@ -12,12 +12,75 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy import special
 
 from budgetbandits import plugins
-from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.statistics import LEVEL, RESAMPLES, SEED, Difference, holm, moments, student, welch
+from budgetbandits.experiments.results import BETTER, Results
+from budgetbandits.experiments.statistics import (
+    LEVEL,
+    RESAMPLES,
+    SEED,
+    Difference,
+    holm,
+    moments,
+    student,
+    surely,
+    welch,
+)
 from budgetbandits.numerics.arrays import AnyArray, Array
+
+# --- in a study -------------------------------------------------------------------------------------------------------
+
+
+def ranking(results: Results, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
+    """Group by group, the policies with the best mean first.
+
+    ``difference`` is the mean less that of the first, with its 95 % interval: over several problems Student's on the
+    paired differences of their means, on a single one Welch's. ``sure`` says whether it is surely no tie, Holm over the
+    policies behind the first; of the first, whether it is surely the best of all. ``best_on`` counts problems on which
+    a policy has the best mean, ``surely_best_on`` those of them on which that is sure.
+    """
+    winners = results.winners(budget, metric)
+    counts = {(row["group"], row["policy"]): (row["problems"], row["sure"]) for row in winners.rows(named=True)}
+    sign = 1.0 if BETTER[metric] == "lower" else -1.0
+    values = results.values(metric, budget)
+    groups = np.array([problem["group"] for problem in results.record["problems"]])
+    rows = []
+    for group in results.groups:
+        here = values[groups == group]
+        means = here.mean(axis=(0, -1))
+        order = np.argsort(sign * means, kind="stable")
+        behind = _behind_first(here, order, results.paired)
+        worse = np.logical_or(*surely(behind))
+        for place, column in enumerate(order):
+            policy = results.policies[column]
+            best_on, surely_best_on = counts[group, policy]
+            known = (
+                [float(part[place - 1]) for part in (behind.value, behind.low, behind.high)] if place else [None] * 3
+            )
+            difference, low, high = known
+            rows.append(
+                {
+                    "group": group, "policy": policy, "problems": len(here), "mean": float(means[column]),
+                    "difference": difference, "low": low, "high": high,
+                    "sure": bool(worse[place - 1] if place else worse.all()),
+                    "best_on": best_on, "surely_best_on": surely_best_on,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(("difference", "low", "high"), pl.Float64))
+
+
+def _behind_first(values: AnyArray, order: AnyArray, paired: bool) -> Difference:
+    """Of the second policy and those after it, the mean less that of the first, from problem × policy × run."""
+    first, others = values[:, order[:1]], values[:, order[1:]]
+    if len(values) > 1:
+        return student((others.mean(axis=-1) - first.mean(axis=-1)).T)
+    return student(others[0] - first[0]) if paired else welch(moments(others[0]), moments(first[0]))
+
+
+# --- in a setting -----------------------------------------------------------------------------------------------------
+
 
 FREE = frozenset({"budget", "horizon"})
 """Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy

@@ -11,7 +11,7 @@ import polars as pl
 
 from budgetbandits.experiments.leaderboard import REFERENCE, slower
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.standings import SettingGames, policies_shown
+from budgetbandits.experiments.standings import SettingGames, given_knowledge, policies_shown
 from budgetbandits.experiments.study import versions
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.formatting.numbers import count, interval, listed

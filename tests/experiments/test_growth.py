@@ -8,7 +8,7 @@ import pytest
 
 from budgetbandits import Problem
 from budgetbandits.experiments import Experiment, Results, run
-from budgetbandits.experiments.slopes import beside_root, growth_budgets, root_growth, slope_ratio, slopes
+from budgetbandits.experiments.growth import beside_root, growth_budgets, root_growth, slope_ratio, slopes
 from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.report import figures

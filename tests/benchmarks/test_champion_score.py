@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import champion
-from budgetbandits.experiments.champion import margins, scores
-from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
+from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.standings import SettingGames
+from budgetbandits.plugins import run_file
+
+FILE = Path(__file__).parents[2] / "benchmarks/champion_score.py"
+champion_score = run_file(FILE)
+margins, scores = champion_score.margins, champion_score.scores
 
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
-    monkeypatch.setattr(champion, "RESAMPLES", 200)
+    monkeypatch.setattr(champion_score, "RESAMPLES", 200)
 
 
 BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
