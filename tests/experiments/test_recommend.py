@@ -8,9 +8,9 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import shipped_summary
 from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
-from budgetbandits.experiments.shipped_files import SUITE, shipped_text
 from budgetbandits.policies import provenance
 
 

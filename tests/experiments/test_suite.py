@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from budgetbandits.errors import BadParameter, BrokenInstallation, ExperimentError
-from budgetbandits.experiments import Experiment, leaderboard, shipped_files
-from budgetbandits.experiments.shipped_files import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
+from budgetbandits.experiments import Experiment, experiment_file, leaderboard
+from budgetbandits.experiments.experiment_file import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES, provenance
 from suites import TINY
@@ -125,7 +125,7 @@ def test_every_file_that_ships_is_listed():
 
 
 def test_a_file_that_should_ship_and_does_not_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(shipped_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiment_file, "FOLDER", tmp_path)
     with pytest.raises(BrokenInstallation, match=r"leaderboard.json ships .* install budgetbandits again"):
         leaderboard.shipped_summary()
     with pytest.raises(BrokenInstallation, match=r"paper\.toml ships"):

@@ -56,7 +56,7 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
     """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
-    from budgetbandits.experiments.ranking import ranking
+    from budgetbandits.experiments.standings import ranking
 
     if written == "csv":
         ranked = [
@@ -69,8 +69,8 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
 
 
 def _comparison(results: Results, budget: float | None, metric: str) -> Row:
-    from budgetbandits.experiments.ranking import ranking
     from budgetbandits.experiments.results import BETTER
+    from budgetbandits.experiments.standings import ranking
 
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")

@@ -19,8 +19,8 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_b
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.problems.families import family
 from budgetbandits.problems.oracle import best_arms, best_ratio
-from budgetbandits.problems.problem import family
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate

@@ -122,7 +122,7 @@ class Outcome:
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
-            wrong = ~(np.array(plans) > PLANNED) & self.problem.offered
+            wrong = ~(np.array(plans) > PLANNED) & self.problem.available_arms
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)

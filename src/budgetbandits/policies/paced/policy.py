@@ -164,7 +164,7 @@ class PacedThompson(RequestPolicy):
 
     def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
         """Plausible means, once or so many times."""
-        planned = state.active if request.coming is None else state.active | request.coming
+        planned = state.active if request.future_arms is None else state.active | request.future_arms
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)

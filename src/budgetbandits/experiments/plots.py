@@ -10,9 +10,9 @@ import polars as pl
 
 from budgetbandits import plugins
 from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.experiments.growth import lower_bound_of
 from budgetbandits.experiments.plan import scaled
 from budgetbandits.experiments.results import Results, towards_less
-from budgetbandits.experiments.slopes import lower_bound_of
 from budgetbandits.figures import profiles, rankings
 from budgetbandits.figures import regret as curves
 from budgetbandits.figures.layout import PaperFigure, Series, chosen
