@@ -32,7 +32,7 @@ from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream, from_toml
-from budgetbandits.simulation.summaries import check_metric, spread, summarise
+from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
