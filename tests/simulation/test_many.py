@@ -12,7 +12,7 @@ import pytest
 from budgetbandits import BudgetedThompson, Problem, family, random_problems, simulate, simulate_many
 from budgetbandits.errors import BadParameter, MissingExtra, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.problems.drift import drifting
+from budgetbandits.problems.streams import drifting
 from budgetbandits.simulation import dispatch, outcome
 from budgetbandits.simulation.engines.runtime import laws
 from budgetbandits.simulation.engines.runtime.laws import tables_of

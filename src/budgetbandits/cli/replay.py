@@ -16,8 +16,8 @@ from budgetbandits.cli.simulate import spread
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import label
 from budgetbandits.policies.base import RequestPolicy
-from budgetbandits.policies.names import label
 from budgetbandits.problems.recorded import ReplayTable, parse_columns
 from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, logged, replay
 

@@ -13,7 +13,8 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
-from budgetbandits.problems.problem import Problem, check_family, family
+from budgetbandits.problems.families import check_family, family
+from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.outcome import check_metric, need_polars
 from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel

@@ -15,7 +15,7 @@ from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.numerics.intervals import LEVEL, half_width, student_quantile, wilson
-from budgetbandits.policies.names import PAPER, label
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems import oracle, oracle_horizon
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
@@ -134,7 +134,7 @@ class Outcome:
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
-            wrong = ~(np.array(plans) > PLANNED_PULLS_MIN) & self.problem.offered
+            wrong = ~(np.array(plans) > PLANNED_PULLS_MIN) & self.problem.available_arms
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
@@ -343,7 +343,7 @@ def _draw_regret(
     values = outcome.pseudo_regret[:, order]
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
     curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
-    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER)[0])
+    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER_POLICIES)[0])
     return curves.regret({"": [curve]}, [series], spec, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
 
 

@@ -63,7 +63,7 @@ def play(
             raise round_limit(policy, rounds, budgets[len(ended)], f"{budgets[len(ended)] - spend:g}")
         if parts is not None and isinstance(problem, RequestStream) and rounds < horizon and part != parts[rounds]:
             part = int(parts[rounds])
-            state.active = problem.offered[part].copy()
+            state.active = problem.available_arms[part].copy()
         arm = policy.choose(state, player, *requests[part]) if rounds < horizon else None
         if arm is None:  # the policy can afford nothing more, or every request is answered
             ended.extend((reward, spend, rounds, counted(problem, pulls)) for _ in budgets[len(ended) :])
@@ -106,7 +106,7 @@ def requests_of(problem: Environment, policy: Policy, state: State) -> list[tupl
         return [()] * len(problem.parts)
     while policy.segments(state) < len(problem.segments):
         policy.open_segment(state)
-    return [(Request(number % len(problem.segments), coming=coming),) for number, coming in enumerate(problem.coming)]
+    return [(Request(part % len(problem.segments), future_arms=arms),) for part, arms in enumerate(problem.future_arms)]
 
 
 class ReferencePlayer:
@@ -145,7 +145,7 @@ def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: 
     if isinstance(problem, RequestStream):
         if "costs" in policy.needs:
             raise BadParameter(f"{policy.spec} must know every arm's cost, which in traffic changes; leave it out")
-        floor = float(problem.cost_means[problem.offered].min())
+        floor = float(problem.cost_means[problem.available_arms].min())
         return {
             what: {"budget": budget, "horizon": horizon, "cost_floor": floor}[what] for what in policy.needs
         }  # fmt: skip

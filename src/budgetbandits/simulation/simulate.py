@@ -109,7 +109,7 @@ def outcome_of(
     """The games of some work, with the budgets in the order in which they were asked for."""
     order = [work.budgets.index(budget) for budget in asked]
     pulls = np.array([[game[b][3] for b in order] for game in games], dtype=np.int64)
-    traffic = isinstance(work.problem, RequestStream)
+    stream = isinstance(work.problem, RequestStream)
     return Outcome(
         problem=work.problem,
         policy=work.policy.spec,
@@ -117,8 +117,8 @@ def outcome_of(
         reward=np.array([[game[b][0] for b in order] for game in games]),
         spend=np.array([[game[b][1] for b in order] for game in games]),
         rounds=np.array([[game[b][2] for b in order] for game in games], dtype=np.int64),
-        pulls=pulls.sum(axis=2) if traffic else pulls,
-        part_pulls=pulls if traffic else None,
+        pulls=pulls.sum(axis=2) if stream else pulls,
+        part_pulls=pulls if stream else None,
         engine=work.engine.name,
         engine_reason=work.engine.reason,
         seconds=seconds,

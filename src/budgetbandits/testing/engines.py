@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from budgetbandits import extras
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, missing_extra
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problems import distributions
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.simulate import choose_engine, simulate
 from budgetbandits.testing.contract import Broken, Check, expect
@@ -20,7 +20,7 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
     "laws of every kind": (
         Problem(
             (
-                Arm("table", distributions.Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("table", distributions.JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
                 Arm("copula", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), 0.6)),
                 Arm(
                     "mixed",
@@ -45,7 +45,7 @@ def declares_the_truth(policy: Policy) -> str | None:
         from budgetbandits.simulation.engines.index import conformance, rules
         from budgetbandits.simulation.engines.sampling import engine as sampling
     except ImportError as error:
-        needed = extras.remedy(error)
+        needed = missing_extra(error)
         if needed is None:
             raise
         return str(needed)

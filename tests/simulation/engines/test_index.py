@@ -25,8 +25,9 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import RISING, IndexPolicy
-from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, JointTable, Lattice
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index import engine as games_module
 from budgetbandits.simulation.engines.index import groups, state
@@ -153,7 +154,7 @@ def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None
 def test_mixed_laws_are_played_from_buffers() -> None:
     laws = [
         Independent(Bernoulli(0.4), Beta(2.0, 3.0)),
-        Table([[1, 1, 0.5], [0, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0, 0.5, 0.5]]),
         Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3)),
     ]
     problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.problems.distributions import Table
+from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
@@ -98,7 +98,7 @@ def test_a_reason_names_no_folder_of_this_machine():
 @pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
 def test_variances_narrow_the_interval_in_both_engines(name):
     """Costs that vary little open the gate after some 250 pulls of each arm; before that all indices are infinite."""
-    laws = [Table([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]
+    laws = [JointTable([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]
     problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
     fast = simulate(problem, parse_policy(name), [650.0], runs=200, seed=3)
     slow = simulate(problem, parse_policy(name), [650.0], runs=12, seed=3, engine="reference")

@@ -16,7 +16,7 @@ from budgetbandits.policies import SamplingPolicy, trial
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
@@ -29,7 +29,7 @@ from own_rules import with_own
 
 ANY_LAW = Problem(
     (
-        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
         Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
         Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
     )

@@ -16,7 +16,8 @@ from budgetbandits.errors import RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.distributions import Fixed, Independent, Lattice
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.pulls import first_pulls, lengthen
 from budgetbandits.simulation.engines.index.sweeps import remember, sweep

@@ -68,10 +68,12 @@ class PacedGames:
         self._budgets = [float(budget) for budget in budgets]
         self._horizon = horizon
         first = problem.firsts if isinstance(problem, RequestStream) else (0,)
-        offer = problem.offered if isinstance(problem, RequestStream) else np.ones((1, len(problem)), dtype=np.bool_)
+        offer = (
+            problem.available_arms if isinstance(problem, RequestStream) else np.ones((1, len(problem)), dtype=np.bool_)
+        )
         plan, segments = offer, 1
         if isinstance(problem, RequestStream) and isinstance(policy, PacedThompson):  # which looks at requests
-            plan, segments = problem.coming, len(problem.segments)
+            plan, segments = problem.future_arms, len(problem.segments)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
         self._memory = Memory(first, offer, plan, segments, chunk)
         if policy.own_scales and problem.scales is not None:

@@ -193,7 +193,7 @@ STAGE = Problem(
     (
         Arm("even", distributions.Independent(distributions.Bernoulli(0.5), distributions.Bernoulli(0.5))),
         Arm("fixed", distributions.Independent(distributions.Fixed(0.25), distributions.Fixed(0.5))),
-        Arm("tied", distributions.Table([[1, 1, 0.3], [0, 0.25, 0.3], [0.5, 0, 0.4]])),
+        Arm("tied", distributions.JointTable([[1, 1, 0.3], [0, 0.25, 0.3], [0.5, 0, 0.4]])),
         Arm("any", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), -0.6)),
     )
 )

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments.standings import Values, competes
+from budgetbandits.experiments.standings import SettingGames, competes
 from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.policies.literature import published
+from budgetbandits.policies import published
 
 STATISTICS = ("mean", "median", "90 %", "99 %")
 RESAMPLES = 1_000
@@ -61,7 +61,7 @@ def statistics(games: AnyArray) -> Array:
     return np.vstack([games.mean(axis=0), np.quantile(games, [0.5, 0.9, 0.99], axis=0)])
 
 
-def scores(settings: Mapping[str, Values], bounds: Mapping[str, float], geometric: bool = False) -> list[Score]:
+def scores(settings: Mapping[str, SettingGames], bounds: Mapping[str, float], geometric: bool = False) -> list[Score]:
     """Of the policies that compete and play in every setting, the lowest score first."""
     shared = set.intersection(*(set(values.policies) for values in settings.values()))
     policies = [name for name in next(iter(settings.values())).policies if name in shared and competes(name)]
@@ -88,7 +88,7 @@ def scores(settings: Mapping[str, Values], bounds: Mapping[str, float], geometri
     return sorted(found, key=lambda score: score.score)
 
 
-def margins(settings: Mapping[str, Values], champion: str, rivals: Sequence[str] | None = None) -> list[Margin]:
+def margins(settings: Mapping[str, SettingGames], champion: str, rivals: Sequence[str] | None = None) -> list[Margin]:
     """The champion against each rival in each setting where both play; without ``rivals`` against all in print that
     compete."""
     rng = np.random.default_rng(SEED)

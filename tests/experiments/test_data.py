@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import Results, run, table
+from budgetbandits.experiments import Results, data, run
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.study import Study
 from studies import small
@@ -37,8 +37,8 @@ def folder(done, tmp_path):
 def parts_read(monkeypatch):
     """How often the parts were opened."""
     calls = []
-    read = table._parts
-    monkeypatch.setattr(table, "_parts", lambda paths: calls.append(1) or read(paths))
+    read = data._parts
+    monkeypatch.setattr(data, "_parts", lambda paths: calls.append(1) or read(paths))
     return calls
 
 
@@ -58,7 +58,7 @@ def changed(part):
 def test_the_second_reader_opens_one_file(folder, parts_read):
     kept = Results.load(folder)
     assert parts_read == []
-    (folder / table.TABLE).unlink()
+    (folder / data.TABLE).unlink()
     assert kept.table.equals(Results.load(folder).table)
     assert parts_read == [1]
 
@@ -75,16 +75,16 @@ def test_a_replaced_part_is_read_anew(folder, parts_read):
 
 def test_a_part_replaced_while_it_is_read_is_not_kept(done, tmp_path, monkeypatch):
     folder = shutil.copytree(done, tmp_path / "study")
-    read = table._parts
+    read = data._parts
 
     def slow(paths):
         found = read(paths)
         changed(sorted((folder / "parts").iterdir())[0])
         return found
 
-    monkeypatch.setattr(table, "_parts", slow)
+    monkeypatch.setattr(data, "_parts", slow)
     Results.load(folder)
-    assert not (folder / table.TABLE).exists()
+    assert not (folder / data.TABLE).exists()
 
 
 def test_a_lost_part_is_missed_though_the_table_is_there(folder, parts_read):
@@ -107,7 +107,7 @@ def test_other_names_for_the_same_parts(folder, parts_read):
 
 
 def test_somebody_elses_results_are_not_ours(folder, parts_read):
-    Results.load(folder).table.with_columns(reward=pl.lit(0.0)).write_parquet(folder / table.TABLE)
+    Results.load(folder).table.with_columns(reward=pl.lit(0.0)).write_parquet(folder / data.TABLE)
     assert Results.load(folder).table["reward"].sum() > 0.0
     assert parts_read == [1]
 
@@ -118,7 +118,7 @@ def test_killed_between_the_two_files(folder, monkeypatch, parts_read):
     write = Study.write
 
     def killed(self, path, content):
-        if path.name == table.DIGEST:
+        if path.name == data.DIGEST:
             raise KeyboardInterrupt
         return write(self, path, content)
 
@@ -133,7 +133,7 @@ def test_killed_between_the_two_files(folder, monkeypatch, parts_read):
 
 def test_half_a_table_is_not_read(folder, parts_read):
     """A file cut short in place, so that its inode is the same."""
-    kept = folder / table.TABLE
+    kept = folder / data.TABLE
     os.truncate(kept, kept.stat().st_size // 2)
     assert len(Results.load(folder).table) == 12 * 6 * 2
     assert parts_read == [1]

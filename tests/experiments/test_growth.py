@@ -8,8 +8,8 @@ import pytest
 
 from budgetbandits import Problem
 from budgetbandits.experiments import Experiment, Results, run
-from budgetbandits.experiments.slopes import beside_root, growth_budgets, root_growth, slope_ratio, slopes
-from budgetbandits.problems.distributions import Table
+from budgetbandits.experiments.growth import beside_root, growth_budgets, root_growth, slope_ratio, slopes
+from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.report import figures
 from budgetbandits.report.page import write_report
@@ -54,7 +54,7 @@ def test_the_interval_holds_as_often_as_it_says():
 
 
 def test_correlated_arms_have_no_lower_bound():
-    arms = Problem((Arm("a", Table(((1, 1, 1), (0, 0.5, 1)))), TWO.arms[1]))
+    arms = Problem((Arm("a", JointTable(((1, 1, 1), (0, 0.5, 1)))), TWO.arms[1]))
     assert slopes(made_up([[1.0, 2.0, 3.0]] * 2, arms))["lower"].to_list() == [None, None]
 
 

@@ -1,9 +1,9 @@
-"""The table of a finished study, a row for each game at each budget.
+"""The table of games: of a finished study, read from its parts, or from elsewhere, checked.
 
-It is made of the parts and kept in one file, results.parquet, because opening a thousand parts takes long. Beside it
-stands results.blake2b, the digest of what it was made of: the labels of its rows, and the size, time and inode of every
-part and of the table itself. A table whose digest is another is not read: parts were lost or replaced, the study was
-changed, somebody wrote another results.parquet, or a writer was killed between the two files.
+A study's table is kept in one file, results.parquet, because opening a thousand parts takes long. Next to it is
+results.blake2b, the digest of its ingredients: the labels of its rows, and the size, time and inode of every part and
+of the table itself. A table with another digest is not read: parts were lost or replaced, the study was changed,
+another program wrote results.parquet, or a writer was killed between the two files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 import polars as pl
 
 import budgetbandits
-from budgetbandits.errors import StudyError
+from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.study import Study
+from budgetbandits.simulation.many import COLUMNS
 
 TABLE, DIGEST = "results.parquet", "results.blake2b"
 PLACE = "place"
@@ -124,3 +125,43 @@ def _digest(made_of: bytes, table: os.stat_result) -> str:
 def _identity(file: os.stat_result) -> tuple[int, int, int]:
     """A file that replaces another differs from it in its inode, whatever its time and size are."""
     return file.st_size, file.st_mtime_ns, file.st_ino
+
+
+# --- a table of games that no study has written -----------------------------------------------------------------------
+
+
+def with_group(table: pl.DataFrame) -> pl.DataFrame:
+    """All problems in one group, if the table says nothing of groups."""
+    if not isinstance(table, pl.DataFrame):
+        raise BadParameter(f"the table is {table!r:.40}; give a polars DataFrame of games, as simulate_many returns")
+    if lacking := [name for name in COLUMNS if name not in table.columns]:
+        raise BadParameter(
+            f"the table has no column {lacking[0]!r}; give one with a row for each game, as simulate_many returns"
+        )
+    return table if "group" in table.columns else table.select(pl.lit("all problems").alias("group"), pl.all())
+
+
+def record_of(table: pl.DataFrame, name: str, paired: bool) -> dict[str, Any]:
+    """What a study would have written down of these games."""
+    where = ("problem", "policy", "budget")
+    games = table.group_by(*where).agg(pl.len().alias("runs"), pl.col("run").n_unique().alias("different"))
+    parts = [table[column].n_unique() for column in where]
+    runs = games["runs"].to_list()
+    if not runs or len(runs) != parts[0] * parts[1] * parts[2] or len({*runs, *games["different"]}) > 1:
+        raise BadParameter(
+            "not every policy has the same runs at every budget on every problem; keep only those that have"
+        )
+    problems = table.select("problem", "group", "arms").unique(maintain_order=True)
+    if len(problems) > parts[0]:
+        raise BadParameter("a problem has two groups or two numbers of arms; give every problem a name of its own")
+    return {
+        "name": name,
+        "runs": runs[0],
+        "policies": table["policy"].unique(maintain_order=True).to_list(),
+        "budgets": table["budget"].unique(maintain_order=True).to_list(),
+        "problems": [
+            {"name": problem, "group": group, "arms": arms, "gaps": None, "toml": None}
+            for problem, group, arms in problems.iter_rows()
+        ],
+        "paired": paired,
+    }

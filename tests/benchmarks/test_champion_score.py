@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import champion
-from budgetbandits.experiments.champion import margins, scores
-from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
-from budgetbandits.experiments.standings import Values
+from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
+from budgetbandits.experiments.standings import SettingGames
+from budgetbandits.plugins import run_file
+
+FILE = Path(__file__).parents[2] / "benchmarks/champion_score.py"
+champion_score = run_file(FILE)
+margins, scores = champion_score.margins, champion_score.scores
 
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
-    monkeypatch.setattr(champion, "RESAMPLES", 200)
+    monkeypatch.setattr(champion_score, "RESAMPLES", 200)
 
 
 BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
@@ -27,7 +31,10 @@ BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
 def test_a_score_is_the_mean_of_four_statistics_by_the_bound(geometric, mean):
     steady, twice = np.arange(1.0, 102.0), 2.0 * np.arange(1.0, 102.0)
     games = np.column_stack([twice, steady])
-    settings = {"one": Values(("kube", "bts"), games, True), "two": Values(("kube", "bts"), 3.0 * games, True)}
+    settings = {
+        "one": SettingGames(("kube", "bts"), games, True),
+        "two": SettingGames(("kube", "bts"), 3.0 * games, True),
+    }
     first, second = scores(settings, {"one": 2.0, "two": 1.5}, geometric)
     assert (first.policy, second.policy) == ("bts", "kube")
     assert first.statistics == pytest.approx(BY_HAND * mean)
@@ -42,16 +49,19 @@ def test_one_lost_game_in_fifty_costs_more_than_a_better_median_gains():
     careful = rng.uniform(90.0, 110.0, 500)
     bold = rng.uniform(40.0, 60.0, 500)
     bold[:10] = 30_000.0
-    found = scores({"one": Values(("omega-ucb", "bts"), np.column_stack([bold, careful]), True)}, {"one": 1.0})
+    found = scores({"one": SettingGames(("omega-ucb", "bts"), np.column_stack([bold, careful]), True)}, {"one": 1.0})
     assert [score.policy for score in found] == ["bts", "omega-ucb"]
 
 
 def test_policies_that_miss_a_setting_have_no_score():
     games = np.arange(1.0, 21.0).reshape(10, 2)
-    settings = {"one": Values(("bts", "kube"), games, True), "two": Values(("bts",), games[:, :1], True)}
+    settings = {"one": SettingGames(("bts", "kube"), games, True), "two": SettingGames(("bts",), games[:, :1], True)}
     assert [score.policy for score in scores(settings, {"one": 1.0, "two": 1.0})] == ["bts"]
     with pytest.raises(StudyError, match="no policy that competes"):
-        scores(settings | {"three": Values(("kube",), games[:, 1:], True)}, dict.fromkeys(("one", "two", "three"), 1.0))
+        scores(
+            settings | {"three": SettingGames(("kube",), games[:, 1:], True)},
+            dict.fromkeys(("one", "two", "three"), 1.0),
+        )
 
 
 def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
@@ -63,7 +73,7 @@ def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
         hardness + rng.normal(0, 5, 200),
     )
     policies = ("imed-ratio", "bts", "ucb-bv1", "maillard-ratio")
-    values = Values(policies, np.column_stack([own, rival, tie, 2 * hardness]), True)
+    values = SettingGames(policies, np.column_stack([own, rival, tie, 2 * hardness]), True)
     found = {margin.rival: margin for margin in margins({"one": values}, "imed-ratio")}
     assert set(found) == {"bts"}  # ucb-bv1 is told the least cost, maillard-ratio is ours
     assert found["bts"].low < 20.0 < found["bts"].high

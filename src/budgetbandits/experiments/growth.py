@@ -1,24 +1,121 @@
-"""How bad can it get, whatever the problem is? The hardest problem of the two-gap family for each number of arms and
-budget, and how its regret grows with both.
+"""How regret grows: with the logarithm of the budget, and in the worst case with budget and number of arms.
 
-A policy's largest mean over many problems measured with noise is too large, and the more so the noisier the runs are:
-with two arms more than with thirty, which would pass for slower growth in the number of arms. So growth is fitted to
-the *crossed* regret: one half of the runs chooses the hardest problem, the other half measures it, and the other way
-round.
+`slopes` compares the growth of BTS with the lower bound. `hardest` finds the hardest problem of the two-gap family for
+each number of arms and budget, and `growth` fits exponents to it. The largest of many means measured with noise is
+too large, the more so the noisier the runs are: with two arms more than with thirty, which would pass for slower
+growth in the number of arms. So growth is fitted to the *crossed* regret: one half of the runs chooses the hardest
+problem, the other half measures it, and the other way round.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
+from scipy import special
 
-from budgetbandits.errors import BadParameter
-from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.statistics import SEED
-from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.intervals import half_width
+from budgetbandits.errors import BadParameter, NotIndependent
+from budgetbandits.experiments.results import BTS, Results
+from budgetbandits.experiments.statistics import SEED, Difference, student
+from budgetbandits.numerics.arrays import AnyArray, Array
+from budgetbandits.numerics.intervals import half_width, student_quantile
+from budgetbandits.problems.problem import Problem
+from budgetbandits.theory import lower_constant
+
+# --- against ln B -----------------------------------------------------------------------------------------------------
+
+
+def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
+    """Problem by problem, the slope of BTS's mean pseudo-regret against ln B from each budget to the next.
+
+    One game gives its regret at every budget, so the slope is a mean over games and its interval Student's. ``lower``
+    is the lower bound's constant, null where it does not apply (arms whose reward and cost are correlated).
+    """
+    rows = []
+    games = results.table.filter(pl.col("policy") == BTS).with_columns(pl.col("budget").cast(pl.Float64))
+    for record, problem in results.problems():
+        lower = _lower(problem)
+        wide = games.filter(pl.col("problem") == record["name"]).pivot("budget", index="run", values="pseudo_regret")
+        for early, late in pairwise(results.budgets):
+            steps = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
+            half = math.inf
+            if len(steps) > 1:
+                half = student_quantile(0.5 + level / 2, len(steps) - 1) * steps.std(ddof=1) / math.sqrt(len(steps))
+            rows.append(
+                {
+                    "group": record["group"], "problem": record["name"], "from": early, "to": late,
+                    "slope": steps.mean(), "low": steps.mean() - half, "high": steps.mean() + half, "lower": lower,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64})
+
+
+def growth_budgets(budgets: Sequence[float]) -> tuple[float, float, float]:
+    """The largest budget and those nearest to a fifth and a twenty-fifth of it."""
+    late = max(budgets)
+    middle = min((b for b in budgets if b < late), key=lambda b: abs(math.log(5 * b / late)))
+    early = min((b for b in budgets if b < middle), key=lambda b: abs(math.log(25 * b / late)))
+    return early, middle, late
+
+
+def root_growth(early: float, middle: float, late: float) -> float:
+    """The ratio of the two slopes against ln B if the regret grew like √B."""
+    slope = [(math.sqrt(b) - math.sqrt(a)) / math.log(b / a) for a, b in ((early, middle), (middle, late))]
+    return slope[1] / slope[0]
+
+
+def games_at(results: Results, budgets: Sequence[float]) -> AnyArray:
+    """The pseudo-regret of BTS, problem × run × budget; each run is one game that passes through all budgets."""
+    bts = results.policies.index(BTS)
+    return np.stack([results.values("pseudo_regret", budget)[:, bts] for budget in budgets], axis=-1)
+
+
+def slope_ratio(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[float, float, float]:
+    """(late slope / early slope, 95 % interval) of runs × three budgets, by the delta method."""
+    first, second = _two_slopes(games, budgets)
+    ratio = float(second.mean() / first.mean())
+    rest = second - ratio * first
+    half = special.ndtri(0.975) * rest.std(ddof=1) / math.sqrt(len(rest)) / abs(first.mean())
+    return ratio, float(ratio - half), float(ratio + half)
+
+
+def beside_root(games: AnyArray, budgets: tuple[float, float, float]) -> Difference:
+    """The late slope less what it would be if the early one went on like √B: negative is slower growth.
+
+    Of problems × runs × three budgets. A difference rather than a ratio: it needs no early slope away from 0.
+    """
+    first, second = _two_slopes(games, budgets)
+    return student(second - root_growth(*budgets) * first)
+
+
+def _two_slopes(games: AnyArray, budgets: tuple[float, float, float]) -> tuple[AnyArray, AnyArray]:
+    early, middle, late = budgets
+    first = (games[..., 1] - games[..., 0]) / math.log(middle / early)
+    return first, (games[..., 2] - games[..., 1]) / math.log(late / middle)
+
+
+def lower_bound_of(results: Results, group: str) -> float | None:
+    """The lower bound's constant if the group is a single problem to which the bound applies; with a horizon it does
+    not."""
+    records = [record for record in results.record["problems"] if record["group"] == group]
+    if len(records) != 1 or records[0].get("toml") is None or results.record.get("horizon") is not None:
+        return None
+    return _lower(Problem.from_toml(records[0]["toml"]))
+
+
+def _lower(problem: Problem) -> float | None:
+    try:
+        return lower_constant(problem)
+    except NotIndependent:
+        return None
+
+
+# --- the worst case ---------------------------------------------------------------------------------------------------
+
 
 RESAMPLES = 1_000
 
@@ -33,7 +130,7 @@ class Exponent:
 
 
 @dataclass(frozen=True)
-class Step:
+class GrowthStep:
     """The exponent between two neighbouring budgets or numbers of arms."""
 
     first: float
@@ -49,8 +146,8 @@ class Growth:
     constant: float
     in_budget: Exponent
     in_arms: Exponent
-    budget_steps: tuple[Step, ...]
-    arms_steps: tuple[Step, ...]
+    budget_steps: tuple[GrowthStep, ...]
+    arms_steps: tuple[GrowthStep, ...]
     cells: int
     at_edge: int
 
@@ -186,11 +283,11 @@ def _fit(worst: Array, arms: Array, budgets: Array) -> Array:
     return np.asarray(worst.reshape(*worst.shape[:-2], -1) @ solve.T)
 
 
-def _steps(places: Array, found: Array, again: Array) -> tuple[Step, ...]:
+def _steps(places: Array, found: Array, again: Array) -> tuple[GrowthStep, ...]:
     widths = np.diff(np.log(places))
     slopes, slopes_again = np.diff(found) / widths, np.diff(again, axis=1) / widths
     return tuple(
-        Step(float(places[place]), float(places[place + 1]), _exponent(slopes[place], slopes_again[:, place]))
+        GrowthStep(float(places[place]), float(places[place + 1]), _exponent(slopes[place], slopes_again[:, place]))
         for place in range(len(widths))
     )
 
