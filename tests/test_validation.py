@@ -137,5 +137,5 @@ def test_a_number_outside_its_range_is_refused_with_the_range(value, low, high, 
 
 
 def test_the_caller_names_the_error_and_ends_the_message():
-    with pytest.raises(ProblemError, match="budget is 0; use a positive number below 1e.300, in euros"):
+    with pytest.raises(ProblemError, match=r"budget is 0; use a positive number below 1e.300, in euros"):
         positive("budget", 0, hint=", in euros", error=ProblemError)
