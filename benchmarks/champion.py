@@ -29,8 +29,7 @@ from budgetbandits.figures.layout import Series, save
 from budgetbandits.figures.style import looks, sheet
 from budgetbandits.formatting.numbers import estimate, interval, listed, number, open_interval
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.literature import published
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label, published
 
 DOCS = Path(__file__).parent.parent / "docs"
 LONG = "bernoulli-10-long"

@@ -17,7 +17,7 @@ from budgetbandits.errors import StudyError
 from budgetbandits.experiments.standings import SettingGames, competes
 from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.policies.literature import published
+from budgetbandits.policies import published
 
 STATISTICS = ("mean", "median", "90 %", "99 %")
 RESAMPLES = 1_000

@@ -16,7 +16,7 @@ from budgetbandits.experiments import Results, plots
 from budgetbandits.experiments.statistics import student
 from budgetbandits.figures import profiles, style, svg
 from budgetbandits.figures.layout import save
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from made_up import GROUPS, POLICIES, study
 
 LEVELS = dict(zip(POLICIES, (10.0, 40.0, 20.0, 15.0, 12.0), strict=True))

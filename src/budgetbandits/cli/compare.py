@@ -13,7 +13,7 @@ from rich.table import Table
 from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, listed, number
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 if TYPE_CHECKING:  # polars takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.experiments import Results

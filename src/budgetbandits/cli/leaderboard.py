@@ -13,7 +13,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slowe
 from budgetbandits.cli.study import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 FIRST = 12
 """Policies that the terminal shows; the page has all."""

@@ -27,8 +27,8 @@ from budgetbandits.experiments.runner import ProgressCallback, Workers, run
 from budgetbandits.experiments.standings import SettingGames, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
+from budgetbandits.policies import provenance
 from budgetbandits.policies.base import UNLIMITED, Policy
-from budgetbandits.policies.literature import source_of
 from budgetbandits.problems.oracle import best_ratio
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment
@@ -157,7 +157,7 @@ def slower(summary: dict[str, Any]) -> list[str]:
 
 def about_policy(spec: str) -> dict[str, Any]:
     """What a policy must know, what is proven of it and by whom, and how long a decision of it takes."""
-    policy, source = plugins.find_policy(spec), source_of(spec)
+    policy, source = plugins.find_policy(spec), provenance(spec)
     return {
         "needs": sorted(policy.needs), "proven": source.proven, "reference": source.reference,
         "microseconds": decision_time(policy),

@@ -19,7 +19,7 @@ from budgetbandits.figures.layout import PaperFigure, Series, chosen
 from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies.names import PAPER, label
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems.oracle import ratios
 from budgetbandits.simulation.simulate import simulate
 
@@ -49,7 +49,7 @@ def draw(results: Results, figure: str | None, width: str | float, dark: bool, a
 
 def series_of(results: Results) -> list[Series]:
     """The study's policies as they are drawn in every one of its figures."""
-    looked = looks(results.policies, PAPER)
+    looked = looks(results.policies, PAPER_POLICIES)
     return [Series(place, label(policy), looked[place]) for place, policy in enumerate(results.policies)]
 
 

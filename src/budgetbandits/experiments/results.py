@@ -29,10 +29,10 @@ from budgetbandits.formatting.numbers import count
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream, from_toml
-from budgetbandits.simulation.summaries import check_metric, spread, summarise
+from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")

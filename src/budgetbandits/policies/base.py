@@ -45,6 +45,10 @@ TINY = 1e-100
 """What is known must be above this, for the same reason."""
 
 
+NOT_IN_PRINT = "not in print for ratios, as far as known"
+"""The `reference` of a policy that this package introduces."""
+
+
 @dataclass
 class State:
     """What the next choice needs and nothing more. The last axis of every array runs over the arms.
@@ -107,12 +111,19 @@ class Policy(ABC):
     """Immutable hyper-parameters and the rule they parametrise."""
 
     name: ClassVar[str]
+    """How the policy is named in text: ``bts``."""
+    label: ClassVar[str]
+    """How its paper writes the name, for figures and tables; without one, its `name`."""
+    reference: ClassVar[str]
+    """Where the rule was published, or `NOT_IN_PRINT`."""
+    proven: ClassVar[str]
+    """What is proven of its regret against the budget B: with the parameters of the proof, often not the defaults."""
     own_scales: ClassVar[bool] = False
     """Whether arms may have scales of their own: ``known["scales"]`` says what a cost of 1 is for each."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """What must be known beforehand: a subset of `KNOWLEDGE`. Empty for most."""
+        """The names of `KNOWLEDGE` that must be known before the game; none for most. A class may set an attribute."""
         return frozenset()
 
     @property

@@ -24,7 +24,7 @@ from budgetbandits.figures.layout import Series
 from budgetbandits.figures.style import FigureSpec, looks, sheet
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
-from budgetbandits.policies.names import PAPER, label
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.report import paper_figures, theory_figures
 from budgetbandits.report.legend import Mark, marks
 from budgetbandits.report.tables import regrets
@@ -68,7 +68,7 @@ def names(policies: Sequence[str]) -> list[str]:
 
 
 def marks_of(policies: Sequence[str]) -> list[Mark]:
-    return marks(looks(policies, PAPER))
+    return marks(looks(policies, PAPER_POLICIES))
 
 
 def of_study(results: Results, folder: Path) -> list[Drawn]:
@@ -137,7 +137,7 @@ def over_settings(
     values are problems × policies."""
     series = [
         Series(place, label(policy), look)
-        for place, (policy, look) in enumerate(zip(policies, looks(policies, PAPER), strict=True))
+        for place, (policy, look) in enumerate(zip(policies, looks(policies, PAPER_POLICIES), strict=True))
     ]
     profile = Drawn(
         "profile",

@@ -15,8 +15,8 @@ from budgetbandits.experiments.standings import SettingGames, given_knowledge, p
 from budgetbandits.experiments.study import versions
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.formatting.numbers import count, interval, listed
+from budgetbandits.policies import label
 from budgetbandits.policies.base import KNOWLEDGE
-from budgetbandits.policies.names import label
 from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import render
 

@@ -17,7 +17,7 @@ from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, below, finish, grow, leftmost, panels
 from budgetbandits.figures.style import FigureSpec, look, settings
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 
 def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], sheet: FigureSpec) -> PaperFigure:

@@ -41,9 +41,9 @@ def declares_the_truth(policy: Policy) -> str | None:
     if not isinstance(policy, IndexPolicy | SamplingPolicy):
         return "it has no index and no score"
     try:
-        from budgetbandits.simulation.engines.index import library, rehearsal
-        from budgetbandits.simulation.engines.sampling import rehearsal as sampling
-        from budgetbandits.simulation.known import EngineUnsupported
+        from budgetbandits.simulation.engine_support import EngineUnsupported
+        from budgetbandits.simulation.engines.index import conformance, rules
+        from budgetbandits.simulation.engines.sampling import engine as sampling
     except ImportError as error:
         needed = missing_extra(error)
         if needed is None:
@@ -51,14 +51,14 @@ def declares_the_truth(policy: Policy) -> str | None:
         return str(needed)
     try:
         if isinstance(policy, IndexPolicy):
-            library.rule_of(policy)
+            rules.rule_of(policy)
         else:
             sampling.known_rule(policy)
     except EngineUnsupported as reason:
         return str(reason)
     try:
         if isinstance(policy, IndexPolicy):
-            rehearsal.check_policy(policy)
+            conformance.check_policy(policy)
         else:
             sampling.check_policy(policy)
     except (EngineUnsupported, BudgetBanditsError) as reason:

@@ -66,7 +66,7 @@ def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(pol
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first"])
+@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first", "bts-joint"])
 def test_threads_give_the_same_bits(policy):
     problem = family("uniform-bernoulli", 8, seed=3, low=0.1)
     one, three = (simulate(problem, parse_policy(policy), [50, 200], runs=40, seed=2, jobs=j) for j in (1, 3))

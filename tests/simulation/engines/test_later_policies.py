@@ -13,7 +13,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
-from budgetbandits.simulation.engines.index.engine import Games
+from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 from comparing import sample
 from recorded import play_naively, recorded_problem, rewound
@@ -41,7 +41,7 @@ def test_pull_for_pull_as_the_reference(name, arms, lazy):
     policy, budgets = parse_policy(name), [25.0, 150.3]
     problem = recorded_problem(arms, seed=arms, low=0.3)
     expected = play_naively(rewound(problem), policy, budgets, 1)
-    games = Games(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(1))
+    games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(1))
     for one, other in zip(expected, games, strict=True):
         assert (one[3] == other[3]).all()
         assert one[:2] == pytest.approx(other[:2])
@@ -74,8 +74,8 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", [*BOUNDS, "imed-ratio", "imed-fading:fade=9", "imed-moss"])
 def test_bounds_have_the_distribution_of_the_plain_loop(which, name):
     problem, budgets = PROBLEMS[which]
-    lazy = sample(Games(problem, parse_policy(name), budgets, lazy=True), 400, seed=1)
-    plain = sample(Games(problem, parse_policy(name), budgets, lazy=False), 400, seed=2)
+    lazy = sample(IndexGames(problem, parse_policy(name), budgets, lazy=True), 400, seed=1)
+    plain = sample(IndexGames(problem, parse_policy(name), budgets, lazy=False), 400, seed=2)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 

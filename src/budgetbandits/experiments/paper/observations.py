@@ -34,7 +34,7 @@ from budgetbandits.experiments.statistics import (
 )
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width, wilson
-from budgetbandits.policies.names import NAMES
+from budgetbandits.policies import label
 
 # --- means ------------------------------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ from budgetbandits.policies.names import NAMES
 def lowest(calibrated: Results, ensemble: Results) -> Claim:
     best = ensemble.best()
     sure = best.filter(pl.col("sure"))["policy"].to_list()
-    counts = ", ".join(f"{NAMES[policy]} {sure.count(policy)}" for policy in ensemble.policies)
+    counts = ", ".join(f"{label(policy)} {sure.count(policy)}" for policy in ensemble.policies)
     return Claim(
         "BTS has the lowest regret in all four panels.",
         f"At B = {calibrated.largest():,.0f} the mean regret of BTS is surely below that of each of the four others "
@@ -77,7 +77,7 @@ def _panel_differences(calibrated: Results) -> list[str]:
         rival = calibrated.policies[int(means[place].argmin())]
         row = calibrated.differences(BTS, rival).row(place, named=True)
         lines.append(
-            f"{panel}: BTS {row['first']:,.0f}, {NAMES[rival]} {row['second']:,.0f}; difference "
+            f"{panel}: BTS {row['first']:,.0f}, {label(rival)} {row['second']:,.0f}; difference "
             f"{row['difference']:+,.0f} [{row['low']:+,.0f}, {row['high']:+,.0f}]. BTS is surely the lowest at "
             f"{yes[place]} of {len(calibrated.budgets)} budgets, surely not at {no[place]}"
         )
@@ -91,7 +91,7 @@ def much_better(calibrated: Results, ensemble: Results) -> Claim:
     measured = []
     for place, panel in enumerate(calibrated.groups):
         others = {policy: means[place, column] for column, policy in enumerate(calibrated.policies) if column != own}
-        ratios = ", ".join(f"{NAMES[policy]} {mean / means[place, own]:.2f}" for policy, mean in others.items())
+        ratios = ", ".join(f"{label(policy)} {mean / means[place, own]:.2f}" for policy, mean in others.items())
         measured.append(f"{panel}: {ratios} times the mean regret of BTS")
     return Claim(
         "BTS is much better than the baselines, with a clear advantage over each.",
@@ -111,7 +111,7 @@ def more_arms(calibrated: Results, ensemble: Results) -> Claim:
     measured = []
     for few, many in ((0, 1), (2, 3)):
         parts = (
-            f"{NAMES[policy]} {means[few, place]:,.0f} → {means[many, place]:,.0f}"
+            f"{label(policy)} {means[few, place]:,.0f} → {means[many, place]:,.0f}"
             for place, policy in enumerate(calibrated.policies)
         )
         measured.append(f"{calibrated.groups[few]} → {calibrated.groups[many]}: " + ", ".join(parts))
@@ -223,7 +223,7 @@ class Spreads:
         """Every policy's on one problem."""
         low, high = bootstrap_interval(self.again[:, place])
         return ", ".join(
-            f"{NAMES[policy]} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
+            f"{label(policy)} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
             for column, policy in enumerate(self.results.policies)
         )
 

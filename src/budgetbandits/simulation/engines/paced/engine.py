@@ -15,11 +15,11 @@ from budgetbandits.policies.paced.statistics import SQUARES
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
+from budgetbandits.simulation.engine_support import check_methods, methods
 from budgetbandits.simulation.engines.index.rules import compiled
 from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
 from budgetbandits.simulation.engines.paced.state import Memory
-from budgetbandits.simulation.engines.runtime.status import ROUND_LIMIT
-from budgetbandits.simulation.known import check_methods, methods
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT
 from budgetbandits.simulation.reference import LARGEST_BATCH, Game, counted, draws, own_seed, refill, what_is_known
 
 LARGEST_BUFFER = 1 << 22

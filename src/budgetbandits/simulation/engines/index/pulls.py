@@ -1,19 +1,30 @@
-"""One pull, or a block of pulls of one arm: what it brings, what it costs, and which budgets it ends.
+"""Pulls of one arm, one or a block of them: what they bring, what they cost, and which budgets they end.
 
 Sums of rewards and costs are kept in units of the problem's lattice, as whole numbers in float64, wherever all values
 lie on one: then they are exact up to 2^53 units, in whatever order they are added.
+
+An arm's outcomes are independent of everything else, so they may be drawn before they are needed. A *tape* holds such
+outcomes in their order: a ring in the game's buffer into which ``filled`` have been written so far and from which
+``used`` have been read. What stands on a tape is read before anything new is drawn.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.index.state import BEST_RATIO, CHOOSING, FLOOR_SEEN, MOMENTS, can_pay, pulls_of
-from budgetbandits.simulation.engines.index.tapes import tape_of
-from budgetbandits.simulation.engines.runtime.finite_laws import outcome, outcomes
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, ROUND_LIMIT
-from budgetbandits.simulation.engines.runtime.tournament import set_leaf
+from budgetbandits.simulation.engines.runtime.binomials import ONE, trials
+from budgetbandits.simulation.engines.runtime.laws import cost_law, outcome, outcomes, reward_law
+from budgetbandits.simulation.engines.runtime.records import (
+    GOING_ON,
+    ROUND_LIMIT,
+    close_budgets,
+    float_pointer,
+    set_leaf,
+    stop,
+    whole_pointer,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -64,7 +75,11 @@ def pull(game, arm):
         float_pointer(game.products_at)[arm] += reward * cost
     if game.kind >= FLOOR_SEEN:
         note_floor(game, arm)
-    return pay(game, reward, cost)
+    status = close_budgets(game, reward, cost)
+    if status == GOING_ON:
+        game.reward += reward
+        game.spent += cost
+    return status
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -73,43 +88,6 @@ def add(game, arm, reward, squares, cost):
     float_pointer(game.rewards_at)[arm] += reward
     float_pointer(game.squares_at)[arm] += squares
     float_pointer(game.costs_at)[arm] += cost
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def pay(game, reward, cost):
-    """A pull's cost ends the games at all budgets it reaches; the reward counts where the cost is still covered."""
-    budgets = float_pointer(game.budget_at)
-    after = game.spent + cost
-    while after >= budgets[game.checkpoint] - game.tolerance:
-        if after <= budgets[game.checkpoint] + game.tolerance:
-            close_budget(game, game.reward + reward, after)
-        else:
-            close_budget(game, game.reward, game.spent)
-        if game.checkpoint == game.budgets:
-            return FINISHED
-    game.spent = after
-    game.reward += reward
-    return GOING_ON
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def close_budget(game, reward, spent):
-    """The game at the next budget has ended like this."""
-    out_pulls = whole_pointer(game.out_pulls_at)
-    for arm in range(game.arms):
-        out_pulls[game.checkpoint * game.arms + arm] = pulls_of(game, arm)
-    float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
-    float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
-    whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
-    game.checkpoint += 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def stop(game):
-    """The policy can afford nothing more, or every request is answered: all open games end as they stand."""
-    while game.checkpoint < game.budgets:
-        close_budget(game, game.reward, game.spent)
-    return FINISHED
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -147,3 +125,41 @@ def pull_block(game, arm, count):
     whole_pointer(game.pulls_at)[arm] += count
     game.rounds += count
     return count
+
+
+# --- tapes -----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def tape_of(game, arm):
+    """(tape, mask): the arm's outcome of number k stands at place 2 (k & mask), its cost behind its reward."""
+    return float_pointer(game.buffer_at + 16 * arm * game.chunk), game.chunk - 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def write_two_valued(game, arm, count, law, offset):
+    """Write ``count`` draws, at most 64, of a law with one or two values."""
+    values, chances, atoms = law
+    tape, mask = tape_of(game, arm)
+    filled = whole_pointer(game.filled_at)[arm]
+    low = values[0]
+    high = values[atoms - 1]
+    bits = trials(game.stream_at, chances[atoms - 1], count)
+    for number in range(filled, filled + count):
+        tape[2 * (number & mask) + offset] = high if bits & ONE else low
+        bits >>= ONE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lengthen(game, arm, count):
+    """Draw ``count`` more outcomes, at most 64, of an arm with finite laws onto its tape."""
+    filled = whole_pointer(game.filled_at)
+    if whole_pointer(game.reward_atoms_at)[arm] <= 2 and whole_pointer(game.cost_atoms_at)[arm] <= 2:
+        write_two_valued(game, arm, count, reward_law(game, arm), np.int64(0))
+        write_two_valued(game, arm, count, cost_law(game, arm), np.int64(1))
+    else:
+        tape, mask = tape_of(game, arm)
+        for number in range(filled[arm], filled[arm] + count):
+            spot = 2 * (number & mask)
+            tape[spot], tape[spot + 1] = outcome(game, arm)
+    filled[arm] += count
