@@ -57,8 +57,8 @@ def test_a_campaigns_life(say, tmp_path):
     assert "retired" in say("campaign", "retire-arm", "ads", "mail")
     assert "retired" not in say("campaign", "bring-back-arm", "ads", "mail")
     said = say("campaign", "change", "ads", "daily-cap=50", "hold_seconds=90")
-    assert "at most 50.00 a day" in said
-    assert "holds 90 s" in said
+    assert "daily cap 50.00" in said
+    assert "wait for feedback 1 min 30 s" in said
     assert "a day" not in say("campaign", "change", "ads", "daily_cap=none")
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
@@ -154,7 +154,7 @@ def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
 def test_terms(say):
     say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
     said = say("campaign", "show", "ads")
-    assert "at most 50.00 a day" in said
+    assert "daily cap 50.00" in said
     assert "then release" in said
 
 

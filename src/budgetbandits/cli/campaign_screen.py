@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,10 @@ from rich.markup import escape
 
 from budgetbandits.cli.screen import filled, fits, plain_table, print_json
 from budgetbandits.formatting.money import decimals, shown
-from budgetbandits.formatting.numbers import in_full
-from budgetbandits.terms import MONEY, Terms
+from budgetbandits.terms import MONEY, TERMS
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.service.service import DecisionService
-
-SAID = ("hold_seconds", "on_expire", "reward_max", "daily_cap", "pace_seconds", "lease", "lease_seconds", "horizon",
-        "propensity_draws")  # fmt: skip
-"""Terms that `campaign show` has a phrase for; others are shown by their name."""
 
 
 def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -75,27 +69,16 @@ def show(engine: DecisionService, campaign: str, as_json: bool) -> None:
 
 
 def _terms(row: dict[str, Any]) -> list[str]:
-    """A campaign's terms in words, and what has come of them."""
-    terms = [
-        f"holds {in_full(row['hold_seconds'])} s, then {row['on_expire']}",
-        f"rewards up to {in_full(row['reward_max'])}",
-    ]
-    if row["daily_cap"] is not None:
-        terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
-    if row["pace_seconds"] is not None:
-        terms.append(f"spread over {in_full(row['pace_seconds'])} s")
-    if row["lease"] is not None:
-        terms.append(f"leases of {shown([row['lease']])[0]} for {in_full(row['lease_seconds'])} s")
+    """A campaign's terms in words, and how many of its requests are answered."""
+    given = [term for term in TERMS.values() if row[term.name] is not None]
+    if row["lease"] is None:
+        given.remove(TERMS["lease_seconds"])
+    terms = [f"{term.label.lower()} {term.text(row[term.name])}" for term in given]
     if row["horizon"] is not None:
         others = f", {row['gone']:,} gone" if row["gone"] != row["answered"] else ""
-        terms.append(f"{row['answered']:,} of {in_full(row['horizon'])} requests answered{others}")
-    if row["propensity_draws"] is not None:
-        terms.append(f"propensities from {in_full(row['propensity_draws'])} draws")
+        terms.append(f"{row['answered']:,} requests answered{others}")
     if row["segments"]:
         terms.append(f"segments {', '.join(row['segments'])}")
-    for term in fields(Terms):
-        if term.name not in SAID and row[term.name] is not None:
-            terms.append(f"{term.name} {row[term.name]}")
     return terms
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +17,7 @@ from budgetbandits.cli.screen import AsJson, share_bar
 from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import shown
-from budgetbandits.terms import CHANGEABLE, Terms
+from budgetbandits.terms import CHANGEABLE, TERMS
 
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
 campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and check campaigns.")
@@ -27,9 +26,10 @@ campaign_app = typer.Typer(no_args_is_help=True, help="Open, look at, steer and 
 def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each of a campaign's terms instead of its ``**terms``."""
     given = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "terms"]
-    for term in fields(Terms):
-        kind = str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]
-        option = Annotated[kind, typer.Option(help=term.metadata["help"])]  # type: ignore[valid-type]
+    for term in TERMS.values():
+        kind: Any = str if term.kind in ("choice", "text") else float
+        about = typer.Option(help=term.full_help, rich_help_panel=term.group)
+        option = Annotated[kind | None if term.optional else kind, about]
         given.append(given[-1].replace(name=term.name, default=term.default, annotation=option))
     command.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in given}
@@ -133,14 +133,13 @@ def bring_back_arm_command(campaign: Name, arm: str, store: Address = DATABASE, 
         show(engine, campaign, as_json)
 
 
-@campaign_app.command("change")
+@campaign_app.command("change", help=f"Change terms from now on: {', '.join(CHANGEABLE)}.")
 def change_command(
     campaign: Name,
     term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to take a limit away.")],
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Other terms from now on: daily_cap, pace_seconds, hold_seconds, on_expire, horizon, propensity_draws."""
     changes = dict(map(_changed_term, term))
     with opened_engine(store) as engine:
         once(lambda key: engine.change_terms(campaign, changes, key, HERE))
@@ -154,7 +153,7 @@ def _changed_term(text: str) -> tuple[str, Any]:
         raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
     if value == "none":
         return name, None
-    if name == "on_expire":
+    if TERMS[name].kind == "choice":
         return name, value
     try:
         return name, float(value)

@@ -72,11 +72,11 @@ def test_a_new_campaign_says_what_is_booked(admin):
     form = {"name": "new", "policy": "bts-paced", "budget": "100", "arms": "a = 1\nb = 2", "reward_max": "12345.678",
             "horizon": "1.5", "hold_seconds": "1.9", "pace_seconds": "100.9", "daily_cap": "12.0000001"}  # fmt: skip
     shown = said(admin.check("/new", form).text)
-    assert shown["Rewards"] == "up to 12,345.678 for a pull"
-    assert "if all 1.5 that are expected come" in shown["A request"]
-    assert shown["Without feedback"].startswith("for 1 min 54 s, a hold is charged")
-    assert shown["Plan"].startswith("spread over 100 d 21 h 36 min, about 0.99 a day")
-    assert shown["A day"] == "12.000001 at most, by UTC"
+    assert shown["Largest reward"] == "12,345.678"
+    assert shown["Requests expected"].startswith("1.5, ")
+    assert (shown["Wait for feedback"], shown["Without feedback"]) == ("1 min 54 s", "charged")
+    assert shown["Spread over"].startswith("100 d 21 h 36 min, about 0.99 a day")
+    assert shown["Daily cap"] == "12.000001"
 
 
 def test_a_small_top_up_is_seen_in_the_plan(store, admin):

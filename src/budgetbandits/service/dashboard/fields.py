@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
-from budgetbandits.formatting.datetimes import DAY, MINUTE
 from budgetbandits.service.ledger import to_micros
-from budgetbandits.terms import checked_number
+from budgetbandits.terms import TERMS, Term
 
 Change = tuple[str, str, str]
 """What it is, how it is, and how it will be; or a sentence, and nothing."""
@@ -28,6 +28,17 @@ class Field:
     optional: bool = False
     choices: tuple[tuple[str, str], ...] = ()
     """(what is sent, what it says), if it is one of a few."""
+    placeholder: str = ""
+
+    @classmethod
+    def of_term(cls, term: Term) -> Field:
+        """The field of a campaign's term."""
+        unit = term.form_unit[0]
+        label = f"{term.label}, {unit}" if unit else term.label
+        empty = f" Empty: {term.absent}." if term.absent else ""
+        kind = term.kind if term.kind in ("choice", "text") else "decimal"
+        placeholder = "" if kind != "decimal" or term.optional else typed(term.default / term.form_unit[1])
+        return cls(term.name, label, term.help + empty, kind, term.optional, term.choices, placeholder)
 
 
 def number(fields: Fields, name: str, label: str) -> float:
@@ -44,18 +55,20 @@ def number(fields: Fields, name: str, label: str) -> float:
 
 def term(fields: Fields, name: str) -> float:
     """What was typed for a term, in the term's unit."""
-    label, unit = LABELS[name], UNITS.get(name, 1.0)
-    return checked_number(name, number(fields, name, label), unit)
+    return TERMS[name].from_form(number(fields, name, LABELS[name]))
 
 
-UNITS = {"pace_seconds": DAY, "hold_seconds": MINUTE}
-"""How many of a term's units one of its field's is, where that is not one."""
-LABELS = {
-    "daily_cap": "daily cap", "pace_seconds": "spread over", "hold_seconds": "wait for feedback",
-    "on_expire": "without feedback", "horizon": "requests expected", "propensity_draws": "draws for propensities",
-    "reward_max": "largest reward",
-}  # fmt: skip
-"""What forms call the terms."""
+def typed(value: float) -> str:
+    """A number as a person would type it.
+
+    >>> typed(1e12), typed(100 / 60), typed(1e-7)
+    ('1000000000000', '1.666666667', '0.0000001')
+    """
+    return f"{Decimal(f'{value:.10g}'):f}"
+
+
+LABELS = {name: term.label.lower() for name, term in TERMS.items()}
+"""What sentences call the terms."""
 _NAMES = re.compile(rf"""'[^']*(?:'|$)|"[^"]*(?:"|$)|\b({"|".join(LABELS)})\b""")
 
 

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
-from budgetbandits.formatting.datetimes import DAY, exact_duration
-from budgetbandits.formatting.numbers import in_full
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.dashboard.fields import Change, Fields, number, term
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.numbers import Unit, exact
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.terms import Terms
+from budgetbandits.terms import TERMS
 
 DOES = "Create the campaign"
-NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
-"""The terms of the form that are numbers."""
-FIELDS = ("name", "budget", "arms", "policy", "on_expire", *NUMBERS, "currency")
+ASKED = tuple(term for term in TERMS.values() if term.in_forms)
+"""The terms that the form asks for."""
+TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in ASKED)
+FIRST_FIELDS = (
+    Field("name", "Name", "How programs ask for it. It cannot be changed.", optional=True),
+    Field("budget", "Budget", "The most that may be spent. It can be topped up, never lowered.", "decimal", True),
+)
+FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in ASKED))
 SHOWN = 8
 """Arms that a confirmation names."""
+
+
+def page_values(fields: Fields) -> dict[str, Any]:
+    """What the page of the form needs besides the form."""
+    has_terms = any(fields.get(term.name, "").strip() not in ("", term.default) for term in ASKED)
+    return {
+        "policies": policies(), "first_fields": FIRST_FIELDS, "term_fields": TERM_FIELDS, "has_terms": has_terms,
+    }  # fmt: skip
 
 
 def planned(fields: Fields) -> dict[str, Any]:
@@ -42,11 +55,11 @@ def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]
         "budget": lambda: number(fields, "budget", "budget"),
         "arms": lambda: _arms(fields.get("arms", "")),
         "policy": lambda: fields.get("policy", "bts"),
-        "on_expire": lambda: fields.get("on_expire", "charge"),
     }
-    readers |= {name: partial(term, fields, name) for name in NUMBERS if fields.get(name, "").strip()}
-    if fields.get("currency", "").strip():
-        readers["currency"] = fields["currency"].strip
+    for each in ASKED:
+        if text := fields.get(each.name, "").strip():
+            is_text = each.kind in ("choice", "text")
+            readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
     given: dict[str, Any] = {}
     wrong: dict[str, BudgetBanditsError] = {}
     for name, read in readers.items():
@@ -106,25 +119,19 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
         ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is told", ""),
     ]
+    notes = {}
     if "pace_seconds" in given:
         a_day = unit.money(budget * min(DAY / given["pace_seconds"], 1.0))
-        over = exact_duration(given["pace_seconds"])
-        changes.append(("Plan", f"spread over {over}, about {a_day} a day; decisions that are ahead of it wait", ""))
-    if "daily_cap" in given:
-        cap = to_units(to_micros(given["daily_cap"], "daily_cap"))
-        changes.append(("A day", f"{Unit.of(budget, given, cap).money(cap)} at most, by UTC", ""))
+        notes["pace_seconds"] = f", about {a_day} a day; decisions that are ahead of it wait"
     if "horizon" in given:
-        each = Unit(6, unit.currency).money(budget / given["horizon"])
-        changes.append(
-            ("A request", f"{each} on average, if all {in_full(given['horizon'])} that are expected come", "")
-        )
-    if "reward_max" in given:
-        changes.append(("Rewards", f"up to {in_full(given['reward_max'])} for a pull", ""))
-    if "propensity_draws" in given:
-        changes.append(("Propensities", f"from {in_full(given['propensity_draws'])} draws for each decision", ""))
-    what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
-    waits = exact_duration(given.get("hold_seconds", Terms.hold_seconds))
-    changes.append(("Without feedback", f"for {waits}, a hold is {what}", ""))
+        average = Unit(6, unit.currency).money(budget / given["horizon"])
+        notes["horizon"] = f", {average} for each on average"
+    for asked in ASKED:
+        value = given.get(asked.name, asked.default)
+        if value is not None:
+            booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value
+            text = asked.text(booked, lambda amount: Unit.of(budget, given, amount).money(amount))
+            changes.append((asked.label, text + notes.get(asked.name, ""), ""))
     return changes
 
 

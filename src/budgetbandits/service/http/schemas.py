@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.request import LARGEST_BATCH, RequestOptions, said
-from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
+from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 
-Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]
+Money = Annotated[FiniteFloat, Field(ge=0.0, le=AMOUNT_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 """Which characters it may have is said by `names`, in words."""
 
@@ -39,30 +38,29 @@ def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
     return None
 
 
-def _sent(term: Any) -> tuple[Any, Any]:
-    """A term as it may be sent: its type with its bounds, and its default."""
-    kind, notes = get_type_hints(Terms)[term.name], term.metadata
-    if str in (kind, *get_args(kind)):
-        text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
-        return (text | None if term.default is None else text), term.default
-    if float not in (kind, *get_args(kind)):
-        return kind, term.default
-    least = {"ge": 0.0} if notes["money"] else {"gt": 0.0}
-    number = Annotated[FiniteFloat, Field(**least, le=notes["largest"])]
-    return (number | None if term.default is None else number), term.default
+def _sent(term: Term) -> tuple[Any, Any]:
+    """A term in a request body: its type with its bounds and its help, and its default."""
+    if term.kind == "choice":
+        kind: Any = Literal[tuple(value for value, _ in term.choices)]
+    elif term.kind == "text":
+        kind = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    else:
+        least = {"ge": 0.0} if term.kind == "money" else {"gt": 0.0}
+        kind = Annotated[FiniteFloat, Field(**least, le=term.largest)]
+    return (kind | None if term.optional else kind), Field(term.default, description=term.full_help)
 
 
-def _shown(term: Any) -> tuple[Any, Any]:
-    """A term as it is answered: always there, and without the bounds, which are for HTTP alone."""
-    return (str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]), ...
+def _shown(term: Term) -> tuple[Any, Any]:
+    """A term in an answer: always there, and without bounds, which are for requests alone."""
+    kind: Any = str if term.kind in ("choice", "text") else float
+    return (kind | None if term.optional else kind), Field(description=term.full_help)
 
 
 def _with_terms(
-    name: str, base: type[BaseModel], kind: Callable[[Any], tuple[Any, Any]], only: Sequence[str] | None = None
+    name: str, base: type[BaseModel], kind: Callable[[Term], tuple[Any, Any]], only: Sequence[str] = tuple(TERMS)
 ) -> Any:
-    """The model ``base`` with the terms of a campaign besides, or only some of them."""
-    terms: dict[str, Any] = {each.name: kind(each) for each in fields(Terms) if only is None or each.name in only}
-    return create_model(name, __base__=base, **terms)
+    """The model ``base`` with a field for each term of a campaign, or only for some of them."""
+    return create_model(name, __base__=base, **{each: kind(TERMS[each]) for each in only})  # type: ignore[call-overload]
 
 
 SentTerms = _with_terms("SentTerms", Body, _sent)
