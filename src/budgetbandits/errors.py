@@ -116,7 +116,7 @@ class NotAllowed(BudgetBanditsError, PermissionError):
         self.known = known
 
 
-class TooManyGuesses(BudgetBanditsError, PermissionError):
+class TooManyWrongKeys(BudgetBanditsError, PermissionError):
     """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -143,7 +143,7 @@ class WrongClock(BudgetBanditsError, RuntimeError):
     """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
 
 
-class NoRoom(StoreError):
+class DiskFull(StoreError):
     """A file could not be written because its disk is full."""
 
 

@@ -154,7 +154,7 @@ class Terms:
     )  # fmt: skip
     pace_seconds: float | None = _term(
         None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
-        kind="seconds", group="Spending", largest=1e9, absent="it is spent as fast as decisions are asked for",
+        kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
         changeable=True, form_unit=("days", DAY),
     )  # fmt: skip
     lease: float | None = _term(
@@ -168,7 +168,7 @@ class Terms:
     )  # fmt: skip
     horizon: float | None = _term(
         None, label="Requests expected", help="How many requests the budget is for, failed ones included (bts-paced).",
-        kind="number", group="Learning", largest=1e12, absent="it is for as many as can be paid", changeable=True,
+        kind="number", group="Learning", largest=1e12, absent="as many as can be paid are assumed", changeable=True,
     )  # fmt: skip
     propensity_draws: float | None = _term(
         None, label="Draws for propensities",
@@ -185,7 +185,7 @@ class Terms:
 
         Whether an amount fits the ledger is checked where it becomes micros.
         """
-        for term in terms_of_class(type(self)):
+        for term in _listed(type(self)):  # type: ignore[arg-type] # a class is hashable
             value = getattr(self, term.name)
             if (only is None or term.name in only) and not (value is None and term.optional):
                 term.check(value)
@@ -193,13 +193,13 @@ class Terms:
 
 
 @cache
-def terms_of_class(terms: type[Terms]) -> tuple[Term, ...]:
-    """The terms that a class lists as its fields."""
-    listed = [each for each in fields(terms) if "term" in each.metadata]
-    return tuple(replace(each.metadata["term"], name=each.name, default=each.default) for each in listed)
+def _listed(terms: type[Terms]) -> tuple[Term, ...]:
+    """The terms among the fields of a class."""
+    found = [each for each in fields(terms) if "term" in each.metadata]
+    return tuple(replace(each.metadata["term"], name=each.name, default=each.default) for each in found)
 
 
-TERMS = {term.name: term for term in terms_of_class(Terms)}
+TERMS = {term.name: term for term in _listed(Terms)}
 """All terms by name."""
 
 CHANGEABLE = tuple(term.name for term in TERMS.values() if term.changeable)

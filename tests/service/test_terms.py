@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from budgetbandits.cli import campaigns
+from budgetbandits.cli import campaign
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.http.schemas import CampaignView, NewCampaign
+from budgetbandits.service.http.schemas import CampaignBody, NewCampaign
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import CHANGEABLE, TERMS, OnExpire, Term, Terms
@@ -23,9 +23,9 @@ MANUAL = Path(__file__).parents[2] / "docs/service.md"
 @pytest.mark.parametrize("term", TERMS)
 def test_every_term_is_known_everywhere(term):
     assert term in NewCampaign.model_fields
-    assert term in CampaignView.model_fields
+    assert term in CampaignBody.model_fields
     assert term in {each.name for each in fields(CampaignInfo)}
-    wide = CliRunner().invoke(campaigns.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
+    wide = CliRunner().invoke(campaign.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
     assert f"--{term.replace('_', '-')}" in wide.output
     assert f"`{term}`" in MANUAL.read_text()
 
@@ -90,7 +90,7 @@ def test_a_term_has_one_bound_whichever_door_it_comes_through(term, largest):
 def test_the_command_line_keeps_the_bounds(tmp_path):
     SQLiteStore(tmp_path / "money.db").close()
     given = ["--budget", "10", "--arm", "a=1", "--arm", "b=1", "--store", f"{tmp_path}/money.db"]
-    said = CliRunner().invoke(campaigns.campaign_app, ["create", "ads", *given, "--pace-seconds", "2e12"])
+    said = CliRunner().invoke(campaign.campaign_app, ["create", "ads", *given, "--pace-seconds", "2e12"])
     assert said.exit_code != 0
     assert "up to 1,000,000,000" in f"{said.output} {said.exception}"
 

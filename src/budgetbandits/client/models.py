@@ -18,7 +18,7 @@ class ArmInfo:
     active: bool
     pulls: int
     failures: int = 0
-    rests_until: float | None = None
+    cooldown_until: float | None = None
     """Seconds since 1970; None if it does not rest."""
     down_since: float | None = None
     """When the first of so many failures in a row was decided that it rests; None if it is not down."""
@@ -41,10 +41,10 @@ class CampaignInfo(Terms):
     created_at: float
     arms_down: int = 0
     """Arms that have failed so often in a row that they rest."""
-    answered: int = 0
-    """Requests that were told in full ..."""
-    gone: int = 0
-    """... and those whose money is gone, whatever was told of them besides."""
+    requests_answered: int = 0
+    """Requests with both reward and cost reported."""
+    requests_used: int = 0
+    """Requests whose money is spent, whatever else was reported: failed ones too."""
     segments: tuple[str, ...] = ()
     arms: tuple[ArmInfo, ...] = ()
 
@@ -90,7 +90,7 @@ def _state(arm: ArmInfo) -> str:
     """What is unusual about an arm, if anything."""
     said = [] if arm.active else ["retired"]
     said += [f"{arm.failures:,} failed"] if arm.failures else []
-    said += ["down"] if arm.down_since is not None else ["at rest"] if arm.rests_until is not None else []
+    said += ["down"] if arm.down_since is not None else ["cooling down"] if arm.cooldown_until is not None else []
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -17,7 +17,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits.errors import NoRoom, StoreError
+from budgetbandits.errors import DiskFull, StoreError
 from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
@@ -164,7 +164,7 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.audit.open_decisions.sqlite3.connect", lambda *_, **__: Full())
     with OpenDecisions(most=1) as open:
         open.put("1", Known(Hold(1)))
-        with pytest.raises(NoRoom, match="SQLITE_TMPDIR"):
+        with pytest.raises(DiskFull, match="SQLITE_TMPDIR"):
             open.put("2", Known(Hold(1)))
 
 
@@ -400,7 +400,7 @@ def test_no_room_for_a_temporary_file(monkeypatch):
             )  # fmt: skip
 
     answer = asyncio.run(run())
-    assert (answer.status_code, answer.json()["title"]) == (507, "NoRoom")
+    assert (answer.status_code, answer.json()["title"]) == (507, "DiskFull")
     assert "TMPDIR" in answer.json()["detail"]
 
 

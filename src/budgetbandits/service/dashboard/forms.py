@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
-from budgetbandits.service.http.request_body import read_body
+from budgetbandits.service.http.request_checks import read_body
 from budgetbandits.service.names import check_text
 
 LARGEST_FORM = 800_000
