@@ -1,4 +1,4 @@
-"""The terms of a campaign: everything that is set when it is created, besides its name, policy, budget and arms.
+"""The terms of a campaign: everything that is set when it is created, except its name, policy, budget and arms.
 
 This is the only list. The HTTP API, the command line, the client, the forms of the dashboard and every text about a
 campaign read names, types, bounds, labels and help from here, so a new term is one more field of `Terms`, the code

@@ -158,7 +158,7 @@ def test_more_requests_than_expected_are_said_to_be_more(store, admin):
     assert "3 answered, beyond the 2.5 expected" in page
     assert "More requests have come than were expected" in page
     words = said(admin.check("/campaigns/more/change-terms", {"horizon": "1"}).text)
-    assert words["Requests whose money is gone"].startswith("3 already, more than are expected then")
+    assert words["Requests used"].startswith("3 already, more than are expected then")
 
 
 def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
@@ -169,7 +169,7 @@ def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
     with pytest.raises(HoldRefused, match="its horizon is over"):
         engine.decide("ended", "beyond")
     assert "and primal-dual-bwk makes no decision beyond them" in admin("GET", "/campaigns/ended").text
-    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests whose money is gone"]
+    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests used"]
     assert words == "2 already, more than are expected then: primal-dual-bwk makes no decision any more"
 
 

@@ -1,4 +1,4 @@
-"""The form of a new campaign: what was typed, what the campaign will do, and what would be refused."""
+"""The form of a new campaign: its fields, the campaign that they describe, and what would be refused."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FIRST_FIELDS = (
     Field("budget", "Budget", "The most that may be spent. It can be topped up, never lowered.", "decimal", True),
 )
 FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in ASKED))
-SHOWN = 8
+ARMS_SHOWN_MAX = 8
 """Arms that a confirmation names."""
 
 
 def page_values(fields: Fields) -> dict[str, Any]:
-    """What the page of the form needs besides the form."""
+    """The values of the page, apart from the form."""
     has_terms = any(fields.get(term.name, "").strip() not in ("", term.default) for term in ASKED)
     return {
         "policies": policies(), "first_fields": FIRST_FIELDS, "term_fields": TERM_FIELDS, "has_terms": has_terms,
@@ -41,7 +41,7 @@ def page_values(fields: Fields) -> dict[str, Any]:
 
 
 def planned(fields: Fields) -> dict[str, Any]:
-    """The form as what `Campaigns.create` takes."""
+    """The form as arguments of `Campaigns.create`."""
     given, wrong = _read(fields)
     for error in wrong.values():
         raise error
@@ -49,7 +49,7 @@ def planned(fields: Fields) -> dict[str, Any]:
 
 
 def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]]:
-    """The fields that can be read, as what `Campaigns.create` takes, and by field what is wrong with the others."""
+    """The readable fields as arguments of `Campaigns.create`, and the errors of the others by field."""
     readers: dict[str, Callable[[], Any]] = {
         "name": lambda: checked_name("name", fields.get("name", "").strip()),
         "budget": lambda: number(fields, "budget", "budget"),
@@ -84,7 +84,7 @@ def _arms(text: str) -> dict[str, float]:
 
 
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
-    """What the campaign would do, if it can be, and what `Campaigns.create` takes; its name may be taken."""
+    """A preview of the campaign and the arguments of `Campaigns.create`; the name may be in use."""
     given = planned(fields)
     check(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
@@ -93,7 +93,7 @@ def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
 
 
 def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
-    """What the campaign would do, or the first thing that is wrong; of an empty form only if it must be filled in."""
+    """A preview of the campaign, or what is wrong; an empty form is wrong only if it must be filled in."""
     if not in_full and not any(fields.get(name, "").strip() for name in ("name", "budget", "arms")):
         return Preview(DOES, [])
     try:
@@ -106,7 +106,7 @@ def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
 
 
 def consequences(given: Mapping[str, Any]) -> list[Change]:
-    """What a new campaign will do, in numbers."""
+    """The terms and consequences of a new campaign, in numbers."""
     caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
     micros = to_micros(given["budget"], "budget")
     budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
@@ -117,7 +117,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         ("Arms and caps", _some_arms(given["arms"]), ""),
         ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up, never lowered", ""),
         ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
-        ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is told", ""),
+        ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is reported", ""),
     ]
     notes = {}
     if "pace_seconds" in given:
@@ -141,14 +141,14 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     >>> _some_arms({"search": 2.0, "mail": 0.0025})
     'search 2.00, mail 0.0025'
     """
-    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
-    more = [f"{len(arms) - SHOWN:,} more"] if len(arms) > SHOWN else []
+    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
+    more = [f"{len(arms) - ARMS_SHOWN_MAX:,} more"] if len(arms) > ARMS_SHOWN_MAX else []
     return ", ".join([*some, *more])
 
 
 @cache
 def policies() -> list[tuple[str, str]]:
-    """The policies that must know nothing which the form does not ask for, each with a line about it."""
+    """The policies that need nothing beyond the form, each with a line about it."""
     made = [(name, kind, kind()) for name, kind in POLICIES.items()]
     return [
         (name, (kind.__doc__ or "").strip().splitlines()[0])

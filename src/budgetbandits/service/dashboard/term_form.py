@@ -1,7 +1,7 @@
-"""The form that changes a campaign's terms: what its fields hold, what they change, and what that means.
+"""The form that changes a campaign's terms: its fields, the changes, and their consequences.
 
-Each field has a hidden one beside it with what it held at first. What is the same in both was not touched, and stays
-to the last digit; so the form alone says what to change, also when it is sent twice.
+Each field has a hidden one next to it with its first value. A field that equals its hidden one was not touched, and its
+term stays to the last digit; so the form alone says what to change, even if it is sent twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIELDS = tuple(Field.of_term(TERMS[name]) for name in CHANGEABLE)
 
 
 def terms_now(row: Campaign) -> Fields:
-    """The fields as they are at first."""
+    """The first values of the fields."""
     terms = terms_of(row)
     texts: dict[str, str] = {}
     for name in CHANGEABLE:
@@ -35,8 +35,8 @@ def terms_now(row: Campaign) -> Fields:
 
 
 def terms_shown(row: Campaign, fields: Fields) -> Fields:
-    """The fields as a form shows them: those that were touched as they were typed, the others as the terms are, though
-    somebody has changed these since the form was opened."""
+    """The fields as a form shows them: touched ones as they were typed, the others as the terms are now, which may have
+    changed since the form was opened."""
     now = terms_now(row)
     typed = {field.name: fields[field.name] for field in FIELDS if _touched(fields, field.name)}
     return {**fields, **now, **typed}
@@ -61,7 +61,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
 
 
 def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
-    """What will be different."""
+    """The consequences of these changes."""
     row = subject.row
     after = replace(row, settings=changed_settings(row, changes))
     made = differences(row, after)
@@ -69,17 +69,19 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         budget = row.account.budget
         old, new = subject.money(*(ledger.spendable(budget, subject.now, limits_of(each)) for each in (row, after)))
         made.append(("Spendable by now", old, new))
-    gone = subject.recalled.gone
-    if (changes.get("horizon") or math.inf) <= gone:
-        stops, next_one = stops_at_horizon(row.policy), "all that is left may go to the next one"
+    used = subject.recalled.gone
+    if (changes.get("horizon") or math.inf) <= used:
+        stops, next_one = stops_at_horizon(row.policy), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
-        than = "as many as" if changes["horizon"] == gone else "more than"
-        said = f"{count(gone)} already, {than} are expected then: {next_one}"
-        made.append(("Requests whose money is gone", said, ""))
+        than = "as many as" if changes["horizon"] == used else "more than"
+        said = f"{count(used)} already, {than} are expected then: {next_one}"
+        made.append(("Requests used", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
         word = "released" if changes["on_expire"] == "release" else "charged"
-        made.append(("Open holds", f"{subject.money(held)[0]} is held; what nobody tells of in time is {word} too", ""))
+        made.append(
+            ("Open holds", f"{subject.money(held)[0]} is held; holds without feedback in time are {word} too", "")
+        )
     return made
 
 

@@ -105,7 +105,7 @@ def _methods(request: Request) -> str:
 HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, RequestValidationError, Exception], _handle)
 
 
-# --- what routes need besides the request ----------------------------------------------------------------------------
+# --- parameters of the routes ----------------------------------------------------------------------------------------
 
 UNUSED_BODY_BYTES_MAX = 1_000
 """Bytes of a body that is sent to a route without one."""
