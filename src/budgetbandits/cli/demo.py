@@ -26,7 +26,7 @@ from budgetbandits.cli.screen import AsJson, print_json
 from budgetbandits.cli.simulate import record, show, simulate_all
 from budgetbandits.errors import BudgetBanditsError, HoldRefused
 from budgetbandits.policies import parse_policy
-from budgetbandits.problems.problem import family
+from budgetbandits.problems.families import family
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision

@@ -16,8 +16,8 @@ from rich.markup import escape
 from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.names import label
 from budgetbandits.problems.oracle import best_arms, best_ratio
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines

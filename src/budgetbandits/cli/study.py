@@ -19,9 +19,9 @@ from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, pro
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
-    from budgetbandits.experiments.paper.claims import Claim, Tally
+    from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
     from budgetbandits.experiments.paper.findings import Findings
-    from budgetbandits.experiments.runner import Progress as Tell
+    from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, the study continues.")]
@@ -116,9 +116,9 @@ def _record(claim: Claim) -> dict[str, object]:
     return asdict(claim) | {"verdict": claim.verdict}
 
 
-def _counts(tally: Tally) -> str:
-    undecided = f", {tally.undecided} ?" if tally.undecided else ""
-    return f"{tally.holds} of {tally.could_fail}{undecided}"
+def _counts(counts: ComparisonCounts) -> str:
+    undecided = f", {counts.undecided} ?" if counts.undecided else ""
+    return f"{counts.holds} of {counts.could_fail}{undecided}"
 
 
 def report_command(

@@ -26,13 +26,13 @@ from budgetbandits.errors import (
     AlreadyResolved,
     BadState,
     BudgetBanditsError,
-    Busy,
     Conflict,
     DiskFull,
     HoldRefused,
     NoArmLeft,
     NotAllowed,
     NotFound,
+    ServerBusy,
     ServiceError,
     StoreError,
     TooManyWrongKeys,
@@ -51,7 +51,7 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     StoreError: 503,
     WrongClock: 503,
     BadState: 503,
-    Busy: 503,
+    ServerBusy: 503,
     ServiceError: 500,
 }
 """All other errors of the package: 422."""
@@ -134,7 +134,7 @@ EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused | Busy | TooManyWrongKeys) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | ServerBusy | TooManyWrongKeys) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits import errors
-from budgetbandits.errors import BudgetBanditsError, Busy, ServiceError
+from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
 from budgetbandits.service.audit.reader import Job, What
 from budgetbandits.service.stores.contract import Store, T
 
@@ -71,7 +71,7 @@ class LongReads:
     def check_free(self, what: What) -> None:
         """Refuse if the limit is reached."""
         if self._running[what] >= CONCURRENT_MAX[what]:
-            raise Busy(f"this server runs {CONCURRENT_MAX[what]} {what} at once; ask again when one has ended")
+            raise ServerBusy(f"this server runs {CONCURRENT_MAX[what]} {what} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
         self._running[job.what] -= 1
@@ -94,7 +94,7 @@ class _ReadingProcess:
                 *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE_BYTES
             )  # fmt: skip
         except OSError as error:
-            raise Busy(
+            raise ServerBusy(
                 f"no process for this could be started: {error.strerror}; raise the server's limits (ulimit -n, -u)"
             ) from None
         reading = cls(reads, request, job, process)
@@ -129,7 +129,7 @@ class _ReadingProcess:
         try:
             while not (await asyncio.wait([task], timeout=POLL_SECONDS))[0]:
                 if self._reads.stopping:
-                    raise Busy("the server is stopping; ask again")
+                    raise ServerBusy("the server is stopping; ask again")
                 if await self._request.is_disconnected():
                     raise ClientDisconnect
             return task.result()

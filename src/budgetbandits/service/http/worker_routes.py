@@ -126,7 +126,7 @@ async def healthz(_service: ServerState, _request: Request) -> Response:
 
 async def readyz(service: ServerState, _request: Request) -> Response:
     """Whether decisions can be made: a row was written and committed just now; 503 if not within two seconds."""
-    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.beat(time.time())))
+    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.write_heartbeat(time.time())))
     done, _ = await asyncio.wait([beat], timeout=READY_SECONDS_MAX)
     problem = beat.exception() if done else f"nothing could be written for {READY_SECONDS_MAX:g} seconds"
     if problem is not None:
