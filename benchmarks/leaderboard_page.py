@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import PACED_SUMMARY, SUMMARY, read_summary
-from budgetbandits.experiments.shipped_files import SUITE, shipped_text
 from budgetbandits.formatting.numbers import estimate, exact, interval, number, open_interval
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits.errors import NoRoom, StoreError
+from budgetbandits.errors import DiskFull, StoreError
 from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
@@ -163,7 +163,7 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.audit.open_decisions.sqlite3.connect", lambda *_, **__: Full())
     with OpenDecisions(most=1) as open:
         open.put("1", Known(Hold(1)))
-        with pytest.raises(NoRoom, match="SQLITE_TMPDIR"):
+        with pytest.raises(DiskFull, match="SQLITE_TMPDIR"):
             open.put("2", Known(Hold(1)))
 
 
@@ -295,7 +295,7 @@ def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(tmp
                 return refused, await asyncio.wait_for(asyncio.gather(*begun), 5.0)
 
         refused, stopped = asyncio.run(run())
-    assert [(each.status_code, each.json()["title"]) for each in refused + stopped] == [(503, "Busy")] * 5
+    assert [(each.status_code, each.json()["title"]) for each in refused + stopped] == [(503, "ServerBusy")] * 5
     assert all(int(each.headers["retry-after"]) > 0 for each in refused)
     assert all("stopping" in each.json()["detail"] for each in stopped)
     assert not any(reads._running.values())
@@ -379,7 +379,7 @@ def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
                 return await http.get("/v1/campaigns/ads/export")
 
         answer = asyncio.run(run())
-    assert (answer.status_code, answer.json()["title"]) == (503, "Busy")
+    assert (answer.status_code, answer.json()["title"]) == (503, "ServerBusy")
     assert "ulimit -n" in answer.json()["detail"]
     assert not any(reads._running.values())
 
@@ -399,7 +399,7 @@ def test_no_room_for_a_temporary_file(monkeypatch):
             )  # fmt: skip
 
     answer = asyncio.run(run())
-    assert (answer.status_code, answer.json()["title"]) == (507, "NoRoom")
+    assert (answer.status_code, answer.json()["title"]) == (507, "DiskFull")
     assert "TMPDIR" in answer.json()["detail"]
 
 

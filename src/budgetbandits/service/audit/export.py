@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, NoRoom, StoreError
+from budgetbandits.errors import BadParameter, DiskFull, StoreError
 from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.damage import named_damage
@@ -111,7 +111,7 @@ def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterato
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return NoRoom(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
+        return DiskFull(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
     return StoreError(f"cannot write {path}: {error.strerror or error}; choose another place")
 
 
