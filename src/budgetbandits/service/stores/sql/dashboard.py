@@ -31,17 +31,17 @@ Group = Literal["attention", "running", "stopped"]
 
 
 class Rank(IntEnum):
-    """How a campaign is; the most urgent have the lowest."""
+    """The state of a campaign; the most urgent have the lowest number."""
 
     FROZEN = 0
     EXHAUSTED = 1
-    """AlarmTimes a day ago or less."""
+    """For a day or less."""
     BLOCKED = 2
     SILENT = 3
     OVERRAN = 4
     """It was resumed a day ago or less, after an overrun."""
     DOWN = 5
-    """An arm has failed so often in a row that it rests."""
+    """An arm rests because it failed many times in a row."""
     NEARLY_EXHAUSTED = 6
     RUNNING = 7
     PAUSED = 8
