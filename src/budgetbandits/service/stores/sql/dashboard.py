@@ -413,10 +413,8 @@ _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 
 def _summary(row: Sequence[Any]) -> CampaignSummary:
     created_at, settings, *times_and_leases, arms_down = row[_ACCOUNT_ENDS:]
-    return CampaignSummary(
-        *row[:3], Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases,
-        arms_down=json.loads(arms_down or "[]"),
-    )  # fmt: skip
+    known = (Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases)
+    return CampaignSummary(*row[:3], *known, json.loads(arms_down or "[]"))
 
 
 def _segment_of(decision: DecisionRow) -> str | None:
