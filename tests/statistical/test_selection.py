@@ -16,6 +16,7 @@ from budgetbandits.allocation.choosers.threshold import FEWEST, MOST, Threshold
 from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
+from deep import deep
 from quadrature import exceedances, selection_probabilities
 
 FALSE_ALARM = 1e-6
@@ -124,7 +125,7 @@ def test_many_arms_by_exceedances():
 
 
 @pytest.mark.parametrize("name", POSTERIORS)
-@pytest.mark.parametrize("level", [0.3, 1.0, 2.5, None])
+@pytest.mark.parametrize("level", [1.0, None, *deep(0.3, 2.5)])
 def test_rising_arms_at_any_level(name, level, monkeypatch):
     """The level is held where every arm rises, in between, where almost none does, or where it likes to be."""
     _, state = posterior(name)
@@ -206,15 +207,15 @@ def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     assert chooser.level == level
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole):
+@pytest.mark.parametrize(("whole", "number"), [(True, 15), (False, 10), *deep((True, 80))])
+def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole, number):
     """On 80 random posteriors, parameters equal to 1 among them: P ≤ G, and the ratios drawn above the level are as
     many as P says (within 5 standard deviations) and have the law of the tail (Kolmogorov-Smirnov, 1e-7). Other priors
     and κ lead to parameters that are no whole numbers, and to some below 1: on ten of those."""
     rng = np.random.default_rng(6)
     rounds = 2_000
 
-    for _ in range(80 if whole else 10):
+    for _ in range(number):
         successes, failures = np.floor(10 ** rng.uniform(0, 2.5, size=(2, 2, 1)))
         if not whole:
             successes, failures = 10 ** rng.uniform(-0.7, 1.5, size=(2, 2, 1))

@@ -20,8 +20,12 @@ from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
 from budgetbandits.testing.engines import ENGINES, GAMES
+from deep import mostly_deep
 
-EVERY = pytest.mark.parametrize("name", POLICIES)
+FAMILIES = ("bts", "bts-joint", "bts-paced", "epsilon-first", "kube", "kube-knapsack", "npts-ratio", "ucb-bv2")
+"""One policy of each family; all others in `make deep`."""
+
+EVERY = pytest.mark.parametrize("name", mostly_deep(POLICIES, FAMILIES))
 
 
 @EVERY
