@@ -13,6 +13,7 @@ from budgetbandits.experiments.shipped_files import EXPERIMENTS, FOLDER, SUITE, 
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES
 from budgetbandits.policies.literature import SOURCES, source_of
+from deep import EVERY_POLICY
 from suites import TINY
 
 OTHER_GAMES = {"bts-paced"}
@@ -139,7 +140,7 @@ def test_every_policy_has_its_source():
     assert source_of("mine:a=1").reference == "yours"
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_of_every_policy_the_time_of_a_decision_is_measured(name, monkeypatch):
     monkeypatch.setattr(leaderboard, "ROUNDS", 20)
     assert leaderboard.about_policy(name)["microseconds"] > 0.0

@@ -20,12 +20,9 @@ from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
 from budgetbandits.testing.engines import ENGINES, GAMES
-from deep import mostly_deep
+from deep import EVERY_POLICY
 
-FAMILIES = ("bts", "bts-joint", "bts-paced", "epsilon-first", "kube", "kube-knapsack", "npts-ratio", "ucb-bv2")
-"""One policy of each family; all others in `make deep`."""
-
-EVERY = pytest.mark.parametrize("name", mostly_deep(POLICIES, FAMILIES))
+EVERY = pytest.mark.parametrize("name", EVERY_POLICY)
 
 
 @EVERY
