@@ -1,4 +1,4 @@
-"""Compile engines into Numba's disk cache, so that two test processes do not both do it: `make test` runs this first."""
+"""Compile engines into the disk cache, once for all test processes: the first part of `make test`."""
 
 from __future__ import annotations
 
