@@ -9,8 +9,8 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment, plan
+from budgetbandits.experiments.experiment_file import EXPERIMENTS
 from budgetbandits.experiments.plan import CHUNK
-from budgetbandits.experiments.shipped_files import EXPERIMENTS
 from budgetbandits.plugins import sweep
 from budgetbandits.problems.problem import Problem
 from studies import SMALL, small
@@ -138,7 +138,7 @@ def test_budgets_in_every_unit():
         "1": (0.5, 100.0),
         "smallest mean cost": (0.125, 25.0),
         "request": (1.25, 250.0),
-        "cheap to dear": (5.0, 502.0),
+        "cheap to expensive": (5.0, 502.0),
     }.items():
         assert plan.scaled((0.5, 100.0), problem, unit, 10) == budgets
     text = SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1)

@@ -104,7 +104,7 @@ with PostgresStore(sys.argv[1]) as store:
     engine.create("leases", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0, lease=4.0)
     taken = engine.decide("leases", "thread")
     [under] = asyncio.run(store.perform(*engine.deciding("leases", "loop")))
-    assert [lease.turn for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
+    assert [lease.lease_seq for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
     assert engine.expire_due() == {}
     asyncio.run(store.perform(*engine.telling(Outcome(under.decision, 1.0, 0.25), "leases")))
     told = store.read(lambda tx: tx.events(taken.campaign)[-1]).at + 1000.0

@@ -138,14 +138,14 @@ def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(eng
     assert 95.0 <= engine.describe(campaign)["spent"] <= 100.0
     for answer in late:
         engine.feedback(answer.decision, reward={"small": 0.3, "large": 0.9}[answer.arm])
-    assert (engine.describe(campaign)["answered"], engine.account(campaign).gone) == (1000, 1000)
+    assert (engine.describe(campaign)["answered"], engine.account(campaign).requests_used) == (1000, 1000)
     assert verify(store, campaign) == []
 
 
 def test_tampering_with_the_number_of_requests_gone_is_found(engine, store):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     play(engine, campaign, 3, {"small": 0.3, "large": 0.9})
-    store.campaigns[campaign].account.gone = 2
+    store.campaigns[campaign].account.requests_used = 2
     assert any("the campaign's row says" in text for text in verify(store, campaign))
 
 

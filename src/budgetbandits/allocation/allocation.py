@@ -28,8 +28,8 @@ from budgetbandits.errors import (
     HoldRefused,
     MissingKnowledge,
     NoArmLeft,
-    NotAsked,
     UnknownArm,
+    UnknownAsk,
 )
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request
@@ -339,7 +339,7 @@ class Allocation(AllocationState):
         if isinstance(ask, Ask):
             number, known = ask.id, self._asks.find(ask.id, reward, cost)
             if self._names[known.arm] != ask.arm:
-                raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
+                raise UnknownAsk(f"{ask!r} is none of this allocation; `pending` lists those that are open")
             return number, known
         if isinstance(ask, str):
             number = self._asks.oldest(ask, self._arm(ask), reward, cost)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from budgetbandits import __version__, extras, plugins
+from budgetbandits import __version__, plugins
 from budgetbandits.cli import catalogue, study
 from budgetbandits.cli import simulate as simulating
 from budgetbandits.cli.bounds import bounds_command
@@ -23,7 +23,7 @@ from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.service import serve_command
 from budgetbandits.cli.view import view_command
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, missing_extra
 
 app = typer.Typer(
     add_completion=False,
@@ -92,7 +92,7 @@ def main() -> None:
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.stderr.close()
     except ImportError as error:
-        needed = extras.remedy(error)
+        needed = missing_extra(error)
         if needed is None:
             raise
         _fail("MissingExtra", str(needed))

@@ -16,9 +16,8 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies import KNOWN
 from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problems.distributions import JOINT_LAWS, KNOWN_LAWS
-from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import KNOWN_FAMILIES, family
+from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family
+from budgetbandits.problems.streams import DRIFTS, drifting
 
 
 def policies_command(as_json: AsJson = False) -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, listed, number
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 if TYPE_CHECKING:  # polars takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.experiments import Results
@@ -56,7 +56,7 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
     """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
-    from budgetbandits.experiments.ranking import ranking
+    from budgetbandits.experiments.standings import ranking
 
     if written == "csv":
         ranked = [
@@ -69,8 +69,8 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
 
 
 def _comparison(results: Results, budget: float | None, metric: str) -> Row:
-    from budgetbandits.experiments.ranking import ranking
     from budgetbandits.experiments.results import BETTER
+    from budgetbandits.experiments.standings import ranking
 
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")

@@ -19,7 +19,7 @@ from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate
 from budgetbandits.off_policy.estimates import Value, mean_of
 from budgetbandits.off_policy.log import MEANINGS, read_log
 from budgetbandits.off_policy.targets import DRAWS
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.problems.recorded import parse_columns
 
 FAR = 4.0

@@ -13,7 +13,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slowe
 from budgetbandits.cli.study import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 FIRST = 12
 """Policies that the terminal shows; the page has all."""
@@ -70,7 +70,7 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
-    from budgetbandits.experiments.standings import told
+    from budgetbandits.experiments.standings import given_knowledge
 
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()
@@ -85,7 +85,7 @@ def _show_overall(summary: dict[str, Any]) -> None:
     Console().print(
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
         f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
-        f"{told(summary)}.",
+        f"{given_knowledge(summary)}.",
         highlight=False,
     )
 

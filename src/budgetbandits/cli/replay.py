@@ -16,10 +16,10 @@ from budgetbandits.cli.simulate import spread
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import label
 from budgetbandits.policies.base import RequestPolicy
-from budgetbandits.policies.names import label
 from budgetbandits.problems.recorded import ReplayTable, parse_columns
-from budgetbandits.simulation.replay import Replayed, fluid_reward_of, logged, replay
+from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, logged, replay
 
 
 def replay_command(
@@ -45,7 +45,7 @@ def replay_command(
     if log is not None:
         _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before))
     total = len(policies) * len(budget_per_request) * orders
-    found: list[Replayed] = []
+    found: list[ReplayResult] = []
     with share_bar("replaying") as advance:
         for each in policies:
             for rate in budget_per_request:
@@ -91,7 +91,7 @@ def _tables(
 
 
 def _record(
-    table: ReplayTable, found: list[Replayed], bounds: dict[float, float], orders: int, seed: int
+    table: ReplayTable, found: list[ReplayResult], bounds: dict[float, float], orders: int, seed: int
 ) -> dict[str, Any]:
     return {
         "requests": len(table),
@@ -116,7 +116,7 @@ def _record(
 def _show(
     title: str,
     table: ReplayTable,
-    found: list[Replayed],
+    found: list[ReplayResult],
     bounds: dict[float, float],
     orders: int,
     by_request: set[str],

@@ -17,11 +17,10 @@ from budgetbandits import plugins
 from budgetbandits.cli.demo_service import serve_demo
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies import parse_policy
+from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.names import label
+from budgetbandits.problems.families import family
 from budgetbandits.problems.oracle import best_arms, best_ratio
-from budgetbandits.problems.problem import family
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate

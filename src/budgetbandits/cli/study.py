@@ -16,9 +16,9 @@ from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, pro
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
-    from budgetbandits.experiments.paper.claims import Claim, Tally
+    from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
     from budgetbandits.experiments.paper.findings import Findings
-    from budgetbandits.experiments.runner import Progress as Tell
+    from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]
@@ -111,7 +111,7 @@ def _record(claim: Claim) -> dict[str, object]:
     return asdict(claim) | {"verdict": claim.verdict}
 
 
-def _counts(of: Tally) -> str:
+def _counts(of: ComparisonCounts) -> str:
     open_ = f", {of.undecided} ?" if of.undecided else ""
     return f"{of.holds} of {of.could_fail}{open_}"
 

@@ -20,7 +20,7 @@ from budgetbandits.client.http_library import httpx
 from budgetbandits.client.models import CampaignInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
 from budgetbandits.client.retries import DEADLINE, Retry
-from budgetbandits.errors import Unreachable
+from budgetbandits.errors import ServiceUnreachable
 
 
 @dataclass
@@ -218,7 +218,7 @@ class Client:
                     file.writelines(answer.iter_bytes())
             partial.replace(path)
         except httpx.TransportError as error:
-            raise Unreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
+            raise ServiceUnreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
         finally:
             partial.unlink(missing_ok=True)
 

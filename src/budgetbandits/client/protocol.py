@@ -26,7 +26,7 @@ from budgetbandits.errors import (
     NotAllowed,
     NotFound,
     ServiceError,
-    Unreachable,
+    ServiceUnreachable,
 )
 from budgetbandits.validation import listed_texts
 
@@ -274,7 +274,7 @@ def retry_after(answer: httpx.Response) -> float | None:
 
 def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
     if http.is_closed:
-        raise Unreachable("this client is closed; make a new one, or ask inside its 'with' block")
+        raise ServiceUnreachable("this client is closed; make a new one, or ask inside its 'with' block")
 
 
 def result(call: Call[T], answer: httpx.Response) -> T:

@@ -12,7 +12,7 @@ from typing import Any
 
 from budgetbandits.client.http_library import httpx
 from budgetbandits.client.protocol import Call, error_of, retry_after
-from budgetbandits.errors import HoldRefused, Unreachable
+from budgetbandits.errors import HoldRefused, ServiceUnreachable
 
 DEADLINE = 30.0
 """Seconds after which a call is given up: a server that is restarted may take ten to end its requests."""
@@ -73,7 +73,9 @@ class Retry:
             key = self._call.headers.get("Idempotency-Key")
             once = "" if key is None else f"; asked again with key={key!r}, nothing is done twice"
             said = error or type(error).__name__
-            raise Unreachable(f"no answer from the service in {self._deadline:g} seconds: {said}{once}") from error
+            raise ServiceUnreachable(
+                f"no answer from the service in {self._deadline:g} seconds: {said}{once}"
+            ) from error
         return pause
 
     def _pause(self, least: float = 0.0) -> float | None:

@@ -14,8 +14,8 @@ from typing import Any
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments.standings import FREE
 from budgetbandits.experiments.suite import LAWS
+from budgetbandits.policies import POLICIES, provenance
 from budgetbandits.policies.base import KNOWLEDGE
-from budgetbandits.policies.literature import SOURCES, source_of
 from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice
 from budgetbandits.problems.problem import Problem
 
@@ -145,8 +145,8 @@ def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
 
 def _proven(summary: dict[str, Any], policy: str) -> str:
     """Of the package's policies as it knows it, whatever the leaderboard wrote down; of others, what that says."""
-    known = policy.partition(":")[0] in SOURCES
-    return source_of(policy).proven if known else str(summary["policies"][policy]["proven"])
+    known = policy.partition(":")[0] in POLICIES
+    return provenance(policy).proven if known else str(summary["policies"][policy]["proven"])
 
 
 def _best(summary: dict[str, Any], at: dict[str, Any], case: Case) -> str:

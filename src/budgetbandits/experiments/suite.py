@@ -27,10 +27,8 @@ from typing import Any
 from budgetbandits import plugins
 from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import parsed
+from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text
 from budgetbandits.experiments.plan import Experiment
-from budgetbandits.experiments.shipped_files import SUITE, SUITES, find, shipped_text
-from budgetbandits.experiments.toml_fields import no_others
 from budgetbandits.policies.base import Policy
 
 KEYS = ("name", "seed", "policies", "plugins", "settings")

@@ -243,10 +243,10 @@ class Independent(OutcomeLaw):
 
 
 @dataclass(frozen=True)
-class Table(OutcomeLaw):
+class JointTable(OutcomeLaw):
     """A finite joint law: rows of (reward, cost, weight).
 
-    >>> Table([[1, 1, 3], [0, 0.5, 1]]).cost_mean
+    >>> JointTable([[1, 1, 3], [0, 0.5, 1]]).cost_mean
     0.875
     """
 
@@ -372,10 +372,10 @@ def _hermite() -> tuple[Array, Array]:
 LAWS: dict[str, type[Law]] = {law.kind: law for law in (Bernoulli, Lattice, Beta, Fixed)}
 """The package's own."""
 
-KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.problems.distributions")
+KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.laws")
 """These, and those from outside the package."""
 
-JOINT_LAWS: dict[str, type[Table] | type[Copula]] = {"table": Table, "copula": Copula}
+JOINT_LAWS: dict[str, type[JointTable] | type[Copula]] = {"table": JointTable, "copula": Copula}
 
 
 def parse_law(table: Any) -> Law:
@@ -398,7 +398,7 @@ def parse_joint(table: Any) -> OutcomeLaw:
 
 def joint_table(law: OutcomeLaw) -> dict[str, Any]:
     """What a problem file says of a joint law."""
-    if isinstance(law, Table):
+    if isinstance(law, JointTable):
         return {"law": law.kind, "outcomes": [list(row) for row in law.outcomes]}
     if isinstance(law, Copula):
         marginals = {"reward": law.reward.to_table(), "cost": law.cost.to_table()}

@@ -14,8 +14,7 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.stores.records import Campaign, CampaignSummary
 from budgetbandits.terms import CHANGEABLE, Terms
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "policy_version")

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, StudyError
-from budgetbandits.experiments.progress import progress
-from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.study import Study, progress
 from budgetbandits.report.viewer import pages, preview, server
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer

@@ -12,7 +12,7 @@ from budgetbandits.service.dashboard import live, routes, sessions
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.sql.core import SqlTransaction
 from served import served
 
 

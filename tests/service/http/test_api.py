@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
-from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyGuesses
+from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyWrongKeys
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.http import openapi, rate_limit
@@ -244,7 +244,7 @@ def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign, monk
     for number in range(20):
         assert service("GET", campaign, key=f"bb_00000000_{number}").status_code == 401
     refused = service("GET", campaign, key=f"{unseen}x")
-    assert (refused.status_code, refused.json()["title"]) == (429, "TooManyGuesses")
+    assert (refused.status_code, refused.json()["title"]) == (429, "TooManyWrongKeys")
     assert 25 <= int(refused.headers["retry-after"]) <= 30
     assert service("POST", f"{campaign}/decisions", {}, key="bb_1_2", Idempotency_Key="k").status_code == 429
     assert service("GET", campaign, key=reader).status_code == 200
@@ -258,7 +258,7 @@ def test_guesses_are_counted_by_address_and_forgotten():
     counted = rate_limit.Guesses(lambda: now[0])
     for _ in range(20):
         counted.count("here")
-    with pytest.raises(TooManyGuesses) as caught:
+    with pytest.raises(TooManyWrongKeys) as caught:
         counted.count("here")
     assert caught.value.retry_after == 60.0
     assert counted.many("here")
@@ -294,7 +294,7 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
         return await asyncio.gather(*checks, return_exceptions=True)
 
     *guessed, passed = asyncio.run(run())
-    assert all(isinstance(each, TooManyGuesses) for each in guessed)
+    assert all(isinstance(each, TooManyWrongKeys) for each in guessed)
     assert passed.scopes == ("read",)
     assert most == [1]
 

@@ -14,8 +14,7 @@ from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.dashboard.projection import lasts_for
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 SHOWN = 12
 """Segments, those with the most requests."""
@@ -79,7 +78,7 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "gone", "failed"))
+    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "requests_used", "failed"))
     to_come = None
     if horizon is not None and horizon > gone:
         to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one

@@ -86,7 +86,7 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         budget = row.account.budget
         old, new = subject.money(*(ledger.spendable(budget, subject.now, limits_of(each)) for each in (row, after)))
         made.append(("Spendable by now", old, new))
-    gone = subject.recalled.gone
+    gone = subject.recalled.requests_used
     if (changes.get("horizon") or math.inf) <= gone:
         stops, next_one = stops_at_horizon(row.policy), "all that is left may go to the next one"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
 from budgetbandits.service.http.rate_limit import Guesses, network
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import About, Store, Transaction, found
-from budgetbandits.service.stores.key_sql import KeyEvent
-from budgetbandits.service.stores.records import Key
+from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.records import Key, KeyEvent
 
 SCOPES = ("decide", "feedback", "read", "admin")
 
@@ -40,17 +39,17 @@ def make_key(
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
-        tx.beat(now)  # of two that are asked for at once, one waits here for the other
-        made = None if operation is None else tx.key_record().made_under(operation)
+        tx.write_heartbeat(now)  # of two that are asked for at once, one waits here for the other
+        made = None if operation is None else tx.key_made_under(operation)
         if made is not None:
             raise Conflict(
                 f"this form has made the key bb_{made} already, which was shown then; if it was lost, drop it and make "
                 "another"
             )
-        only = None if campaign is None else found(tx, campaign).id
+        only = None if campaign is None else find_campaign(tx, campaign).id
         _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), by, operation)
 
-    store.write(work, About(campaign or ""))
+    store.write(work, Scope(campaign or ""))
     return text
 
 
@@ -63,7 +62,7 @@ def check_scopes(scopes: Sequence[str]) -> None:
 def _add(tx: Transaction, key: Key, by: str | None, operation: str | None = None) -> None:
     tx.add_key(key)
     event = KeyEvent("made", key.prefix, key.scopes, key.campaign, key.created_at, by, operation)
-    tx.key_record().add(event)
+    tx.add_key_event(event)
 
 
 def make_first_key(store: Store, now: float) -> str | None:
@@ -73,7 +72,9 @@ def make_first_key(store: Store, now: float) -> str | None:
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> bool:
-        tx.beat(now)  # a row that every server writes: whoever comes second waits here, and then sees the first's key
+        tx.write_heartbeat(
+            now
+        )  # a row that every server writes: whoever comes second waits here, and then sees the first's key
         if tx.keys():
             return False
         _add(tx, Key(prefix, _digest(secret), ("admin",), now, None), "the server, for an empty store")
@@ -127,7 +128,7 @@ def drop_key(store: Store, prefix: str, by: str | None = None) -> None:
         if key is None:
             raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
         tx.drop_key(prefix)
-        tx.key_record().add(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
+        tx.add_key_event(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
 
     store.write(work)
 
@@ -181,7 +182,7 @@ class KeyRing:
             key = tx.key(prefix)
             if key is None:
                 return None
-            only = None if key.campaign is None else found(tx, key.campaign)
+            only = None if key.campaign is None else find_campaign(tx, key.campaign)
             return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
 
         known = self._store.read(work, urgent=True) if prefix and secret else None

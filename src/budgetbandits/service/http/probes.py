@@ -25,7 +25,7 @@ async def healthz(_service: Service, _request: Request) -> Response:
 async def readyz(service: Service, _request: Request) -> Response:
     """A row was written and committed just now, the way decisions are; 503 if that fails or takes more than two
     seconds."""
-    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.beat(time.time())))
+    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.write_heartbeat(time.time())))
     done, _ = await asyncio.wait([beat], timeout=READY_WITHIN)
     problem = beat.exception() if done else f"nothing could be written for {READY_WITHIN:g} seconds"
     if problem is not None:

@@ -16,16 +16,16 @@ from budgetbandits.errors import (
     AlreadyResolved,
     BadState,
     BudgetBanditsError,
-    Busy,
     Conflict,
+    DiskFull,
     HoldRefused,
     NoArmLeft,
-    NoRoom,
     NotAllowed,
     NotFound,
+    ServerBusy,
     ServiceError,
     StoreError,
-    TooManyGuesses,
+    TooManyWrongKeys,
     UnknownArm,
     WrongClock,
 )
@@ -36,12 +36,12 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     Conflict: 409,
     AlreadyResolved: 409,
     NoArmLeft: 409,
-    NoRoom: 507,
-    TooManyGuesses: 429,
+    DiskFull: 507,
+    TooManyWrongKeys: 429,
     StoreError: 503,
     WrongClock: 503,
     BadState: 503,
-    Busy: 503,
+    ServerBusy: 503,
     ServiceError: 500,
 }
 """All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
@@ -125,7 +125,7 @@ EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused | Busy | TooManyGuesses) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | ServerBusy | TooManyWrongKeys) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from budgetbandits.errors import TooManyGuesses
+from budgetbandits.errors import TooManyWrongKeys
 
 FAILURES = 20
 WITHIN = 60.0
@@ -55,7 +55,9 @@ class Guesses:
             failures = self._of[address] = Failures(now + WITHIN)
         if failures.count >= FAILURES:
             wait = failures.until - now
-            raise TooManyGuesses(f"{FAILURES} wrong keys in {WITHIN:g} seconds; try again in {wait:.0f} seconds", wait)
+            raise TooManyWrongKeys(
+                f"{FAILURES} wrong keys in {WITHIN:g} seconds; try again in {wait:.0f} seconds", wait
+            )
         failures.count += 1
 
     def _make_room(self, now: float) -> None:

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits import errors
-from budgetbandits.errors import BudgetBanditsError, Busy, ServiceError
+from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
 from budgetbandits.service.audit.reader import Job, What
 from budgetbandits.service.stores.contract import Store, T
 
@@ -72,7 +72,7 @@ class LongReads:
     def check_free(self, what: What) -> None:
         """Refuse if as many run as may."""
         if self._running[what] >= AT_ONCE[what]:
-            raise Busy(f"this server runs {AT_ONCE[what]} {what} at once; ask again when one has ended")
+            raise ServerBusy(f"this server runs {AT_ONCE[what]} {what} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
         self._running[job.what] -= 1
@@ -95,7 +95,7 @@ class _ReadingProcess:
                 *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE
             )  # fmt: skip
         except OSError as error:
-            raise Busy(
+            raise ServerBusy(
                 f"no process for this could be started: {error.strerror}; raise the server's limits (ulimit -n, -u)"
             ) from None
         reading = cls(reads, request, job, process)
@@ -130,7 +130,7 @@ class _ReadingProcess:
         try:
             while not (await asyncio.wait([task], timeout=LOOK_EVERY))[0]:
                 if self._reads.stopping:
-                    raise Busy("the server is stopping; ask again")
+                    raise ServerBusy("the server is stopping; ask again")
                 if await self._request.is_disconnected():
                     raise ClientDisconnect
             return task.result()
