@@ -31,8 +31,9 @@ from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index import engine as games_module
 from budgetbandits.simulation.engines.index import groups, state
+from budgetbandits.simulation.engines.index.conformance import spot_check
 from budgetbandits.simulation.engines.index.engine import IndexGames
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of, spot_check
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
