@@ -25,3 +25,25 @@ def opener(request, tmp_path):
 def store(opener):
     with opener() as store:
         yield store
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    """A way to open one PostgreSQL."""
+    with STORES["postgres"](tmp_path) as opener:
+        yield opener
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """The statements of every round trip of an event loop to PostgreSQL."""
+    made = []
+    pipeline = pytest.importorskip("budgetbandits.service.stores.postgres_pipeline").Pipeline
+    run = pipeline.run
+
+    async def counted(self, calls):
+        made.append([name for name, _ in calls])
+        return await run(self, calls)
+
+    monkeypatch.setattr(pipeline, "run", counted)
+    return made

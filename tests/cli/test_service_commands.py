@@ -79,7 +79,7 @@ def test_a_campaigns_life(say, tmp_path):
 def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     say(*ADS)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        store.write(lambda tx: tx._change("UPDATE campaign SET budget = budget + 1"))
+        store.write(lambda tx: tx.change("UPDATE campaign SET budget = budget + 1"))
     said = say("campaign", "verify", "ads", code=1)
     assert "1 differences" in said
     assert "500000001" in said
@@ -90,7 +90,7 @@ def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         for number in range(4):
             DecisionService(store).decide("ads", str(number))
-        store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+        store.write(lambda tx: tx.change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
     command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)

@@ -15,15 +15,9 @@ from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import Lease
-from stores import STORES, all_decisions, all_events
+from stores import all_decisions, all_events
 
 ARMS = {"a": 1.0, "b": 0.5}
-
-
-@pytest.fixture
-def postgres(tmp_path):
-    with STORES["postgres"](tmp_path) as opener:
-        yield opener
 
 
 async def decided(store, engine, key, campaign="ads", **more):
@@ -109,21 +103,6 @@ def test_threads_of_two_servers_spend_one_budget_by_leases(opener):
             thread.join()
         assert problems == []
         assert "leased" in whole(two, 40.0)
-
-
-@pytest.fixture
-def trips(monkeypatch):
-    """The statements of every round trip."""
-    made = []
-    pipeline = pytest.importorskip("budgetbandits.service.stores.postgres_pipeline").Pipeline
-    run = pipeline.run
-
-    async def counted(self, calls):
-        made.append([name for name, _ in calls])
-        return await run(self, calls)
-
-    monkeypatch.setattr(pipeline, "run", counted)
-    return made
 
 
 def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_the_campaign(postgres, trips):

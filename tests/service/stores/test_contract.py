@@ -816,17 +816,9 @@ def test_a_campaign_is_found_by_a_name_of_any_length(opener, name):
         assert engine.account(name).held == 3_000_000
 
 
-def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_path, monkeypatch):
-    with STORES["postgres"](tmp_path) as opener, opener() as store:
-        from budgetbandits.service.stores.postgres_pipeline import Pipeline
-
-        engine, trips, run = DecisionService(store), [], Pipeline.run
-
-        async def counted(self, calls):
-            trips.append([name for name, _ in calls])
-            return await run(self, calls)
-
-        monkeypatch.setattr(Pipeline, "run", counted)
+def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(postgres, trips):
+    with postgres() as store:
+        engine = DecisionService(store)
         campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
 
         async def decide(count, name):
@@ -851,19 +843,11 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(tmp_
         assert verify(store, campaign) == []
 
 
-def test_clients_of_a_postgres_server_come_to_share_their_commits(tmp_path, monkeypatch):
-    """Whoever has just been answered and asks again goes together with those who have waited: a commit for all."""
-    with STORES["postgres"](tmp_path) as opener, opener() as store:
-        from budgetbandits.service.stores.postgres_pipeline import Pipeline
-
-        engine, commits, run = DecisionService(store), [], Pipeline.run
+def test_clients_of_a_postgres_server_come_to_share_their_commits(postgres, trips):
+    """A client that was just answered and asks again goes together with those that have waited: a commit for all."""
+    with postgres() as store:
+        engine = DecisionService(store)
         campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
-
-        async def counted(self, calls):
-            commits.append(calls[-1][0] == "commit")
-            return await run(self, calls)
-
-        monkeypatch.setattr(Pipeline, "run", counted)
 
         async def ask(client, count):
             for number in range(count):
@@ -873,30 +857,26 @@ def test_clients_of_a_postgres_server_come_to_share_their_commits(tmp_path, monk
 
         async def play():
             first = asyncio.create_task(ask("first", 25))
-            while not commits:  # the first is under way by itself
+            while not trips:  # the first is under way by itself
                 await asyncio.sleep(0)
             await asyncio.gather(first, *(ask(f"client {number}", 25) for number in range(3)))
 
         asyncio.run(play())
-        assert 25 <= sum(commits) <= 30  # and 50 if the first of them went by itself ever after
+        assert (
+            25 <= sum(trip[-1] == "commit" for trip in trips) <= 30
+        )  # and 50 if the first of them went by itself ever after
 
 
-def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(tmp_path, monkeypatch):
+def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_trip_more(postgres, trips):
     """It reads the arms that others have changed before it writes anything, so nothing must be undone."""
-    with STORES["postgres"](tmp_path) as opener, opener() as store, opener() as other:
-        from budgetbandits.service.stores.postgres_pipeline import Pipeline
-
-        engine, trips, run = DecisionService(store), [], Pipeline.run
+    with postgres() as store, postgres() as other:
+        engine = DecisionService(store)
         campaign = engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(40)})
-
-        async def counted(self, calls):
-            trips.append([name for name, _ in calls])
-            return await run(self, calls)
 
         async def play():
             made = await store.perform(*engine.deciding(campaign, "key", count=3))
             DecisionService(other).feedback(made[0].decision, reward=1.0, cost=0.25)
-            monkeypatch.setattr(Pipeline, "run", counted)
+            trips.clear()
             told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
             await asyncio.gather(*(store.perform(*task) for task in told))
 

@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.status import standing
@@ -13,18 +11,11 @@ from budgetbandits.service.stores.contract import Event
 from budgetbandits.service.stores.records import Lease
 from budgetbandits.service.stores.sql.dashboard import Rank
 from clock import Clock
-from stores import STORES
 
 NAMES = ("straße", "STRASSE", "ärger", "Ärger 2", "zebra", "Alpha", "alpha 2", "ελλάς")
 """Lower case differs among databases in some of these; none can be told apart by what comes after the name."""
 
 DOWN = '[{"arm": "a", "failures": 4, "since": 1e9, "stand_in": null, "times": null}]'
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as make, make() as store:
-        yield store
 
 
 def filled(store, count, rng):

@@ -2,21 +2,13 @@
 
 import random
 
-import pytest
-
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sql import dashboard
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionFilter
 from clock import Clock
-from stores import STORES, all_decisions
-
-
-@pytest.fixture(params=sorted(STORES))
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as make, make() as store:
-        yield store
+from stores import all_decisions
 
 
 def played(store):

@@ -8,15 +8,13 @@ import pytest
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.service import DecisionService
-from stores import STORES
 
 HOT = ("campaign", "arm", "decision")
 
 
 @pytest.fixture
-def opener(tmp_path):
-    with STORES["postgres"](tmp_path) as opener:
-        yield opener
+def opener(postgres):
+    return postgres
 
 
 @pytest.fixture

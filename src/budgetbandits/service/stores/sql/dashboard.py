@@ -412,9 +412,10 @@ _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 
 
 def _summary(row: Sequence[Any]) -> CampaignSummary:
-    created_at, settings, *times_and_leases, arms_down = row[_ACCOUNT_ENDS:]
-    known = (Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases)
-    return CampaignSummary(*row[:3], *known, json.loads(arms_down or "[]"))
+    values = list(row)
+    values[3:_ACCOUNT_ENDS] = [Account(*row[3:_ACCOUNT_ENDS])]
+    values[5], values[-1] = settings_of(values[5]), json.loads(values[-1] or "[]")
+    return CampaignSummary(*values)
 
 
 def _segment_of(decision: DecisionRow) -> str | None:
