@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
@@ -17,7 +15,7 @@ from budgetbandits.problems.families import check_family, family
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.outcome import check_metric, need_polars
-from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
+from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel, is_whole
 from budgetbandits.simulation.simulate import (
     check_numbers,
     check_specs,
@@ -104,7 +102,7 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+    if not is_whole(count, 1):
         raise BadParameter(f"count is {count!r:.40}; ask for a whole number of problems, at least one")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}

@@ -19,7 +19,7 @@ from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine, Outcome
-from budgetbandits.simulation.parallel import Work, all_games, check_jobs
+from budgetbandits.simulation.parallel import Work, all_games, check_jobs, is_whole
 from budgetbandits.simulation.reference import Game
 
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
@@ -96,7 +96,7 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
             raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+    if not is_whole(horizon, 1):
         raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
     if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
         raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of traffic")
@@ -205,14 +205,14 @@ def seed_of(seed: int | None) -> int:
     """The seed, checked; a fresh one for None."""
     if seed is None:
         return secrets.randbelow(1 << 32)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_whole(seed, 0):
         raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None for a fresh one")
     return int(seed)
 
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
     for name, number in (("runs", runs), ("first_run", first_run), ("max_rounds", max_rounds)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
+        if number is not None and not is_whole(number):
             raise BadParameter(f"{name} is {number!r:.40}; use a whole number")
     if runs < 1:
         raise BadParameter(f"runs is {runs}; play at least one")
