@@ -15,7 +15,7 @@ from budgetbandits.problems.families import check_family, family
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.outcome import check_metric, need_polars
-from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel, is_whole
+from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
     check_numbers,
     check_specs,
@@ -26,6 +26,7 @@ from budgetbandits.simulation.simulate import (
     seed_of,
     work_of,
 )
+from budgetbandits.validation import integer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,8 +103,7 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    if not is_whole(count, 1):
-        raise BadParameter(f"count is {count!r:.40}; ask for a whole number of problems, at least one")
+    integer("count", count, 1, hint=", of problems")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 

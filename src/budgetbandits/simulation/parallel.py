@@ -28,14 +28,9 @@ class Player(Protocol):
         """One run: the game at each of the rising budgets, with these outcomes if there are any."""
 
 
-def is_whole(value: object, least: float = -math.inf) -> bool:
-    """Whether a value is a whole number from ``least`` upwards; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
-
-
 def check_jobs(jobs: int) -> int:
     """The number of workers: positive, or -1 for one per core. It means the same wherever something takes ``jobs``."""
-    if not is_whole(jobs, -1) or jobs == 0:
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0 or jobs < -1:
         raise BadParameter(f"jobs is {jobs!r:.40}; use the number of workers, or -1 for one per core")
     return jobs
 
