@@ -25,7 +25,10 @@ def class_names(trees):
     return Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
-SHARED_NAMES: set[str] = {"Answer", "Arm", "CampaignView", "Drawn", "Estimate", "Feedback", "FeedbackResult", "Outcome", "Pulls"}  # fmt: skip
+SHARED_NAMES = {
+    "Answer", "Arm", "CampaignView", "Drawn", "Estimate", "Feedback",
+    "FeedbackResult", "Outcome", "Pulls",
+}  # fmt: skip
 """Class names that still have two meanings, none of them in a room of `CLEAN`; to be emptied."""
 
 

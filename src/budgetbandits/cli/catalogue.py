@@ -100,7 +100,7 @@ def problem_command(
     at: Annotated[int | None, typer.Option(min=1, help="At which request that is.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a random problem as TOML; with --drift, traffic: the problem before and after something has happened."""
+    """Print a random problem as TOML; with --drift, a request stream: the problem before and after a change."""
     if (drift is None) != (at is None):
         raise BadParameter("--drift says what happens and --at at which request; give both, or neither")
     problem = family(family_name, arms, seed, low, high)

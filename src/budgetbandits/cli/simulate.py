@@ -28,7 +28,8 @@ from budgetbandits.simulation.simulate import check_specs, simulate
 
 def simulate_command(
     problem: Annotated[
-        Path, typer.Argument(help="A file of a problem or of traffic (TOML); 'budgetbandits problem' prints one.")
+        Path,
+        typer.Argument(help="A file of a problem or of a request stream (TOML); 'budgetbandits problem' prints one."),
     ],
     policy: Annotated[
         list[str],
