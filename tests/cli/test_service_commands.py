@@ -232,7 +232,9 @@ def test_a_key_is_dropped_as_it_is_listed(say):
 def test_a_beginning_that_several_keys_have_names_them():
     keys = [Key(prefix, "", ("read",), 0.0, None) for prefix in ("1a2b3c4d", "1a2b0000", "99999999")]
     assert prefix_meant(keys, "bb_99") == "99999999"
-    with pytest.raises(BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; give more characters"):
+    with pytest.raises(
+        BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; give more characters"
+    ):
         prefix_meant(keys, "1a2b")
 
 

@@ -49,9 +49,9 @@ from budgetbandits.service.http.request_checks import (
     log_failure,
 )
 from budgetbandits.service.http.schemas import (
-    Audit,
-    CampaignBody,
-    CampaignDetail,
+    AuditAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
     NewArm,
     NewCampaign,
     RequestBody,
@@ -143,7 +143,7 @@ Actor = Annotated[str, Depends(_actor_of)]
 
 
 @dataclass(frozen=True)
-class Change:
+class OperatorChange:
     """A change of a campaign that an operator asks for, once for each idempotency key."""
 
     service: ServerState
@@ -166,11 +166,11 @@ class Change:
         )
 
 
-def _change_of(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Change:
-    return Change(service, campaign, by, key)
+def _change_of(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> OperatorChange:
+    return OperatorChange(service, campaign, by, key)
 
 
-ThisChange = Annotated[Change, Depends(_change_of)]
+ThisChange = Annotated[OperatorChange, Depends(_change_of)]
 
 
 def _as_json(request: Request, content: bytes) -> Request:
@@ -229,7 +229,7 @@ After = Annotated[
 
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
-change = partial(admin.post, response_model=CampaignDetail)
+change = partial(admin.post, response_model=CampaignDetailAnswer)
 
 
 @read.get("/metrics", response_class=Response)
@@ -244,22 +244,22 @@ def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyK
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
     service.campaigns.create(**given, known=known, key=key, by=by)
-    change = Change(service, body.name, by, key)
+    change = OperatorChange(service, body.name, by, key)
     return change.answer("campaign created", 201, budget=body.budget, policy=body.policy)
 
 
 @read.get("/v1/campaigns")
-def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignBody]:
+def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignAnswer]:
     """List campaigns, the oldest first: all of them, or a page."""
-    return [CampaignBody(**row) for row in service.campaigns.overview(limit, after)]
+    return [CampaignAnswer(**row) for row in service.campaigns.overview(limit, after)]
 
 
 @read.get("/v1/campaigns/{campaign}")
-def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def show(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
     """Show a campaign with its arms."""
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
-        return CampaignDetail(**found)
+        return CampaignDetailAnswer(**found)
 
 
 @change("/v1/campaigns/{campaign}/pause")
@@ -327,14 +327,14 @@ async def read_export(
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Audit:
+async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> AuditAnswer:
     """Replay the campaign's events and compare the result with the store."""
     reading = await _long_read(request, service, Job("verify", campaign))
     try:
         differences = json.loads(b"".join([piece async for piece in reading]))
     finally:
         await reading.close()
-    return Audit(agrees=not differences, differences=differences)
+    return AuditAnswer(agrees=not differences, differences=differences)
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
