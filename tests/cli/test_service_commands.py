@@ -61,7 +61,7 @@ def test_a_campaigns_life(say, tmp_path):
     assert "wait for feedback 1 min 30 s" in said
     assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
-    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
+    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of daily_cap")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]

@@ -37,7 +37,7 @@ def test_the_fields_have_the_types_that_their_terms_say():
 
 
 def test_terms_come_back_as_they_were_given():
-    given = Terms(2, 60, "release", 1.5, 1000)
+    given = Terms(reward_max=2, hold_seconds=60, on_expire="release", daily_cap=1.5, pace_seconds=1000)
     engine = DecisionService(MemoryStore())
     engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, **vars(given))
     assert vars(given).items() <= engine.describe("ads").items()
