@@ -116,7 +116,7 @@ class Account:
     leased: int = 0
     """What servers have taken to decide with by themselves (`lease_ledger`); most campaigns lease nothing."""
     requests_used: int = 0
-    """Requests whose money is gone (`Hold.gone`): no number of micros."""
+    """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
