@@ -108,7 +108,7 @@ def test_weights_of_any_total_are_normalised_once(weights):
     ("table", "words"),
     [
         ({"law": "bernoulli", "mean": 1.2}, "outside"),
-        ({"law": "bernoulli", "mean": float("nan")}, "outside"),
+        ({"law": "bernoulli", "mean": float("nan")}, "not a number"),
         ({"law": "bernoulli", "mean": "high"}, "not a number"),
         ({"law": "bernoulli", "mean": True}, "not a number"),
         ({"law": "bernoulli"}, "mean is missing"),

@@ -98,7 +98,7 @@ NO_LIST = [
     (lambda: random_problems("uniform-bernoulli", 3, "1"), "count is '1'"),
     (lambda: random_problems("uniform-bernoulli", "3", 1), "arms is '3'; use a whole number from 2"),
     (lambda: random_problems("uniform-bernoulli", 3, 1, seed="x"), "seed is 'x'; use a whole number from 0"),
-    (lambda: family("uniform-bernoulli", 3, 0, low="x"), "the range holds 'x'"),
+    (lambda: family("uniform-bernoulli", 3, 0, low="x"), "the range is \\['x', 1"),
     (lambda: Results.of(3), "the table is 3; give a polars DataFrame"),
     (lambda: Problem.bernoulli(3, 4), "rewards or costs is no list"),
 ]

@@ -354,7 +354,7 @@ def _common(document: dict[str, Any]) -> bool:
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
     listed = several_in(document, "budgets", "[1_000, 10_000]")
-    budgets = [positive("a budget", value, error=ExperimentError) for value in listed]
+    budgets = [positive("a value of budgets", value, error=ExperimentError) for value in listed]
     if len(set(budgets)) < len(budgets):
         raise ExperimentError("budgets holds the same budget twice; name each once")
     return tuple(sorted(budgets))

@@ -234,7 +234,7 @@ def small_spread(calibrated: Spreads, ensemble: Spreads) -> Claim:
     bts = calibrated.results.policies.index(BTS)
     shares = calibrated.std[:, bts] / calibrated.results.values("regret").mean(axis=-1)[:, bts]
     return Claim(
-        "The standard deviation of the regret of BTS over the runs is small_spread.",
+        "The standard deviation of the regret of BTS over the runs is small.",
         "The paper does not say compared to what. Here: surely below the median of the four others'. " + _how(),
         tuple(
             f"{panel}: {calibrated.text(place)}; that of BTS is {on_panels.text(place)} times the median of the "
