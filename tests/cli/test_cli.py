@@ -112,7 +112,7 @@ def test_problem_prints_a_problem():
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
         (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),
-        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "at least one"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "from 1 upwards"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--jobs", "-2"], "jobs"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--max-rounds", "3"], "--max-rounds"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--engine", "slow"], "auto, fast, reference"),

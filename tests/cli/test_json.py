@@ -64,7 +64,7 @@ def test_policies(said):
 
 
 def test_laws_and_families(said):
-    laws = {law["name"]: law for law in said("laws")["laws"]}
+    laws = {law["name"]: law for law in said("distributions")["distributions"]}
     assert laws["lattice"]["parameters"] == ["support", "weights"]
     assert [name for name, law in laws.items() if law["joint"]] == ["table", "copula"]
     families = said("families")["families"]

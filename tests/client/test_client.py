@@ -183,7 +183,7 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_done_twice(cli
 
 def test_it_gives_up_in_the_end(client, line):
     line.trouble = ["lost request"] * 100
-    with pytest.raises(ServiceUnreachable, match="in 30 seconds: nobody is there; asked again with key='one'"):
+    with pytest.raises(ServiceUnreachable, match="in 30 seconds: nobody is there; repeat it with key='one'"):
         client.decide("ads", key="one")
     assert 25.0 < sum(line.slept) < 30.0
     line.trouble, before = [503] * 100, sum(line.slept)
@@ -491,7 +491,12 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
         for each in made[1:]:
             assert client.feedback("models", each.id, failed=True) == 0.0
         shown = client.campaign("models")
-        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 5, 100.0, ("code", "mail"))
+        assert (shown.requests_answered, shown.requests_used, shown.horizon, shown.segments) == (
+            1,
+            5,
+            100.0,
+            ("code", "mail"),
+        )
         small = next(arm for arm in shown.arms if arm.name == "small")
         assert (small.failures, shown.arms_down) == (4, 1)
         assert small.down_since < time.time()

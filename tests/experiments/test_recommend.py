@@ -176,7 +176,7 @@ def test_the_laws_of_a_problem():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arms": 1}, "at least two"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
+        ({"arms": 1}, "from 2 upwards"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
         ({"horizon": 0}, "largest number of pulls"), ({"knows": frozenset({"price"})}, "choose from budget"),
     ],
 )  # fmt: skip

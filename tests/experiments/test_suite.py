@@ -62,7 +62,7 @@ def test_the_first_problems_are_part_of_the_whole():
     whole, few = Suite.from_toml(TINY), Suite.from_toml(TINY).first(5)
     assert few.settings[0].experiment.problems == whole.settings[0].experiment.problems[:5]
     assert [each.experiment.runs for each in few.settings] == [1, 5]
-    with pytest.raises(BadParameter, match="at least 2"):
+    with pytest.raises(BadParameter, match="from 2 upwards"):
         whole.first(1)
 
 

@@ -249,7 +249,7 @@ def test_plot_writes_a_figure(one, tmp_path, monkeypatch, capsys):
 
 
 def test_the_command_names_every_figure():
-    from budgetbandits.cli import plot as plots
+    from budgetbandits.cli import study as plots
 
     text = str(plots.plot_command.__annotations__["figure"])
     assert all(name in text for name in plots.FIGURES)

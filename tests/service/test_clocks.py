@@ -39,7 +39,7 @@ def jumped(store):
 
 def test_nothing_is_decided_while_the_books_are_ahead_of_the_clock(store, jumped):
     engine, now = jumped
-    with pytest.raises(WrongClock, match=r"2025-11-08.*it is 2024-10-04 12:00 UTC now.*campaign set-back 'daily'"):
+    with pytest.raises(WrongClock, match=r"2025-11-08.*it is 2024-10-04 12:00 UTC now.*campaign reset-clock 'daily'"):
         engine.decide("daily", "one more")
     assert engine.decide("daily", "open").expires_at == NOON + 60.0  # an old answer is given again
     now[0] = NOON + 399.5 * DAY - 1000.0

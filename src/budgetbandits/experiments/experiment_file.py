@@ -23,8 +23,6 @@ count = 25
 from __future__ import annotations
 
 import itertools
-import math
-import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +38,7 @@ from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.recorded import parse_columns
 from budgetbandits.problems.streams import DRIFTS, Environment, RequestStream, drifting, load
 from budgetbandits.simulation.simulate import ENGINES
+from budgetbandits.validation import LARGEST, integer, positive, within
 
 # --- files that ship with the package ---------------------------------------------------------------------------------
 
@@ -101,18 +100,11 @@ def text_in(table: dict[str, Any], key: str) -> str:
 
 
 def whole_in(table: dict[str, Any], key: str, smallest: int, default: int | None = None) -> int:
-    value = table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-        raise ExperimentError(f"{key} is {value!r}; write a whole number from {smallest} upwards")
-    return value
+    return integer(key, table.get(key, default), smallest, error=ExperimentError)
 
 
 def number(value: Any, key: str) -> float:
-    if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise ExperimentError(f"{key} holds a number too large for a computer; write a smaller one")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ExperimentError(f"{key} is {value!r}; write a number")
-    return float(value)
+    return within(key, value, -LARGEST, LARGEST, error=ExperimentError)
 
 
 def several_in(table: dict[str, Any], key: str, example: str) -> list[Any]:
@@ -361,10 +353,8 @@ def _common(document: dict[str, Any]) -> bool:
 
 
 def _budgets(document: dict[str, Any]) -> tuple[float, ...]:
-    budgets = [number(value, "budgets") for value in several_in(document, "budgets", "[1_000, 10_000]")]
-    for budget in budgets:
-        if budget <= 0.0:
-            raise ExperimentError(f"budgets holds {budget:g}; a budget is a positive number")
+    listed = several_in(document, "budgets", "[1_000, 10_000]")
+    budgets = [positive("a budget", value, error=ExperimentError) for value in listed]
     if len(set(budgets)) < len(budgets):
         raise ExperimentError("budgets holds the same budget twice; name each once")
     return tuple(sorted(budgets))

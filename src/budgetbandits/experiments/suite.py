@@ -30,6 +30,7 @@ from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.policies.base import Policy
+from budgetbandits.validation import integer
 
 KEYS = ("name", "seed", "policies", "plugins", "settings")
 OWN_KEYS = ("name", "title", "laws", "about", "without")
@@ -120,8 +121,7 @@ class Suite:
 
     def first(self, count: int) -> Suite:
         """The first problems of every setting."""
-        if count < 2:
-            raise BadParameter(f"problems is {count}; use at least 2, or nothing can be told apart")
+        integer("problems", count, 2, hint=", or nothing can be told apart")
         return replace(self, settings=tuple(setting.first(count) for setting in self.settings))
 
     def quick(self) -> Suite:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from budgetbandits import validation
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.registry import Registry
@@ -25,11 +26,12 @@ from budgetbandits.registry import Registry
 
 def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:
     """``value`` as a float in [low, high], or a `ProblemError` that names ``what``."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    found = validation.number(value)
+    if math.isnan(found):
         raise ProblemError(f"{what} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
-    if not low <= value <= min(high, 1e100):  # also catches NaN, and integers too large for a float
+    if not low <= found <= min(high, 1e100):
         raise ProblemError(f"{what} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
-    return float(value)
+    return found
 
 
 def normalised(weights: Sequence[Any], atoms: int) -> tuple[float, ...]:

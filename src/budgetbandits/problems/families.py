@@ -26,6 +26,7 @@ from budgetbandits.problems.distributions import (
 )
 from budgetbandits.problems.problem import Problem
 from budgetbandits.registry import Registry
+from budgetbandits.validation import integer, number, within
 
 FIVE = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -191,8 +192,8 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
     10
     """
     check_family(name, arms, seed, low, high)
-    number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
+    place = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place, arms)))
     if name in ARMS_FAMILIES:
         if (low, high) != (0.0, 1.0):
             raise BadParameter(f"family {name} says itself which means there are; leave out low and high")
@@ -205,14 +206,10 @@ def check_family(name: str, arms: int, seed: int, low: float, high: float) -> No
     """Refuse what `family` cannot draw."""
     if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
         raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
-    for what, value, least in (("arms", arms, 2), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise BadParameter(f"{what} is {value!r:.40}; use a whole number from {least} upwards")
-    for end in (low, high):
-        if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
-            raise BadParameter(f"the range holds {end!r:.40}; use numbers, 0 <= low < high <= 1")
-    if not 0.0 <= low < high <= 1.0:
-        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
+    integer("arms", arms, 2)
+    integer("seed", seed)
+    if not 0.0 <= number(low) < number(high) <= 1.0:
+        raise BadParameter(f"the range is [{low!r:.40}, {high!r:.40}]; use numbers, 0 <= low < high <= 1")
 
 
 def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
@@ -223,13 +220,10 @@ def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
     array([1.2, 1. , 1. ])
     """
     for name, gap in (("reward_gap", reward_gap), ("cost_gap", cost_gap)):
-        if not 0.0 <= gap <= 0.5:
-            raise BadParameter(f"{name} is {gap:g}; use a number from 0 to 0.5")
+        within(name, gap, 0.0, 0.5)
     if cost_gap == 0.5:
         raise BadParameter("cost_gap is 0.5, so the best arm would cost nothing; use less than 0.5")
     if reward_gap == cost_gap == 0.0:
         raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
-    if arms < 2:
-        raise BadParameter(f"arms is {arms}; a problem needs at least two")
-    others = arms - 1
+    others = integer("arms", arms, 2) - 1
     return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])

@@ -18,6 +18,7 @@ from budgetbandits.numerics.fluid import Mix, best_mix
 from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, cost_atoms
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream
+from budgetbandits.validation import within
 
 MOST_CELLS = 200_000_000
 """Requests times steps of the budget that the dynamic program goes through."""
@@ -146,7 +147,5 @@ def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum
 
 
 def _check(budget: float, horizon: float) -> None:
-    if not 0.0 < budget < MOST_STEPS:
-        raise BadParameter(f"budget is {budget}; use a positive number below {MOST_STEPS}")
-    if not 1.0 <= horizon < np.inf:
-        raise BadParameter(f"horizon is {horizon}; use a number of requests from 1 upwards")
+    within("budget", budget, 0.0, MOST_STEPS, above=True)
+    within("horizon", horizon, 1.0, np.inf, hint=", of requests")

@@ -30,6 +30,7 @@ from budgetbandits.problems.distributions import (
     parse_law,
 )
 from budgetbandits.problems.recorded import Recorded, read_csv, read_table
+from budgetbandits.validation import positive, within
 
 T = TypeVar("T")
 
@@ -65,8 +66,7 @@ class Arm:
             self._check_cap(self.cost_max)
 
     def _check_cap(self, cap: float) -> None:
-        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0.0 < cap <= 1.0:
-            raise ProblemError(f"arm {self.name!r}: cost_max is {cap!r:.40}; use a number above 0, up to 1")
+        within(f"arm {self.name!r}: cost_max", cap, 0.0, 1.0, above=True, error=ProblemError)
         atoms = self.law.cost_atoms()
         top = 1.0 if atoms is None else float(atoms[0].max())
         if top > cap * (1.0 + 1e-12):
@@ -104,9 +104,7 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(self.arms))
         for name in UNITS:
-            unit = getattr(self, name)
-            if isinstance(unit, bool) or not isinstance(unit, int | float) or not 0.0 < unit < float("inf"):
-                raise ProblemError(f"{name} is {unit!r:.40}; use a positive number")
+            positive(name, getattr(self, name), error=ProblemError)
         if len(self.arms) < 2:
             raise ProblemError(
                 f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"

@@ -33,6 +33,7 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Copula, Fixed, Independent, JointTable, Lattice, Law, OutcomeLaw
 from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
 from budgetbandits.problems.recorded import read_csv
+from budgetbandits.validation import integer, within
 
 KEYS = ("from", "segment", "share", "arms", *UNITS)
 ROUNDING = 1e-9
@@ -57,12 +58,10 @@ class StreamPart:
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
             raise ProblemError(f"a part has {self.problem!r:.40} for a problem; give a Problem")
-        if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
-            raise ProblemError(f"from is {self.first!r:.40}; use the number of a request, from 0 upwards")
+        integer("from", self.first, hint=", the number of a request", error=ProblemError)
         if not isinstance(self.segment, str) or not (self.segment or " ").isprintable():
             raise ProblemError(f"segment is {self.segment!r:.40}; name it by a text such as 'code'")
-        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0.0 < self.share <= 1.0:
-            raise ProblemError(f"share is {self.share!r:.40}; use a number above 0, up to 1")
+        within("share", self.share, 0.0, 1.0, above=True, error=ProblemError)
 
 
 @dataclass(frozen=True, repr=False)
@@ -292,8 +291,7 @@ Environment = Problem | RequestStream
 def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0) -> Problem:
     """The problem with every reward and cost of one arm multiplied, as after a change of its price."""
     for what, factor in (("reward", reward), ("cost", cost)):
-        if not 0.0 <= factor <= 1.0:
-            raise BadParameter(f"{what} is {factor:g}; use a factor from 0 to 1, so that outcomes stay in [0, 1]")
+        within(what, factor, 0.0, 1.0, hint=", so that outcomes stay in [0, 1]")
     _check_arm(problem, arm)
     arms = [replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms]
     return replace(problem, arms=tuple(arms))

@@ -134,7 +134,11 @@ class Campaigns:
     def _described(self, tx: Transaction, campaign: str) -> dict[str, Any]:
         row = find_campaign(tx, campaign)
         now, arms = moment(tx, self._clock), tx.arms(row.id)
-        requests = {"answered": answered_of(arms), "gone": row.account.requests_used, "segments": named_segments(row)}
+        requests = {
+            "requests_answered": answered_of(arms),
+            "requests_used": row.account.requests_used,
+            "segments": named_segments(row),
+        }
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
@@ -325,5 +329,5 @@ def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
     rest = Rest.of(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest.failures, "rests_until": rest.until, "down_since": rest.down_since,
+        "failures": rest.failures, "cooldown_until": rest.until, "down_since": rest.down_since,
     }  # fmt: skip

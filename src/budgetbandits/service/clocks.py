@@ -34,7 +34,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     if begun > now + TOLERANCE:
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {_date(begun)}, and it is {_date(now)} now; set the clock "
-            f"right, or, if it is, set the campaign back: budgetbandits campaign set-back {campaign.name!r}"
+            f"right, or, if it is, set the campaign back: budgetbandits campaign reset-clock {campaign.name!r}"
         )
     return max(now, begun)
 

@@ -42,10 +42,10 @@ from typing import Literal, NoReturn
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 from budgetbandits.formatting.money import shown
 from budgetbandits.formatting.numbers import written
-from budgetbandits.terms import LARGEST_AMOUNT
+from budgetbandits.terms import AMOUNT_MAX
 
 MICROS = 1_000_000
-LARGEST = int(LARGEST_AMOUNT) * MICROS
+LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
 DAY = 86_400.0

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
@@ -28,6 +26,7 @@ from budgetbandits.simulation.simulate import (
     seed_of,
     work_of,
 )
+from budgetbandits.validation import integer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,8 +103,7 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise BadParameter(f"count is {count!r:.40}; ask for a whole number of problems, at least one")
+    integer("count", count, 1, hint=", of problems")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 

@@ -23,6 +23,7 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.validation import integer, positive
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,9 @@ def replay(
     >>> played.reward.round(2).tolist(), bool(played.used.max() <= 1.0)
     ([0.7, 0.7, 0.7], True)
     """
-    if not 0.0 < budget_per_request < np.inf:
-        raise BadParameter(f"budget per request is {budget_per_request}; use a positive number, in the table's units")
-    if orders < 1 or seed < 0:
-        raise BadParameter(f"orders is {orders}, seed {seed}; use at least one order and a seed from 0 upwards")
+    positive("budget_per_request", budget_per_request, hint=", in the table's units")
+    integer("orders", orders, 1)
+    integer("seed", seed)
     if learn_on is not None:
         _check_alike(learn_on, table)
     tables = [table] if learn_on is None else [learn_on, table]

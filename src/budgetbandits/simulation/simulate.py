@@ -21,6 +21,7 @@ from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
+from budgetbandits.validation import integer, positive
 
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
@@ -96,8 +97,7 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
             raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
+    integer("horizon", horizon, 1, hint=", of requests")
     if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
         raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of traffic")
     return float(horizon)
@@ -205,21 +205,14 @@ def seed_of(seed: int | None) -> int:
     """The seed, checked; a fresh one for None."""
     if seed is None:
         return secrets.randbelow(1 << 32)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None for a fresh one")
-    return int(seed)
+    return integer("seed", seed, hint=", or None for a fresh one")
 
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
-    for name, number in (("runs", runs), ("first_run", first_run), ("max_rounds", max_rounds)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
-            raise BadParameter(f"{name} is {number!r:.40}; use a whole number")
-    if runs < 1:
-        raise BadParameter(f"runs is {runs}; play at least one")
-    if first_run < 0:
-        raise BadParameter(f"first_run is {first_run}; use a whole number from 0 upwards")
-    if max_rounds is not None and max_rounds < 1:
-        raise BadParameter(f"max_rounds is {max_rounds}; use a positive number, or None for the engine's own")
+    integer("runs", runs, 1)
+    integer("first_run", first_run)
+    if max_rounds is not None:
+        integer("max_rounds", max_rounds, 1, hint=", or None for the engine's own")
     if engine not in ENGINES:
         raise BadParameter(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
 
@@ -233,7 +226,4 @@ def checked_budgets(budgets: Iterable[float]) -> list[float]:
         raise BadParameter(f"a budget is not a number ({error}); give a list, such as [1000]") from None
     if not asked:
         raise BadParameter("no budget; give at least one")
-    for budget in asked:
-        if not 0.0 < budget < math.inf:
-            raise BadParameter(f"budget is {budget:g}; use a positive, finite number")
-    return asked
+    return [positive("budget", budget) for budget in asked]

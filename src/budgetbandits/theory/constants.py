@@ -27,11 +27,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, NotIndependent
+from budgetbandits.errors import NotIndependent
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Independent
 from budgetbandits.problems.oracle import best_arms, best_ratio, gaps, ratios
 from budgetbandits.problems.problem import Problem
+from budgetbandits.validation import within
 
 # --- gaps -------------------------------------------------------------------------------------------------------------
 
@@ -73,13 +74,11 @@ def epsilon_gaps(problem: Problem, gamma: float) -> Array:
 
 
 def check_gamma(gamma: float) -> None:
-    if not 0.0 <= gamma <= 1.0:
-        raise BadParameter(f"gamma is {gamma:g}; use a number from 0 to 1, or leave it out to have the best one found")
+    within("gamma", gamma, 0.0, 1.0, hint=", or leave it out to have the best one found")
 
 
 def check_budget(budget: float) -> None:
-    if not 1.0 <= budget < np.inf:
-        raise BadParameter(f"budget is {budget:g}; the bounds need a finite budget of at least 1, the largest cost")
+    within("budget", budget, 1.0, np.inf, hint=": at least the largest cost")
 
 
 def check_independent(problem: Problem) -> None:

@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import shifted_entropy
+from budgetbandits.validation import within
 
 EXACT_PULLS = 512
 """Terms summed exactly: a few hundredths of a second."""
@@ -63,8 +63,7 @@ def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: i
     >>> waiting(0.6, 0.5, epsilon=0.0)  # it never stops looking worse half of the time
     WaitingBound(total=inf, remainder=inf)
     """
-    if not 0.0 <= epsilon <= reward_mean * (1.0 + ROUNDING):
-        raise BadParameter(f"epsilon is {epsilon:g}; use a number from 0 to the reward's mean {reward_mean:g}")
+    within("epsilon", epsilon, 0.0, reward_mean * (1.0 + ROUNDING), hint=", the mean reward")
     sides = [(mean, epsilon) for mean in (reward_mean, 1.0 - cost_mean) if mean - epsilon > 0.0]  # y = 0: no waiting
     if any(mean - below == mean for mean, below in sides):  # no ε, or one that is lost in rounding
         return WaitingBound(math.inf, math.inf)

@@ -60,7 +60,7 @@ class Requests:
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "answered": self.answered, "failed": self.failed, "gone": self.gone, "horizon": self.horizon,
+            "answered": self.answered, "failed": self.failed, "used": self.gone, "horizon": self.horizon,
             "cost_each": self.each, "left_each": self.to_come,
             "money_lasts_for": None if self.lasts is None else asdict(self.lasts), "left_over": self.left_over,
             "segments": [

@@ -27,9 +27,9 @@ from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.query import PageQuery, event_of
 from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions
 from budgetbandits.service.dashboard.view_cache import Fresh, Load
-from budgetbandits.service.http.middleware import log_failure
-from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
+from budgetbandits.service.http.request_checks import log_failure
+from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign
 from budgetbandits.service.stores.records import Campaign
 
@@ -48,7 +48,7 @@ Handler = Callable[[Request, Session], Awaitable[Response]]
 class Dashboard:
     """The pages of one server."""
 
-    def __init__(self, service: Service, sessions: Sessions) -> None:
+    def __init__(self, service: ServerState, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
         load = Load()
         self._campaigns, self._overviews = Fresh(FRESH["campaign"], load=load), Fresh(FRESH["overview"], load=load)

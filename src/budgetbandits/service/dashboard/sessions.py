@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from budgetbandits.errors import NotAllowed
 from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
+from budgetbandits.service.http.auth import KEY_CACHE_SECONDS, KeyRing, actor, check_header
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Key
 
@@ -101,7 +101,7 @@ class Sessions:
         else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[token] = self._clock() + REMEMBERED, session
+            self._known[token] = self._clock() + KEY_CACHE_SECONDS, session
         return session
 
     def why_over(self, token: str) -> str:

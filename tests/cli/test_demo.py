@@ -6,7 +6,7 @@ import random
 import httpx
 import pytest
 
-from budgetbandits.cli import demo_service
+from budgetbandits.cli import demo
 from budgetbandits.client import Client
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.http.app import create_app
@@ -19,10 +19,10 @@ from reads_here import ReadsHere
 
 
 def test_the_past_of_the_demo_passes_an_audit(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo_service, "PAST", 200)
-    monkeypatch.setattr(demo_service, "AT_ONCE", 50)
+    monkeypatch.setattr(demo, "PAST_DECISIONS", 200)
+    monkeypatch.setattr(demo, "PER_TRANSACTION", 50)
     with SQLiteStore(tmp_path / "demo.db") as store:
-        demo_service.live_through(DecisionService, store, random.Random(7))
+        demo.live_through(DecisionService, store, random.Random(7))
         roll_up(store)
         assert verify(store, "models") == []
         row = DecisionService(store).describe("models")
@@ -52,13 +52,13 @@ class Service(httpx.BaseTransport):
 def client():
     service = Service()
     with Client("http://service", service.admin, transport=service) as client:
-        client.create("launch", budget=60.0, arms=demo_service.CAPS, hold_seconds=120.0)
+        client.create("launch", budget=60.0, arms=demo.CAPS, hold_seconds=120.0)
         yield client
 
 
 def test_the_demo_goes_on_whatever_is_done_on_the_page(client, caplog):
     """Each thing that can be done is followed by decisions and costs, of arms and campaigns that it has never seen."""
-    spender, now = demo_service.Spender(client, random.Random(7)), [0.0]
+    spender, now = demo.Spender(client, random.Random(7)), [0.0]
 
     def can_continue(campaign, turns=10):
         before = client.campaign(campaign)
@@ -71,7 +71,7 @@ def test_the_demo_goes_on_whatever_is_done_on_the_page(client, caplog):
 
     assert can_continue("launch")
     client.add_arm("launch", "newcomer", 0.9)
-    for arm in list(demo_service.CAPS)[1:]:
+    for arm in list(demo.CAPS)[1:]:
         client.retire_arm("launch", arm)
     assert can_continue("launch")
     assert next(arm.pulls for arm in client.campaign("launch").arms if arm.name == "newcomer") > 0
@@ -84,14 +84,14 @@ def test_the_demo_goes_on_whatever_is_done_on_the_page(client, caplog):
     assert can_continue("launch")
     client.create("mine", budget=3.0, arms={"a": 0.004, "b": 0.5}, reward_max=0.5)
     assert can_continue("mine")
-    assert client.campaign("mine").answered > 0
+    assert client.campaign("mine").requests_answered > 0
     client.close_campaign("launch")
     assert can_continue("mine")
     assert caplog.text == ""
 
 
 def test_a_mistake_does_not_end_the_demo(client, monkeypatch, caplog):
-    spender = demo_service.Spender(client, random.Random(7))
+    spender = demo.Spender(client, random.Random(7))
     with monkeypatch.context() as odd:
         odd.setattr(Client, "decide", lambda *_: 1 / 0)
         spender.turn(0.0)
@@ -106,6 +106,6 @@ def test_what_an_arm_costs_is_never_more_than_is_held(arm):
     rng = random.Random(1)
     for hold in (0.000001, 0.5, 1000.0):
         for _ in range(20):
-            reward, cost = demo_service.outcome(arm, hold, rng)
+            reward, cost = demo.outcome(arm, hold, rng)
             assert reward in (0.0, 1.0)
             assert 0.0 < cost <= hold

@@ -1,7 +1,8 @@
-"""``demo --serve``: a service on a temporary store, and a program that spends its campaigns at human speed.
+"""The command ``demo``: policies on one problem, or, with ``--serve``, a service with campaigns being spent.
 
-One campaign has ten days behind it, the other is new and gone in a few minutes; those that are made on the page are
-spent as well. Nothing is kept when the command ends.
+The service runs on a temporary store, and a program spends its campaigns at human speed. One campaign has ten days
+behind it, the other is new and exhausted in a few minutes; campaigns that are created on the page are spent as well.
+Nothing is kept when the command ends.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ import webbrowser
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+from rich.console import Console
+
+from budgetbandits.cli.screen import AsJson, print_json
+from budgetbandits.cli.simulate import record, show, simulate_all
 from budgetbandits.errors import BudgetBanditsError, HoldRefused
+from budgetbandits.policies import parse_policy
+from budgetbandits.problems.families import family
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision
@@ -26,23 +34,55 @@ if TYPE_CHECKING:
     from budgetbandits.service.stores.contract import Store, Transaction
 
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
-LAWS = {"cedar-70b": (0.78, 0.41), "atlas-mini": (0.735, 0.41), "cedar-8b": (0.45, 0.30), "atlas-large": (0.95, 1.3)}
-"""Of each arm the chance of a good answer, and the mean price."""
+ARM_MEANS = {
+    "cedar-70b": (0.78, 0.41),
+    "atlas-mini": (0.735, 0.41),
+    "cedar-8b": (0.45, 0.30),
+    "atlas-large": (0.95, 1.3),
+}
+"""The chance of a good answer and the mean price of each arm."""
 DAYS = 10.0
-PAST = 1500
+PAST_DECISIONS = 1500
 """Decisions of those days."""
-AT_ONCE = 250
-"""Of them in one transaction."""
-EVERY = 0.7
+PER_TRANSACTION = 250
+TURN_SECONDS = 0.7
 """Seconds between two decisions now."""
-SELDOM = 5
-"""Turns between two decisions of the campaign with a past, and between two looks which campaigns there are."""
+SLOW_TURNS = 5
+"""Turns between two decisions of the campaign with a past, and between two reads of the list of campaigns."""
 
 log = logging.getLogger(__name__)
 
 
+def demo_command(
+    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
+    seed: Annotated[int, typer.Option(help="The seed of the problem and of the games.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
+    as_json: AsJson = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show the service's dashboard instead, with campaigns being spent.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: the port; 0 for any free one.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,
+) -> None:
+    """Play Budgeted Thompson Sampling and the paper's baselines on a random problem; or show the dashboard."""
+    if serve:
+        serve_demo(port, not no_browser)
+        return
+    problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
+    policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
+    outcomes = simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs)
+    if as_json:
+        print_json(record(problem, outcomes))
+        return
+    show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
+    Console().print(
+        "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
+        "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
+    )
+
+
 def serve_demo(port: int, open_page: bool) -> None:
-    """Serve until Ctrl-C; with port 0 on any that is free."""
+    """Serve until Ctrl-C; port 0 takes any free port."""
     from budgetbandits.web.sockets import listening
 
     with listening("127.0.0.1", port) as listener:
@@ -75,7 +115,7 @@ def serve_demo(port: int, open_page: bool) -> None:
 
 
 def live_through(engine_class: type[DecisionService], store: Store, rng: random.Random) -> None:
-    """Ten days of a campaign, by a clock of its own; many decisions in one transaction, so that it takes a second."""
+    """Simulate ten days of a campaign with a clock of its own, many decisions per transaction: it takes a second."""
     from budgetbandits.service.feedback import Outcome
 
     now = time.time()
@@ -93,19 +133,19 @@ def live_through(engine_class: type[DecisionService], store: Store, rng: random.
             engine.telling(Outcome(made.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
-        for more in range(AT_ONCE):
+        for more in range(PER_TRANSACTION):
             one(tx, first + more)
 
-    for first in range(0, PAST, AT_ONCE):
+    for first in range(0, PAST_DECISIONS, PER_TRANSACTION):
         store.write(partial(many, first=first))
-        if first == 3 * AT_ONCE:
+        if first == 3 * PER_TRANSACTION:
             engine.top_up("models", 300.0, by="demo")
 
 
 def _moments(now: float, rng: random.Random) -> Iterator[float]:
-    """Sorted; more of them by day than by night."""
+    """The sorted times of past decisions; more of them by day than by night."""
     made: list[float] = []
-    while len(made) < PAST:
+    while len(made) < PAST_DECISIONS:
         at = now - 120.0 - rng.random() * (DAYS * 86_400 - 600)
         if rng.random() < (1.0 if 7 <= at % 86_400 / 3600 <= 19 else 0.35):
             made.append(at)
@@ -113,14 +153,14 @@ def _moments(now: float, rng: random.Random) -> Iterator[float]:
 
 
 def outcome(arm: str, hold: float, rng: random.Random) -> tuple[float, float]:
-    """Reward, 0 or 1, and cost, at most what is held; an arm that somebody has added has a law by its name."""
+    """Reward, 0 or 1, and cost, at most the hold; the means of an arm that a visitor added follow from its name."""
     own = random.Random(arm)
-    chance, price = LAWS.get(arm) or (own.uniform(0.3, 0.9), hold * own.uniform(0.2, 0.6))
+    chance, price = ARM_MEANS.get(arm) or (own.uniform(0.3, 0.9), hold * own.uniform(0.2, 0.6))
     return float(rng.random() < chance), round(min(max(rng.gauss(price, price / 4), 0.01), hold), 6)
 
 
 class Spender:
-    """A program that decides and tells over HTTP, as any would, whatever is done to its campaigns meanwhile."""
+    """A program that decides and reports over HTTP, whatever is done to its campaigns meanwhile."""
 
     def __init__(self, client: Client, rng: random.Random) -> None:
         self._client, self._rng = client, rng
@@ -129,14 +169,14 @@ class Spender:
         self._open: list[tuple[float, str, Decision]] = []
 
     def turn(self, now: float) -> None:
-        """A decision of each campaign, and feedback for the decisions that are due. A mistake ends no more than that:
-        a page on which nothing happens any more shows nobody anything."""
+        """Make a decision for each campaign, and report the decisions that are due. A bug ends this turn only: a demo
+        that stops shows nothing."""
         try:
-            if self._turns % SELDOM == 0:
+            if self._turns % SLOW_TURNS == 0:
                 self._reward_max = {each.name: each.reward_max for each in self._client.campaigns()}
             self._turns += 1
             for campaign in self._reward_max:
-                if campaign != "models" or self._turns % SELDOM == 0:
+                if campaign != "models" or self._turns % SLOW_TURNS == 0:
                     with contextlib.suppress(BudgetBanditsError):  # exhausted, paused, ahead of its plan: asked later
                         made = self._client.decide(campaign)
                         self._open.append((now + self._rng.uniform(0.5, 6.0), campaign, made))
@@ -149,15 +189,15 @@ class Spender:
         except BudgetBanditsError:
             pass  # the server is busy or ends
         except Exception:
-            log.exception("the demo's program has made a mistake, and goes on")
+            log.exception("demo turn failed")
 
 
 def _spend(url: str, key: str, rng: random.Random, stop: threading.Event) -> None:
-    """Spend until told to stop."""
+    """Spend until ``stop`` is set."""
     from budgetbandits.client import Client
 
     with Client(url, key) as client:
         client.create("launch", budget=60.0, arms=CAPS, hold_seconds=120.0)
         spender = Spender(client, rng)
-        while not stop.wait(EVERY):
+        while not stop.wait(TURN_SECONDS):
             spender.turn(time.monotonic())

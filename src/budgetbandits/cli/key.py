@@ -1,4 +1,4 @@
-"""API keys of the decision service from a terminal: ``key``. They are made in the store itself."""
+"""The command ``key``: API keys, made in the store itself."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.campaign_screen import when
-from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
 from budgetbandits.cli.store_option import DATABASE, HERE, Address, opened_store, say
 
-key_app = typer.Typer(no_args_is_help=True, help="Make, list and drop API keys.")
+key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys.")
 
 
 @key_app.command("create")
 def create_key_command(
-    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be given again.")],
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin. May be repeated.")],
     campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and show it this once."""
+    """Create a key and show it this one time."""
     from budgetbandits.service.http.auth import make_key
 
     with opened_store(store) as database:
@@ -33,7 +32,7 @@ def create_key_command(
 
 @key_app.command("list")
 def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
-    """All keys, by their public part."""
+    """List all keys by their public part."""
     with opened_store(store) as database:
         keys = database.read(lambda tx: tx.keys())
         names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
@@ -49,17 +48,17 @@ def list_keys_command(store: Address = DATABASE, as_json: AsJson = False) -> Non
         )  # fmt: skip
         return
     table = plain_table()
-    for title in ("key", "may", "campaign", "made"):
+    for title in ("key", "scopes", "campaign", "created"):
         table.add_column(title, overflow="fold")
     for key in keys:
         only = "all" if key.campaign is None else names[key.campaign]
-        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), when(key.created_at))
+        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), local_time(key.created_at))
     Console().print(table)
 
 
 @key_app.command("drop")
 def drop_key_command(
-    key: Annotated[str, typer.Argument(help="The key as 'key list' shows it, or the beginning of that.")],
+    key: Annotated[str, typer.Argument(help="The key as 'key list' shows it, or its beginning.")],
     store: Address = DATABASE,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The decision service from a terminal: ``serve``."""
+"""The command ``serve``: the decision service over HTTP."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from budgetbandits.cli.store_option import DATABASE, Address
 
 def serve_command(
     store: Address = DATABASE,
-    host: Annotated[str, typer.Option(help="Where to listen; this machine alone unless told otherwise.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port.")] = 8000,
     key_file: Annotated[
-        Path | None, typer.Option(help="Where the first admin key goes; if not said, to the screen, if there is one.")
+        Path | None, typer.Option(help="The file for the first admin key. Without it, a terminal shows the key.")
     ] = None,
     per_address: Annotated[
-        int | None, typer.Option(min=1, help="Connections that one address may have; if not said, half of all.")
+        int | None,
+        typer.Option("--connections-per-address", min=1, help="The most from one client. Without it, half of all."),
     ] = None,
 ) -> None:
-    """Serve campaigns over HTTP; the first time, makes an admin key."""
+    """Serve campaigns over HTTP; the first time, an admin key is made."""
     from budgetbandits.web.sockets import listening
 
-    # before the rest is imported, which takes most of a second, and before a key is shown that scrolls away
+    # before the slow imports, and before a key is shown that would scroll away
     with listening(host, port) as listener:
         from budgetbandits.service.http.server import serve
 

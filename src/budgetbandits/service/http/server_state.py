@@ -1,4 +1,4 @@
-"""What routes work with."""
+"""The parts of a running server, as the app makes them and all routes use them (so it imports neither)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from budgetbandits.service.stores.contract import Store
 
 
 @dataclass(frozen=True)
-class Service:
-    """The parts of the service."""
+class ServerState:
+    """The decision service, its store, and what belongs to HTTP: counters, keys and long reads."""
 
     campaigns: Campaigns
     decisions: Decisions
