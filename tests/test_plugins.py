@@ -228,6 +228,7 @@ def test_an_installed_package_offers_one(folder, monkeypatch):
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.deep
 def test_the_command_line(folder):
     (folder / "problem.toml").write_text(PROBLEM.to_toml())
 
