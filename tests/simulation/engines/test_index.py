@@ -191,6 +191,7 @@ def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: s
 # --- ties --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     """Four arms whose outcomes never vary tie in every round: each sweep is a random permutation, whatever the last."""
     problem = Problem(tuple(Arm(f"arm-{i}", Independent(Fixed(0.5), Fixed(0.5))) for i in range(4)))

@@ -162,6 +162,7 @@ def fill_tape(games, arm, times):
         lengthen(games[0], arm, 64)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("which", ["zero-one", "lattice", "fixed costs"])
 def test_tapes_have_the_law_of_the_arm(which: str) -> None:
     games = IndexGames(TIED[which], parse_policy("kube"), [1.0])

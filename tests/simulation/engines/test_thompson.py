@@ -486,7 +486,8 @@ GAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", mostly_deep(GAMES, ("ten_arms", "lattice_two")))
+@pytest.mark.deep  # in `make test`, test_agreement plays whole games
+@pytest.mark.parametrize("name", GAMES)
 def test_games(name):
     laws, budgets, runs, naive, classical = GAMES[name]
     engine = simulate_runs(laws, budgets, DEEP * runs, 21, classical=classical)
