@@ -41,7 +41,7 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 # mypy keeps one core busy for a minute, and so do the engines; a test process each would compile them twice
-test: .venv/ready  ## ruff, mypy, import-linter, doctests, tests (under five minutes on two cores)
+test: .venv/ready  ## ruff, mypy, import-linter, doctests, tests (about five minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint compile-thompson compile-others
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not deep and not crashes and not attack and not examples and not browser" --ignore tests/clusters
 

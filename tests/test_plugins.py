@@ -228,6 +228,7 @@ def test_an_installed_package_offers_one(folder, monkeypatch):
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.deep
 def test_the_command_line(folder):
     (folder / "problem.toml").write_text(PROBLEM.to_toml())
 
@@ -330,6 +331,7 @@ print(ratio(1.0, 4.0), ratio(1.0, -1.0), ratios(np.ones(2), np.array([-1.0, 2.0]
 """
 
 
+@pytest.mark.deep
 def test_what_formulas_call_compiles_without_an_engine_being_imported(tmp_path):
     """Numba is told by an entry point; so a policy of compiled functions needs nothing but the import of the manual."""
     (extension,) = entry_points(group="numba_extensions", name="init").select(

@@ -15,6 +15,7 @@ from budgetbandits.policies.base import Request
 from budgetbandits.policies.classical import UCB1
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
+from deep import mostly_deep
 from quadrature import selection_probabilities
 
 FALSE_ALARM = 1e-6
@@ -79,7 +80,7 @@ def exact_chances(learner: Learner, among: list[int]) -> np.ndarray:
     return selection_probabilities(rows[among])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_deep(KINDS, ("plain", "window")))
 def test_every_way_to_choose_has_the_law_of_the_policy(kind):
     learner, rng = told(kind), np.random.default_rng(4)
     counts = np.bincount([learner.choose(rng) for _ in range(12_000)], minlength=4)

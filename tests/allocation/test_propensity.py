@@ -85,6 +85,7 @@ def test_a_policy_that_counts_its_choices_is_not_changed():
     assert learner.state.to_dict() == before
 
 
+@pytest.mark.deep
 def test_prices_of_a_request_are_looked_at():
     rng = np.random.default_rng(6)
     policy = parse_policy("bts-paced")

@@ -412,6 +412,7 @@ def test_a_propensity_says_among_which_arms():
     assert fresh("bts").ask(arms=["small"]).arms is None  # no propensity, nothing to say
 
 
+@pytest.mark.deep
 def test_prices_are_learned_however_wrong_the_estimates_are():
     """Estimates five times too low, three games: the money lasts for 97 % of the requests or more, and the dear arm is
     taken as often as by right estimates. If a cost counted as at most twice its estimate, it would go far sooner."""

@@ -94,6 +94,7 @@ def test_an_exact_power_law_is_found_exactly():
     assert (growth.cells, growth.at_edge) == (9, 0)
 
 
+@pytest.mark.deep
 def test_intervals_hold_the_truth(monkeypatch):
     """Of 40 studies at least 33 in B and in K; at 95 % fewer would come in one of 1,400 sets of studies."""
     monkeypatch.setattr(worst, "RESAMPLES", 100)

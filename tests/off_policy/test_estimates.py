@@ -123,6 +123,7 @@ def test_each_estimate_by_hand(monkeypatch):
     assert found.reward.more.error == pytest.approx(more.std(ddof=1) / 2)
 
 
+@pytest.mark.deep
 def test_intervals_cover_what_they_promise():
     """Of 250 logs, each of 400 decisions of a policy that learns. Among the twelve shares, one outside of what 95 %
     makes 99.99 % likely is a false alarm in about 1 of 800 runs with other seeds."""
@@ -226,6 +227,7 @@ def test_requests_that_the_target_cannot_answer_bring_nothing():
     assert off_policy.evaluate(log, off_policy.one_arm(log, "b")).unanswered == 0.5
 
 
+@pytest.mark.deep
 def test_intervals_cover_where_the_target_cannot_answer():
     """Of 200 logs. Each of six shares outside of what 95 % makes 99.99 % likely is a false alarm in 1 of 10,000."""
     rng, covered = np.random.default_rng(12), {}

@@ -135,6 +135,7 @@ def asked_best(problem):
     return problem["names"][ratios.index(max(ratios))], max(ratios)
 
 
+@pytest.mark.deep
 def test_eleven_policies_on_three_problems_at_eight_budgets_stay_small(tmp_path, monkeypatch):
     """The page has two widths of each scale; one is drawn here, and counted twice."""
     monkeypatch.setattr(drawings, "WIDTHS", {"wide": 12.0})

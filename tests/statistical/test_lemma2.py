@@ -26,6 +26,7 @@ def test_equal_on_bernoulli_problems(policy):
     assert abs(mean) < 5 * error
 
 
+@pytest.mark.deep
 def test_equal_in_the_reference_simulator():
     mean, error, _ = paired_difference("uniform-bernoulli", "bts", 100, runs=150, engine="reference")
     assert abs(mean) < 5 * error

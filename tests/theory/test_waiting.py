@@ -12,6 +12,7 @@ from scipy import special, stats
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.theory.waiting import excess, excess_bound, waiting
+from deep import deep
 
 probability = st.floats(0.01, 0.99)
 
@@ -97,7 +98,7 @@ def test_a_blocks_bound_is_above_the_bounds_of_all_its_terms(mean, share, start,
     assert (excess_bound(mean, distance, inside, inside) <= block * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1e-3, *deep(1e-4, 1e-6)])
 def test_a_best_arm_that_always_pays(epsilon):
     """a_k = y^(k+1)/(1 − y^(k+1)) to the very end: half a thousand terms and the bound against the whole series."""
     powers = np.exp(np.arange(1, int(40 / epsilon)) * math.log1p(-epsilon))

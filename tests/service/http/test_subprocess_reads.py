@@ -144,6 +144,7 @@ def peak(work):
         tracemalloc.stop()
 
 
+@pytest.mark.deep
 def test_audits_and_exports_take_the_same_memory_however_long_the_campaign_is(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
         filled(DecisionService(store), 4)

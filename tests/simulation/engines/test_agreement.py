@@ -14,7 +14,7 @@ from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
-from deep import deep, mostly_deep
+from deep import mostly_deep
 
 PROBLEMS = {
     "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
@@ -53,12 +53,14 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("policy", "which"),
     [
+        ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
         ("thompson:kappa=2,prior_reward=3/1", "any law"),
         ("bts-gaussian", "ten arms"),
-        *deep(("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"), ("bts-joint", "any law")),
+        ("bts-joint", "any law"),
     ],
 )
 def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(policy, which):

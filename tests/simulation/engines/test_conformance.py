@@ -30,6 +30,7 @@ from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
 from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.rules import INDEX_METHODS, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
+from deep import mostly_deep
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio, with_own
 
 PROBLEM = Problem.bernoulli([0.9, 0.3, 0.5], [0.5, 0.2, 0.9])
@@ -436,10 +437,13 @@ def test_an_index_that_cannot_be_compiled_says_why(index, why):
 # --- rehearsals --------------------------------------------------------------------------------------------------
 
 INDEXED = [policy for name in POLICIES if isinstance(policy := parse_policy(name), IndexPolicy)]
+REHEARSED = [
+    policy for policy in INDEXED if policy.name in ("kube", "ucb-bv2", "omega-star-ucb", "imed-ratio", "pd-bwk")
+]
 OWN = [CautiousRatio(), Steep(), AboveTheFloor(), Forgetful()]
 
 
-@pytest.mark.parametrize("policy", [*INDEXED, *OWN], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [*mostly_deep(INDEXED, REHEARSED), *OWN], ids=lambda policy: policy.name)
 def test_what_the_engines_play_passes_a_rehearsal(policy):
     """The package's own policies are tried out and rehearsed here, others when they are first used."""
     if not engine_for(PROBLEM, policy, [30.0]).compiled:

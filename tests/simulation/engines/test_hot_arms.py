@@ -15,6 +15,8 @@ from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.thompson import hot_arms
 from quadrature import below
 
+pytestmark = pytest.mark.deep
+
 
 @intrinsic
 def pointer_to(typing_context, array):

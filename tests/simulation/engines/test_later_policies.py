@@ -106,7 +106,8 @@ def test_a_reason_names_no_folder_of_this_machine():
     assert "Unknown attribute 'betainccinv' of type Module(<module 'scipy.special'>)" in reason
 
 
-@pytest.mark.parametrize("name", ["ucb-b2", *deep("ucb-b2c")])
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
 def test_variances_narrow_the_interval_in_both_engines(name):
     """Costs that vary little open the gate after some 250 pulls of each arm; before that all indices are infinite."""
     laws = [JointTable([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]

@@ -87,6 +87,7 @@ def test_without_a_horizon_too():
     assert np.array_equal(fast.pulls, slow.pulls)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", ["bts", "kube"])
 def test_other_plain_loops_end_at_the_horizon(policy):
     """Two-sample tests with the reference; false alarms at 1e-6. A horizon of one request more is another game."""
@@ -112,6 +113,7 @@ def test_outcomes_may_be_common():
     assert (fast.pulls == 1).all()
 
 
+@pytest.mark.deep
 def test_many_games_with_segments_have_the_law_of_the_reference():
     """Two-sample tests; false alarms at 1e-6. If one segment comes less often, it is another game."""
     here, there = (

@@ -14,6 +14,7 @@ from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
 from budgetbandits.simulation.simulate import identity_of
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from deep import deep
 from own_rules import Forgetful
 
 PROBLEM = family("uniform-bernoulli", 4, seed=3, low=0.2)
@@ -42,7 +43,7 @@ def test_other_budgets_change_no_bit_of_a_plain_loop_of_ones_own():
     assert np.array_equal(alone, among)
 
 
-@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "ucb-v"])
+@pytest.mark.parametrize("policy", ["bts", *deep("thompson", "kube", "ucb-v")])
 def test_other_budgets_change_no_law(policy):
     """Chi-square and Kolmogorov-Smirnov over all numbers of a game, Bonferroni; false alarms at 1e-6, fixed seeds."""
     alone, among = (

@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.runtime.records import GOING_ON
 from budgetbandits.simulation.reference import Game
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
 from comparing import sample
-from deep import mostly_deep
+from deep import deep, mostly_deep
 from own_rules import CautiousRatio, Steep
 from recorded import play_naively, recorded_problem, rewound
 
@@ -59,7 +59,7 @@ def same(expected: list[Game], games: list[Game]) -> bool:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("arms", [2, 7, 40])
+@pytest.mark.parametrize("arms", [7, *deep(2, 40)])
 def test_sweeps_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     """Arms hard to tell apart: nearly all rounds are swept, and budgets end within what would have been a sweep."""
     policy = POLICIES[name]
@@ -98,7 +98,7 @@ def sweep_to(games, index, levels, patience):
     return True
 
 
-@pytest.mark.parametrize("patience", [1, 30, 10_000])
+@pytest.mark.parametrize("patience", [30, *deep(1, 10_000)])
 @pytest.mark.parametrize(("name", "first"), [("kube", 3.0), ("ucb1", 1.4), ("pd-bwk", 3.0)])
 def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float, patience: int) -> None:
     """However long bounds are to hold: the pulls are those of the arm with the highest index in every round."""
@@ -162,6 +162,7 @@ def fill_tape(games, arm, times):
         lengthen(games[0], arm, 64)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("which", ["zero-one", "lattice", "fixed costs"])
 def test_tapes_have_the_law_of_the_arm(which: str) -> None:
     games = IndexGames(TIED[which], parse_policy("kube"), [1.0])

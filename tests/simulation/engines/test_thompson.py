@@ -65,6 +65,7 @@ def sample(kind: int, first: float = 0.0, second: float = 0.0, size: int = 400_0
     return out
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "first", "second", "law"),
     [
@@ -89,6 +90,7 @@ def test_continuous_draws(kind, first, second, law):
         assert values.max() < 1.0
 
 
+@pytest.mark.deep
 def test_normal_and_exponential_tails():
     # Far tails carry too little weight for a Kolmogorov-Smirnov test.
     normal = np.abs(sample(1, size=2_000_000, seed=5))
@@ -170,6 +172,7 @@ def test_a_binomial_proposal_is_accepted_just_below_its_density(trials, chance, 
     assert (accepted < 1.0).all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("trials", [1 << 31, 1 << 44, 1 << 46, 1 << 54, 1 << 61])
 @pytest.mark.parametrize("chance", [0.5, 0.07, 1e-12])
 def test_binomial_with_huge_counts(trials, chance):
@@ -212,6 +215,7 @@ def accepted_share(stream, a, b, c, d, level, classical, trials):
     return accepted
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("classical", [False, True])
 def test_bound_is_above_the_probability_and_acceptance_is_their_quotient(classical):
     generator = np.random.default_rng(7)
@@ -238,6 +242,7 @@ def test_bound_is_above_the_probability_and_acceptance_is_their_quotient(classic
     assert kinds == ({3} if classical else {1, 2})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("classical", [False, True])
 def test_shortfall_bound_and_its_monotonicity(classical):
     generator = np.random.default_rng(17)
@@ -400,6 +405,7 @@ def window_of(games, level, window):
     return game.window_left, game.tilt, game.log_ceiling
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kappa", [0.3, 1.0, 2.5])
 def test_a_window_bounds_the_leader_whatever_its_pulls_bring(kappa):
     generator = np.random.default_rng(23)
@@ -480,7 +486,8 @@ GAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", mostly_deep(GAMES, ("ten_arms", "lattice_two", "tiny_cost", "edges", "classical")))
+@pytest.mark.deep  # in `make test`, test_agreement plays whole games
+@pytest.mark.parametrize("name", GAMES)
 def test_games(name):
     laws, budgets, runs, naive, classical = GAMES[name]
     engine = simulate_runs(laws, budgets, DEEP * runs, 21, classical=classical)
@@ -490,6 +497,7 @@ def test_games(name):
         assert engine.counters["block_rings"].sum() > 100
 
 
+@pytest.mark.deep
 def test_blocks_that_would_pass_a_budget():
     # No caution: the number of costs in a stretch often exceeds the room and the stretch is walked pull by pull.
     laws = bernoulli([0.9, 0.1], [0.3, 0.9])
@@ -498,6 +506,7 @@ def test_blocks_that_would_pass_a_budget():
     compare(engine, naive_runs(laws, budgets, DEEP * 3_000, 32))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("caution", [6.0, 0.3])
 def test_rounds_of_one_arm_are_negative_binomial(caution):
     # Without caution half of the stretches hold too many costs and are walked pull by pull.
@@ -518,6 +527,7 @@ def test_rounds_of_one_arm_are_negative_binomial(caution):
         assert abs((scaled**2).mean() - 1) * 100 / np.sqrt(2) < stats.norm.isf(ALARM / 8)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("lattice", [False, True])
 def test_buffered_outcomes(lattice):
     laws = lattice_laws(4, 8) if lattice else bernoulli([0.8, 0.5, 0.3], [0.5, 0.5, 0.6])
@@ -532,6 +542,7 @@ def test_buffered_outcomes(lattice):
     compare(engine, naive_runs(laws, budgets, DEEP * 3_000, 42))
 
 
+@pytest.mark.deep
 def test_plain_loop_against_numpy():
     rewards, costs = np.array([0.8, 0.5, 0.3]), np.array([0.5, 0.5, 0.6])
     for classical in (False, True):
