@@ -9,6 +9,7 @@ import pytest
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import style
 from budgetbandits.policies.names import PAPER
+from budgetbandits.web.palette import DARK, LIGHT, SERIES
 
 # Machado, Oliveira, Fernandes (2009): what is left of linear RGB without one kind of cone.
 EYES = {
@@ -43,24 +44,24 @@ def test_lab_agrees_with_published_values():
     assert lab(linear("#ff0000")) == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
 
 
-@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK])
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
 @pytest.mark.parametrize("eye", EYES)
 def test_every_eye_tells_the_colours_apart(colours, eye):
-    seen = {name: lab(np.array(EYES[eye]) @ linear(colours[name])) for name in style.SERIES}
-    for first, second in itertools.combinations(style.SERIES, 2):
+    seen = {name: lab(np.array(EYES[eye]) @ linear(colours[name])) for name in SERIES}
+    for first, second in itertools.combinations(SERIES, 2):
         assert np.linalg.norm(seen[first] - seen[second]) >= 14, (first, second)
 
 
-@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK])
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
 def test_colours_stand_out_from_the_page(colours):
-    assert all(contrast(colours[name], colours["bg"]) >= 2.95 for name in style.SERIES)
+    assert all(contrast(colours[name], colours["bg"]) >= 2.95 for name in SERIES)
     assert all(contrast(colours[name], colours["bg"]) >= 4.5 for name in ("ink", "ink2", "ink3"))
 
 
 def test_light_and_dark_name_the_same_colours_and_share_none():
-    assert list(style.LIGHT) == list(style.DARK)
-    assert not set(style.LIGHT.values()) & set(style.DARK.values())
-    for colours in (style.LIGHT, style.DARK):
+    assert list(LIGHT) == list(DARK)
+    assert not set(LIGHT.values()) & set(DARK.values())
+    for colours in (LIGHT, DARK):
         assert len(set(colours.values())) == len(colours)
 
 

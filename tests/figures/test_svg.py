@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from budgetbandits.figures import style, svg
+from budgetbandits.web.palette import DARK, LIGHT, custom_properties
 
 
 @pytest.fixture
@@ -54,10 +55,10 @@ def test_every_colour_can_be_changed_by_the_page(figure):
     assert "var(--series-1, #2a6fbb)" in text
     assert not re.findall(r"(?<!, )#[0-9a-f]{6}", text)
     assert "font-family: var(--figure-font, 'DejaVu Sans')" in text
-    sheet = svg.style_sheet()
+    sheet = custom_properties()
     for name in set(re.findall(r"var\(--([a-z0-9-]+)", text)) - {"figure-font"}:
-        assert f"--{name}: {style.LIGHT[name]};" in sheet
-        assert f"--{name}: {style.DARK[name]};" in sheet
+        assert f"--{name}: {LIGHT[name]};" in sheet
+        assert f"--{name}: {DARK[name]};" in sheet
 
 
 def test_the_element_is_whole_sized_in_pixels_and_the_same_each_time(figure):

@@ -14,24 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.web.palette import DARK, LIGHT, SERIES
 
-LIGHT = {
-    "bg": "#ffffff", "track": "#e9ecea", "hair": "#ecefed", "line": "#dfe3e0",
-    "ink": "#151917", "ink2": "#525a56", "ink3": "#6b736f", "accent": "#0b7563",
-    "series-1": "#2a6fbb", "series-2": "#cf7f0a", "series-3": "#b8598f",
-    "series-4": "#389dd6", "series-5": "#a83f08", "series-6": "#3a434b",
-}  # fmt: skip
-"""Colours by what they are for: page, empty bars, grid, axes, three kinds of text, one accent, six series."""
-
-DARK = {
-    "bg": "#0f1312", "track": "#262d2a", "hair": "#202624", "line": "#2c3330",
-    "ink": "#e8ecea", "ink2": "#a8b1ad", "ink3": "#88928d", "accent": "#4cc2aa",
-    "series-1": "#6ba6ee", "series-2": "#f3b556", "series-3": "#dd8bbb",
-    "series-4": "#9ad8f8", "series-5": "#e5743c", "series-6": "#dfe4e8",
-}  # fmt: skip
-"""The same on a dark page."""
-
-SERIES = tuple(name for name in LIGHT if name.startswith("series-"))
 LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +19,6 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from budgetbandits import web
 from budgetbandits.errors import NotFound
 from budgetbandits.formatting.datetimes import Times, duration
 from budgetbandits.formatting.numbers import count, exact, listed, short
@@ -29,8 +27,11 @@ from budgetbandits.report.figures import marks_of
 from budgetbandits.report.page import with_way_back
 from budgetbandits.report.viewer import preview
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
+from budgetbandits.web import assets
+from budgetbandits.web.streams import BEAT
 from budgetbandits.web.view_cache import EXPECTED, BackgroundValue
 
+PACKAGE = "budgetbandits.report.viewer"
 HTML = "text/html; charset=utf-8"
 ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
           "icon.svg": "image/svg+xml"}  # fmt: skip
@@ -236,7 +237,7 @@ def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
     times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
-    return environment().get_template(template).render({"times": times, "beat": web.BEAT} | values)
+    return environment().get_template(template).render({"times": times, "beat": BEAT} | values)
 
 
 def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[str]) -> list[Markup]:
@@ -255,28 +256,22 @@ def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[
 def asset(name: str) -> bytes:
     """A file that pages refer to."""
     if name == "style.css":
-        own = resources.files("budgetbandits.report.viewer") / "templates" / "view.css"
-        return (web.live_style_sheet() + own.read_text(encoding="utf-8")).encode()
-    return (web.live_script() if name == "live.js" else web.icon()).encode()
+        return (assets.live_style_sheet() + assets.text(PACKAGE, "templates", "view.css")).encode()
+    return (assets.live_script() if name == "live.js" else assets.icon()).encode()
 
 
 @cache
 def asset_path(name: str) -> str:
-    return web.asset_path(name, asset(name))
+    return assets.asset_path(name, asset(name))
 
 
 @cache
 def environment() -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("budgetbandits.report.viewer"), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    made.globals.update(asset_path=asset_path, counted=count)
-    made.filters.update(
-        policy=label, duration=duration, path=address, short=short, exact=exact, listed=listed,
-        thousands=lambda number: f"{number:,.0f}", rate=_rate,
-    )  # fmt: skip
-    return made
+    filters = {
+        "policy": label, "duration": duration, "path": address, "short": short, "exact": exact, "listed": listed,
+        "thousands": lambda number: f"{number:,.0f}", "rate": _rate,
+    }  # fmt: skip
+    return assets.environment(PACKAGE, filters, {"asset_path": asset_path, "counted": count})
 
 
 def _rate(per_second: float) -> str:

@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
-from budgetbandits import web
 from budgetbandits.report.viewer.pages import Answer, Viewer, why
 from budgetbandits.web.sockets import listening
+from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 
 log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -103,11 +103,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, path: str) -> None:
         """Server-sent events: that something has changed. What, the page asks for itself."""
         self.send_response(200)
-        for name, value in {**web.STREAM, "Connection": "close"}.items():
+        for name, value in {**HEADERS, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
-        for event in self._events(path):
-            self.wfile.write(event)
+        for each in self._events(path):
+            self.wfile.write(each)
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
@@ -119,17 +119,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except Exception as error:
                 words = words if seen == FAILED else why(error, path)
                 seen = FAILED
-                yield b"event: store\ndata: %s\n\n" % " ".join(words.split()).encode("utf-8", "replace")
+                yield event("store", " ".join(words.split()))
             else:
-                if last != seen or began - told >= web.BEAT:  # so that ages and rates are right
-                    yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
+                if last != seen or began - told >= BEAT:  # so that ages and rates are right
+                    yield change(last, seen)
                     seen, told = last, began
             seconds = max(LOOK_EVERY, 20.0 * (time.monotonic() - began))
-            while seconds > web.BEAT / 2 and not self.server.stopping:
-                time.sleep(web.BEAT / 2)
-                seconds -= web.BEAT / 2
-                yield b"event: beat\ndata: 1\n\n"
-            time.sleep(min(seconds, web.BEAT / 2))
+            while seconds > BEAT / 2 and not self.server.stopping:
+                time.sleep(BEAT / 2)
+                seconds -= BEAT / 2
+                yield IDLE
+            time.sleep(min(seconds, BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:
         """Nobody wants a line for every look."""

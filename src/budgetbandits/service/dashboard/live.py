@@ -10,17 +10,15 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from budgetbandits import web
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.dashboard.view_cache import Fresh
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 
 MOST_LIVE = 500
 """Pages of one server that are told what happens as it happens; others are told that they are not."""
-FULL = b"event: full\ndata: %d\n\n" % MOST_LIVE
-BEAT = b"event: beat\ndata: 1\n\n"
-"""That the stream is still there, and nothing else."""
+FULL = event("full", MOST_LIVE)
 
 
 class Live:
@@ -38,9 +36,9 @@ class Live:
         """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for: ``over``
         says why that has ended, and nothing until then."""
         if self._open >= MOST_LIVE:
-            return Response(FULL, headers=web.STREAM)  # and the page asks again some time later
+            return Response(FULL, headers=HEADERS)  # and the page asks again some time later
         events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
-        return StreamingResponse(events, headers=web.STREAM)
+        return StreamingResponse(events, headers=HEADERS)
 
     async def _events(
         self, drawn: Fresh, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
@@ -52,15 +50,15 @@ class Live:
                 every = drawn.lasts()
                 try:
                     if why := await over():
-                        yield b"event: over\ndata: %s\n\n" % why.encode()
+                        yield event("over", why)
                         return
                     last = await self._pulses.get(subject, None, pulse)
                 except BudgetBanditsError:
-                    yield b"event: store\ndata: cannot be read\n\n"
+                    yield event("store", "cannot be read")
                 else:
                     now = time.monotonic()
-                    if last != seen or now >= told + web.BEAT:
-                        yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
+                    if last != seen or now >= told + BEAT:
+                        yield change(last, seen)
                         seen, told = last, now
                 async for beat in _waiting(every):
                     yield beat
@@ -70,8 +68,8 @@ class Live:
 
 async def _waiting(seconds: float) -> AsyncIterator[bytes]:
     """Wait for so long, with a beat wherever that is longer than a page goes without one."""
-    while seconds > web.BEAT / 2:
-        await asyncio.sleep(web.BEAT / 2)
-        seconds -= web.BEAT / 2
-        yield BEAT
+    while seconds > BEAT / 2:
+        await asyncio.sleep(BEAT / 2)
+        seconds -= BEAT / 2
+        yield IDLE
     await asyncio.sleep(seconds)
