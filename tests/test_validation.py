@@ -33,7 +33,7 @@ DOORS = {
     "reward_max": lambda value: made(reward_max=value),
     "horizon": lambda value: made(horizon=value),
     "top_up": lambda value: made().top_up(value),
-    "new_horizon": lambda value: made().set_horizon(value),
+    "set_horizon": lambda value: made().set_horizon(value),
     "past reward": lambda value: made(history={"a": (2, value, 0.5)}),
     "past cost": lambda value: made(history={"a": (2, 0.5, value)}),
     "costs": lambda value: Allocation("kube-fractional", ["a", "b"], 9.0, costs={"a": value, "b": 0.5}),

@@ -438,7 +438,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
     ahead, made = [], []
     think = CampaignLearner.prefetch_choice
     monkeypatch.setattr(
-        CampaignLearner, "think_ahead", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
+        CampaignLearner, "prefetch_choice", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
     )
     engine = DecisionService(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})

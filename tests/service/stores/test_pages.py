@@ -5,7 +5,7 @@ import random
 import pytest
 
 from budgetbandits.service.http.auth import drop_key, make_key
-from budgetbandits.service.request import PageQuery
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import page_sql
 from budgetbandits.service.stores.page_sql import KINDS, Filter
@@ -50,7 +50,7 @@ def is_of(kind, made):
 
 
 def segment(made):
-    said = PageQuery.read(made.request)
+    said = ResolvedRequest.read(made.request)
     return None if said is None else said.segment
 
 
