@@ -66,10 +66,10 @@ def test_light_and_dark_name_the_same_colours_and_share_none():
 
 
 def test_no_two_of_thirty_policies_share_colour_and_line_and_none_of_330_everything():
-    looks = style.looks([f"policy-{i}" for i in range(30)])
-    assert len({(look.series, str(look.line)) for look in looks}) == 30
-    assert len({str(style.look(place)) for place in range(330)}) == 330
-    assert len({look.marker for look in looks[:11]}) == 11
+    styles = style.series_styles([f"policy-{i}" for i in range(30)])
+    assert len({(look.series, str(look.line)) for look in styles}) == 30
+    assert len({str(style.series_style(place)) for place in range(330)}) == 330
+    assert len({look.marker for look in styles[:11]}) == 11
 
 
 def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand():
@@ -78,11 +78,11 @@ def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand
         policies = [*PAPER, *(f"mine-{i}" for i in range(rng.randrange(12)))]
         rng.shuffle(policies)
         policies = policies[: rng.randrange(2, 14)]
-        looks = style.looks(policies, PAPER)
-        for first, second in itertools.pairwise(looks):
+        styles = style.series_styles(policies, PAPER)
+        for first, second in itertools.pairwise(styles):
             assert first.series != second.series
             assert first.line != second.line
-        assert len({(look.series, str(look.line)) for look in looks}) == len(looks)
+        assert len({(look.series, str(look.line)) for look in styles}) == len(styles)
 
 
 @pytest.mark.parametrize("count", range(1, 7))
@@ -93,21 +93,21 @@ def test_up_to_six_policies_of_a_figure_have_a_colour_each(count):
         for known in itertools.combinations(PAPER, size):
             for at in range(count - size + 1):
                 policies = [*own[:at], *known, *own[at : count - size]]
-                assert len({each.series for each in style.looks(policies, PAPER)}) == count, policies
+                assert len({each.series for each in style.series_styles(policies, PAPER)}) == count, policies
 
 
 def test_the_papers_policies_look_the_same_in_every_study():
-    alone = style.looks(["kube"], PAPER)[0]
-    among = style.looks(["mine", "bts", "yours", "kube"], PAPER)[3]
-    assert alone == among == style.look(PAPER.index("kube"))
+    alone = style.series_styles(["kube"], PAPER)[0]
+    among = style.series_styles(["mine", "bts", "yours", "kube"], PAPER)[3]
+    assert alone == among == style.series_style(PAPER.index("kube"))
 
 
 def test_a_policy_added_behind_changes_no_other():
-    few = style.looks(["mine", "bts", "yours"], PAPER)
-    assert style.looks(["mine", "bts", "yours", "theirs"], PAPER)[:3] == few
+    few = style.series_styles(["mine", "bts", "yours"], PAPER)
+    assert style.series_styles(["mine", "bts", "yours", "theirs"], PAPER)[:3] == few
 
 
 @pytest.mark.parametrize("width", ["poster", 1.0, float("nan")])
 def test_widths_that_cannot_be_are_refused(width):
     with pytest.raises(BadParameter, match=r"choose paper, page, phone|at least 2"):
-        style.sheet(width)
+        style.figure_spec(width)

@@ -204,16 +204,6 @@ def test_a_single_run_is_not_called_a_mean():
     assert "standard error" not in written
 
 
-def test_a_campaign_draws_its_money_and_pulls():
-    drawn = campaign(2).plot(width="phone")
-    drawn.draw_without_rendering()
-    money, pulls = drawn.axes
-    assert [bar.get_width() for bar in money.patches] == [12.5, 0.5, 37.0]
-    assert [bar.get_width() for bar in pulls.patches] == [arm.pulls for arm in campaign(2).arms]
-    assert len(campaign(0).plot().axes) == 1
-    assert "20 arms of 25 pulled most" in campaign(25).plot().axes[1].get_title(loc="left")
-
-
 # --- results of tables -----------------------------------------------------------------------------------------------
 
 

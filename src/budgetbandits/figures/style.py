@@ -55,14 +55,14 @@ class FigureSpec:
         fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
         return math.ceil(panels / math.ceil(panels / fit))
 
-    def colour(self, look: SeriesStyle) -> str:
-        return self.colours[look.series]
+    def colour(self, style: SeriesStyle) -> str:
+        return self.colours[style.series]
 
 
-def sheet(width: str | float = "page", dark: bool = False) -> FigureSpec:
+def figure_spec(width: str | float = "page", dark: bool = False) -> FigureSpec:
     """A sheet of a width by name, or in inches.
 
-    >>> sheet("paper").width, sheet("paper").font, sheet(7).font
+    >>> figure_spec("paper").width, figure_spec("paper").font, figure_spec(7).font
     (3.3, 7.5, 8.6)
     """
     if isinstance(width, str):
@@ -79,19 +79,19 @@ def sheet(width: str | float = "page", dark: bool = False) -> FigureSpec:
     return FigureSpec(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
 
 
-def look(place: int) -> SeriesStyle:
+def series_style(place: int) -> SeriesStyle:
     """The look of a place; neighbours differ in everything."""
     return SeriesStyle(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
 
 
-def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
+def series_styles(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
     """A look for each policy, in their order.
 
     Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
     differs in colour and line style from the policy before and, if that is a fixed one, the policy after, and has a
     colour that no other policy of the figure has, as long as there is one.
 
-    >>> [each.series for each in looks(["bts", "mine", "kube"], fixed=["bts", "kube"])]
+    >>> [each.series for each in series_styles(["bts", "mine", "kube"], fixed=["bts", "kube"])]
     ['series-1', 'series-3', 'series-2']
     """
     places = [fixed.index(policy) if policy in fixed else None for policy in policies]
@@ -103,7 +103,7 @@ def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyl
             chosen = _first_free(taken, [other for other in beside if other is not None], used)
             places[i] = chosen
             taken.add(chosen)
-    return [look(place) for place in places if place is not None]
+    return [series_style(place) for place in places if place is not None]
 
 
 def _first_free(taken: set[int], beside: Sequence[int], used: set[int]) -> int:

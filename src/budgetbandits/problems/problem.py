@@ -257,7 +257,7 @@ class Problem:
             style,  # Matplotlib is in the extra lab
         )
 
-        return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+        return arms.plane(self.names, self.cost_means, self.reward_means, style.figure_spec(width, dark), ax)
 
 
 def parsed(text: str) -> dict[str, Any]:

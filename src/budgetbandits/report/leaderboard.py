@@ -51,7 +51,7 @@ def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, qu
         "warning": "This is a quick look, not the leaderboard: leave out --quick." if quick else None,
         "sentences": sentences(summary),
         "contents": sections,
-        "names": drawings.names(drawn), "marks": drawings.marks_of(drawn), "order": list(range(len(drawn))),
+        "names": drawings.names(drawn), "marks": drawings.legend_marks(drawn), "order": list(range(len(drawn))),
         "budgets": [], "records": [{"versions": versions()}],
         "figures": figures(summary, values, drawn, out),
         "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
@@ -72,7 +72,9 @@ def figure_policies(summary: dict[str, Any]) -> list[str]:
     return shown(everywhere, ALWAYS)
 
 
-def figures(summary: dict[str, Any], values: Mapping[str, Values], drawn: list[str], out: Path) -> list[drawings.Drawn]:
+def figures(
+    summary: dict[str, Any], values: Mapping[str, Values], drawn: list[str], out: Path
+) -> list[drawings.PageFigure]:
     """None without a setting of several problems, over which there would be something to draw."""
     titles = {each["name"]: each["title"] for each in summary["settings"]}
     several = {

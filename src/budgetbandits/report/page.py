@@ -13,8 +13,8 @@ from budgetbandits.experiments.paper.findings import Findings, is_paper, load
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, number, open_interval, short
 from budgetbandits.policies.names import label
-from budgetbandits.report import paper, problems, study, tables
-from budgetbandits.report.theory_figures import exponent
+from budgetbandits.report import paper, study, tables
+from budgetbandits.report.figures import exponent
 from budgetbandits.web import assets
 
 REPORT = "report.html"
@@ -53,7 +53,7 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
     filters = {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
     names = {
         "estimate": estimate, "interval": interval, "open_interval": open_interval,
-        "counted": count, "shown_arms": problems.ARMS,
+        "counted": count, "shown_arms": tables.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
     script = _text("rescale.js") + _text("report.js")

@@ -11,7 +11,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.figures import arms
 from budgetbandits.figures import regret as curves
 from budgetbandits.figures.layout import PaperFigure, Series, chosen
-from budgetbandits.figures.style import FigureSpec, looks, sheet
+from budgetbandits.figures.style import FigureSpec, figure_spec, series_styles
 from budgetbandits.numerics.intervals import LEVEL, student_quantile
 from budgetbandits.policies.names import PAPER, label
 from budgetbandits.problems import oracle
@@ -29,7 +29,7 @@ def draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes
         if figure == "pulls":
             raise BadParameter("figure 'pulls' has two panels; leave out ax")
         options["ax"] = ax
-    return chosen(FIGURES, figure, options)(outcome, sheet(width, dark), **options)
+    return chosen(FIGURES, figure, options)(outcome, figure_spec(width, dark), **options)
 
 
 def pulls(outcome: Outcome, of: FigureSpec, *, budget: float | None = None) -> PaperFigure:
@@ -45,7 +45,7 @@ def pulls(outcome: Outcome, of: FigureSpec, *, budget: float | None = None) -> P
     mean, low, high = _interval(share)
     title = f"{label(outcome.policy)}, B = {budgets[at]:,g}, {outcome.runs} runs"
     names, ratios = outcome.problem.names, oracle.ratios(outcome.problem)
-    return arms.pulls(arms.Pulls(names, ratios, games.mean(axis=0), mean, low, high), title, of)
+    return arms.pulls(arms.PullShares(names, ratios, games.mean(axis=0), mean, low, high), title, of)
 
 
 def regret(
@@ -56,7 +56,7 @@ def regret(
     values = outcome.pseudo_regret[:, order]
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
     curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
-    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER)[0])
+    series = Series(0, label(outcome.policy), series_styles([outcome.policy], PAPER)[0])
     return curves.regret({"": [curve]}, [series], of, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -49,9 +49,7 @@ def asset_path(name: str, content: bytes) -> str:
     return f"/assets/{hashlib.sha256(content).hexdigest()[:12]}/{name}"
 
 
-def environment(
-    package: str, filters: Mapping[str, Callable[..., Any]], names: Mapping[str, Any]
-) -> jinja2.Environment:
+def environment(package: str, filters: Mapping[str, Any], names: Mapping[str, Any]) -> jinja2.Environment:
     """The templates of a package, with these filters and global names; unknown names are errors."""
     import jinja2  # slow to import, and a server that shows no page does not need it
 

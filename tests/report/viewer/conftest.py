@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.experiments import run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report.viewer import preview
+from budgetbandits.report.viewer import pages
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer
 from budgetbandits.report.viewer.server import Server
@@ -51,7 +51,7 @@ def asked():
         return f'<span class="brand">b</span>{results.record["name"]}'
 
     with pytest.MonkeyPatch.context() as patch:  # as long as any thread may still draw
-        patch.setattr(preview, "page_of", page_of)
+        patch.setattr(pages, "page_of", page_of)
         yield asked
 
 

@@ -17,8 +17,8 @@ from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report.leaderboard import write_page
 from budgetbandits.report.page import with_way_back
+from budgetbandits.report.viewer import pages
 from budgetbandits.report.viewer import pages as view_pages
-from budgetbandits.report.viewer import preview
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer, address_of
 from budgetbandits.report.viewer.server import Server
@@ -73,7 +73,7 @@ def test_curves_of_policies_that_have_not_all_played(tmp_path, budgets):
     kept = {cell["key"] for cell in study.asked()["cells"] if cell["policy"] != "kube"}
     for key in set(study.there()) - kept:
         study.part(key).unlink()
-    found = preview.curves(study.folder)
+    found = pages.curves(study.folder)
     assert (found.runs, found.groups) == (54, 2)
     assert "policy-0 line" in found.drawings[0].svg
     assert [each.width for each in found.drawings] == ["wide", "narrow"]

@@ -7,25 +7,27 @@ import json
 import logging
 import math
 import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
 from budgetbandits.errors import NotFound
+from budgetbandits.experiments import figures
+from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.datetimes import Times, duration
 from budgetbandits.formatting.numbers import count, exact, listed, short
 from budgetbandits.policies.names import label
-from budgetbandits.report.figures import marks_of
-from budgetbandits.report.page import with_way_back
-from budgetbandits.report.viewer import preview
+from budgetbandits.report.figures import WIDTHS, Drawing, PageFigure, drawing_of, legend_marks
+from budgetbandits.report.page import page_of, with_way_back
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
 from budgetbandits.web import assets
 from budgetbandits.web.streams import BEAT
@@ -54,8 +56,35 @@ OWN_REPORT = 20.0
 """Seconds after its last part that a study has to write its report itself."""
 
 
+ABOUT = PageFigure("so-far", "Mean pseudo-regret so far", "", legend=True)
+
+
+class Curves(NamedTuple):
+    """The figure for each width; how many runs and groups of problems are in it."""
+
+    drawings: list[Drawing]
+    runs: int
+    groups: int
+
+
+def curves(folder: Path) -> Curves | None:
+    """Regret as far as it is known, for two widths; None before the first part."""
+    results = Results.so_far(folder)
+    if results is None:
+        return None
+    draw = partial(figures.regret if len(results.budgets) > 1 else figures.dots, results)
+    drawings = [drawing_of(ABOUT, draw, width) for width in WIDTHS]
+    return Curves(drawings, results.table.height // len(results.budgets), len(results.groups))
+
+
+def report(folder: Path) -> str:
+    """The page that `budgetbandits report` would write, without writing into the study."""
+    with tempfile.TemporaryDirectory(prefix="budgetbandits-view-") as beside:
+        return page_of(Results.load(folder, keep=False), Path(beside))
+
+
 @dataclass(frozen=True)
-class Answer:
+class PageResponse:
     """What is sent back."""
 
     body: bytes
@@ -69,10 +98,10 @@ class Viewer:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._curves: dict[str, BackgroundValue[preview.Curves | None]] = {}
+        self._curves: dict[str, BackgroundValue[Curves | None]] = {}
         self._reports: dict[str, tuple[tuple[int, ...], BackgroundValue[str]]] = {}
 
-    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
+    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> PageResponse:
         """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
         try:
             return self._answer(path, query, part)
@@ -82,7 +111,7 @@ class Viewer:
             status = 503 if isinstance(error, EXPECTED) else 500
             return _page("problem.html", status, problem=why(error, path), title="This cannot be shown")
 
-    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> Answer:
+    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> PageResponse:
         first, _, rest = path.lstrip("/").partition("/")
         if first == "":
             return self._list(query, part)
@@ -95,7 +124,7 @@ class Viewer:
         name = rest.rpartition("/")[2]
         if first == "assets" and name in ASSETS:
             kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-            return Answer(asset(name), ASSETS[name], headers=kept)
+            return PageResponse(asset(name), ASSETS[name], headers=kept)
         raise NotFound(f"there is no page {path!r:.80}; go back to the list")
 
     def pulse(self, path: str) -> int:
@@ -109,7 +138,7 @@ class Viewer:
 
     # --- pages ---------------------------------------------------------------------------------------------------
 
-    def _list(self, query: Mapping[str, str], part: bool) -> Answer:
+    def _list(self, query: Mapping[str, str], part: bool) -> PageResponse:
         seen = self.folder.look(time.time())
         if query.get("format") == "json":
             return _json({"studies": [_numbers(each) for each in seen.studies], "unreadable": seen.wrong})
@@ -121,7 +150,7 @@ class Viewer:
         }  # fmt: skip
         return _page("_list.html" if part else "list.html", **values)
 
-    def _study(self, place: str, query: Mapping[str, str], part: bool) -> Answer:
+    def _study(self, place: str, query: Mapping[str, str], part: bool) -> PageResponse:
         """The report of a study that is done; a study that is not is watched."""
         shown = self.folder.study(place, time.time())
         if query.get("format") == "json" or not shown.progress.finished:
@@ -134,7 +163,7 @@ class Viewer:
         if text is None:
             return self._watch(shown, query, part)
         if part:  # of a page that was watched: it is another one now
-            return Answer(b"", headers={"X-Reload": "1"})
+            return PageResponse(b"", headers={"X-Reload": "1"})
         return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
     def _report(self, shown: StudyEntry) -> str | None:
@@ -143,11 +172,11 @@ class Viewer:
             return None
         of, made = self._reports.get(shown.place, ((), None))
         if made is None or of != shown.progress.state:
-            made = BackgroundValue(partial(preview.report, self.folder.inside(shown.place)), least=math.inf)
+            made = BackgroundValue(partial(report, self.folder.inside(shown.place)), least=math.inf)
             self._reports[shown.place] = (shown.progress.state, made)
         return made.latest()
 
-    def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> Answer:
+    def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> PageResponse:
         if query.get("format") == "json":
             return _json(_numbers(shown))
         curves = self._curves_of(shown)
@@ -155,7 +184,7 @@ class Viewer:
         without = shown.progress.finished and shown.report is None
         report_to_come = without and (report is None or not report.number)
         values: dict[str, Any] = {
-            "study": shown, "marks": marks_of(shown.record["policies"]), "making": report_to_come,
+            "study": shown, "marks": legend_marks(shown.record["policies"]), "making": report_to_come,
             "curves": None if report_to_come else curves.latest(), "failed": curves.failed, "tried": curves.number > 0,
             "wrong": "" if report is None else report.failed, "slower": shown.slower,
         }  # fmt: skip
@@ -163,9 +192,9 @@ class Viewer:
             return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
         return _page("study.html", **values, live=f"/live/watch/{address(shown.place)}")
 
-    def _curves_of(self, shown: StudyEntry) -> BackgroundValue[preview.Curves | None]:
+    def _curves_of(self, shown: StudyEntry) -> BackgroundValue[Curves | None]:
         if shown.place not in self._curves:
-            self._curves[shown.place] = BackgroundValue(partial(preview.curves, self.folder.inside(shown.place)))
+            self._curves[shown.place] = BackgroundValue(partial(curves, self.folder.inside(shown.place)))
         return self._curves[shown.place]
 
     def _event(self, shown: StudyEntry) -> int:
@@ -174,7 +203,7 @@ class Viewer:
         drawings = self._curves_of(shown).number + (0 if report is None else report.number)
         return shown.progress.cells_done + drawings
 
-    def _file(self, place: str) -> Answer:
+    def _file(self, place: str) -> PageResponse:
         path = self.folder.file(place)
         content = path.read_bytes()
         if path.suffix == ".html":
@@ -189,11 +218,11 @@ def why(error: Exception, path: str) -> str:
     return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
 
 
-def _foreign(content: bytes, kind: str) -> Answer:
+def _foreign(content: bytes, kind: str) -> PageResponse:
     headers = {"Content-Security-Policy": FOREIGN}
     if kind == SERVED[".pdf"]:  # browsers show none that is closed in like this
         headers["Content-Disposition"] = "attachment"
-    return Answer(content, kind, headers=headers)
+    return PageResponse(content, kind, headers=headers)
 
 
 def address(place: str) -> str:
@@ -220,17 +249,17 @@ def _numbers(shown: StudyEntry) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _json(content: dict[str, Any]) -> Answer:
+def _json(content: dict[str, Any]) -> PageResponse:
     text = json.dumps(content, ensure_ascii=False)
-    return Answer(text.encode("utf-8", "replace"), "application/json")
+    return PageResponse(text.encode("utf-8", "replace"), "application/json")
 
 
 # --- templates and assets ----------------------------------------------------------------------------------------
 
 
-def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> Answer:
+def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> PageResponse:
     text = _filled(template, {"live": ""} | values)
-    return Answer(
+    return PageResponse(
         text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {})
     )
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
-from budgetbandits.report.viewer.pages import Answer, Viewer, why
+from budgetbandits.report.viewer.pages import PageResponse, Viewer, why
 from budgetbandits.web.sockets import listening
 from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 
@@ -65,12 +65,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             asked = urlsplit(self.path)
         except ValueError:
-            self._send(Answer(b"this is no address of a page\n", "text/plain", 400))
+            self._send(PageResponse(b"this is no address of a page\n", "text/plain", 400))
             return
         # names of files are bytes, and not always text
         path = os.fsdecode(unquote_to_bytes(asked.path.encode("latin-1", "replace")))
         if not self._for_us():
-            self._send(Answer(b"open this page by its address on this machine\n", "text/plain", 403))
+            self._send(PageResponse(b"open this page by its address on this machine\n", "text/plain", 403))
         elif path.startswith("/live/"):
             self._stream(path.removeprefix("/live"))
         else:
@@ -88,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOOPBACK
         return False
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageResponse) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))

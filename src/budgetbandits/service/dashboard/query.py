@@ -43,7 +43,7 @@ class PageQuery:
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
 
-        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
+        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), PageQuery(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
         wanted, first = {**vars(self), "before": None, **others}, vars(PageQuery())
