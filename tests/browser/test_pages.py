@@ -440,7 +440,7 @@ def test_without_scripts_a_form_leads_to_its_confirmation(served, watched, width
     browser.sound()
 
 
-FULL = "from budgetbandits.service.dashboard import live\nlive.MOST_LIVE = 1\n"
+FULL = "from budgetbandits.service.dashboard import pages\npages.STREAMS_MAX = 1\n"
 
 
 def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watched):

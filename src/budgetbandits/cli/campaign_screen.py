@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import filled, fits, plain_table, print_json
-from budgetbandits.formatting.money import decimals, shown
+from budgetbandits.formatting.money import decimals, same_decimals
 from budgetbandits.formatting.numbers import in_full
 from budgetbandits.terms import MONEY, Terms
 
@@ -81,11 +81,11 @@ def _terms(row: dict[str, Any]) -> list[str]:
         f"rewards up to {in_full(row['reward_max'])}",
     ]
     if row["daily_cap"] is not None:
-        terms.append(f"at most {shown([row['daily_cap']])[0]} a day")
+        terms.append(f"at most {same_decimals([row['daily_cap']])[0]} a day")
     if row["pace_seconds"] is not None:
         terms.append(f"spread over {in_full(row['pace_seconds'])} s")
     if row["lease"] is not None:
-        terms.append(f"leases of {shown([row['lease']])[0]} for {in_full(row['lease_seconds'])} s")
+        terms.append(f"leases of {same_decimals([row['lease']])[0]} for {in_full(row['lease_seconds'])} s")
     if row["horizon"] is not None:
         others = f", {row['gone']:,} gone" if row["gone"] != row["answered"] else ""
         terms.append(f"{row['answered']:,} of {in_full(row['horizon'])} requests answered{others}")
@@ -125,7 +125,7 @@ def _kinds(rows: list[dict[str, Any]]) -> list[str]:
 
 def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
     """A campaign's money, all of it with as many decimals as any of it needs."""
-    return shown([row[name] for name in kinds])
+    return same_decimals([row[name] for name in kinds])
 
 
 def when(at: float) -> str:

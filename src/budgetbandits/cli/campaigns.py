@@ -17,7 +17,7 @@ from budgetbandits.cli.campaign_screen import show, show_all
 from budgetbandits.cli.screen import AsJson, share_bar
 from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
 from budgetbandits.errors import BadParameter
-from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.money import same_decimals
 from budgetbandits.terms import CHANGEABLE, Terms
 
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
@@ -198,7 +198,9 @@ def _arms(texts: list[str]) -> dict[str, float]:
     arms: dict[str, float] = {}
     for name, cap in map(_arm, texts):
         if name in arms:
-            raise BadParameter(f"arm {name!r} is given twice, with {' and '.join(shown([arms[name], cap]))}; say which")
+            raise BadParameter(
+                f"arm {name!r} is given twice, with {' and '.join(same_decimals([arms[name], cap]))}; say which"
+            )
         arms[name] = cap
     return arms
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from budgetbandits.formatting.money import shown as amounts
+from budgetbandits.formatting.money import same_decimals as amounts
 from budgetbandits.formatting.tables import MOST_ROWS, Table, left_out
 from budgetbandits.terms import Terms
 

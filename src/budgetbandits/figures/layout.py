@@ -169,8 +169,8 @@ def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str
 def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
     """What stands for a policy in a legend."""
     style = series.style
-    shape = {"linestyle": style.line if line else "none", "marker": style.marker}
-    return Line2D([], [], color=spec.colour(style), label=series.name, **shape)
+    stroke = style.line if line else "none"
+    return Line2D([], [], color=spec.colour(style), linestyle=stroke, marker=style.marker, label=series.name)
 
 
 def legend(

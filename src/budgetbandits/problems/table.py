@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from budgetbandits.formatting.tables import MOST_ROWS, Estimate, Table, column, left_out
+from budgetbandits.formatting.tables import MOST_ROWS, EstimateCell, Table, column, left_out
 from budgetbandits.numerics.arrays import Array
 
 
@@ -19,7 +19,13 @@ def problem_table(names: Sequence[str], rewards: Array, costs: Array) -> Table:
         column(values[:MOST_ROWS].tolist()) for values in (rewards, costs, ratios, np.where(best, np.nan, top - ratios))
     )
     rows = [
-        (name, reward[arm], cost[arm], Estimate(ratio[arm], best=bool(best[arm])), "best" if best[arm] else gap[arm])
+        (
+            name,
+            reward[arm],
+            cost[arm],
+            EstimateCell(ratio[arm], best=bool(best[arm])),
+            "best" if best[arm] else gap[arm],
+        )
         for arm, name in enumerate(names[:MOST_ROWS])
     ]
     columns = ("arm", "mean reward", "mean cost", "ratio", "gap")

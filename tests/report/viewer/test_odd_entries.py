@@ -222,7 +222,7 @@ def test_a_report_is_drawn_again_when_fewer_policies_are_asked_for(done, asked):
 
 
 def test_a_report_that_failed_is_tried_again(done, monkeypatch):
-    monkeypatch.setattr(view_cache, "RETRY", 0.05)
+    monkeypatch.setattr(view_cache, "RETRY_SECONDS", 0.05)
     good = pages.page_of
     with monkeypatch.context() as full:
 

@@ -23,7 +23,7 @@ from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer, address_of
 from budgetbandits.report.viewer.server import Server
 from budgetbandits.web import view_cache
-from budgetbandits.web.view_cache import SHARE, BackgroundValue
+from budgetbandits.web.view_cache import CPU_SHARE, BackgroundValue
 from studies import small
 from suites import TINY
 from viewed import ask, everything, past, text, until
@@ -216,10 +216,10 @@ def test_what_takes_long_is_done_seldom(alone):
     of.latest()
     until(lambda: of.number == 1)
     until(lambda: not of._making)
-    now[0] = 2.0 + 2.0 / SHARE - 0.1
+    now[0] = 2.0 + 2.0 / CPU_SHARE - 0.1
     of.latest()
     assert of.number == 1
-    now[0] = 2.0 + 2.0 / SHARE
+    now[0] = 2.0 + 2.0 / CPU_SHARE
     assert of.latest() in (2.0, now[0])
     until(lambda: of.number == 2)
 

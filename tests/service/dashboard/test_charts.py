@@ -9,13 +9,12 @@ import pytest
 from budgetbandits.formatting.datetimes import HOUR, Times
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.dashboard import campaign_view as campaign_module
-from budgetbandits.service.dashboard.campaign_json import campaign_json
-from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart, whole_shares
-from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard import campaign as campaign_module
+from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
+from budgetbandits.service.dashboard.charts.inline import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.charts.over_time import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore

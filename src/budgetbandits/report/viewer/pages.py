@@ -31,7 +31,7 @@ from budgetbandits.report.page import page_of, with_way_back
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
 from budgetbandits.web import assets
 from budgetbandits.web.streams import BEAT
-from budgetbandits.web.view_cache import EXPECTED, BackgroundValue
+from budgetbandits.web.view_cache import EXPECTED_ERRORS, BackgroundValue
 
 PACKAGE = "budgetbandits.report.viewer"
 HTML = "text/html; charset=utf-8"
@@ -108,7 +108,7 @@ class Viewer:
         except NotFound as error:
             return _page("problem.html", 404, problem=str(error), title="Not found")
         except Exception as error:
-            status = 503 if isinstance(error, EXPECTED) else 500
+            status = 503 if isinstance(error, EXPECTED_ERRORS) else 500
             return _page("problem.html", status, problem=why(error, path), title="This cannot be shown")
 
     def _answer(self, path: str, query: Mapping[str, str], part: bool) -> PageResponse:
@@ -172,7 +172,7 @@ class Viewer:
             return None
         of, made = self._reports.get(shown.place, ((), None))
         if made is None or of != shown.progress.state:
-            made = BackgroundValue(partial(report, self.folder.inside(shown.place)), least=math.inf)
+            made = BackgroundValue(partial(report, self.folder.inside(shown.place)), seconds_min=math.inf)
             self._reports[shown.place] = (shown.progress.state, made)
         return made.latest()
 
@@ -213,7 +213,7 @@ class Viewer:
 
 def why(error: Exception, path: str) -> str:
     """What a page says of an error, which is logged; with the traceback if nobody foresaw it."""
-    foreseen = isinstance(error, EXPECTED)
+    foreseen = isinstance(error, EXPECTED_ERRORS)
     log.error("%s: %s", as_text(path)[:200], as_text(str(error)), exc_info=None if foreseen else error)
     return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
 

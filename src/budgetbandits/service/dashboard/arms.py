@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.campaign_cooldowns import Rest
-from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
-from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
+from budgetbandits.service.dashboard.beliefs import (
+    MOST_ARMS,
+    ArmFeedback,
+    Belief,
+    ValueSums,
+    Worth,
+    belief,
+    chances_of_best,
+    chances_of_most,
+    compare,
+    worth_of,
+)
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
@@ -17,7 +28,7 @@ from budgetbandits.service.stores.rollup_sql import Counts
 
 
 @dataclass
-class Arm:
+class ArmView:
     """One arm: what it cost and brought, and what that says of it."""
 
     number: int
@@ -54,7 +65,7 @@ class Arm:
         return not self.active, self.chance is None, -(self.chance or 0.0), -self.belief.ratio.median
 
 
-def by_worth(arms: Sequence[Arm], price: float | None) -> None:
+def by_worth(arms: Sequence[ArmView], price: float | None) -> None:
     """Compare arms by what a request is worth with each, at this price on money; if it is not known, not at all."""
     for arm in arms:
         arm.chance = None
@@ -79,20 +90,20 @@ class OtherArm:
     spent: float
 
 
-def _told(counts: Counts, less: Counts | None, most: float, price: int) -> Told:
+def _feedback(counts: Counts, less: Counts | None, most: float, price: int) -> ArmFeedback:
     """What was told of an arm, less what was told in the last hour, as shares of the largest reward and price."""
     less = less or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
-    return Told(
-        Values(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
+    return ArmFeedback(
+        ValueSums(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
                max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
-        Values(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
+        ValueSums(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
 
 
 def compared_arms(
     rows: Sequence[ArmRow], totals: dict[int, Counts], history: History, row: Campaign, now: float
-) -> tuple[list[Arm], int]:
+) -> tuple[list[ArmView], int]:
     """All arms in their order, and how many that could be chosen are not among those compared."""
     last_hour = by_arm(history.by(60, now - HOUR))
     most = row.settings["reward_max"]
@@ -105,9 +116,9 @@ def compared_arms(
             counts = totals.get(each.number) or Counts(0, each.number)
             price = cost_scale(row.settings, each.cost_cap)
             scales = most, to_units(price)
-            now_told = _told(counts, None, most, price)
-            then_told = _told(counts, last_hour.get(each.number), most, price)
-            arms.append(Arm(
+            now_told = _feedback(counts, None, most, price)
+            then_told = _feedback(counts, last_hour.get(each.number), most, price)
+            arms.append(ArmView(
                 each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.prices[0] + counts.rewarded, belief(now_told, *scales),
@@ -133,3 +144,52 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
     rest = Rest.of(arm.learned, now)
     return rest.failures, rest.until
+
+
+def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:
+    """None until every arm that can be chosen is known and there is a reward; and for a horizon, whose goal is not the
+    best ratio."""
+    choosable = [arm for arm in arms if arm.active]
+    counts = [totals.get(arm.number) for arm in choosable]
+    known = [each for each in counts if each is not None and _is_known(each)]
+    bought = [_bought(each) for each in totals.values() if _is_known(each)]
+    money, reward = sum(each[0] for each in bought), sum(each[1] for each in bought)
+    paced = row.settings.get("horizon") is not None
+    if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
+        return None
+    most, beliefs = row.settings["reward_max"], []
+    for arm, each in zip(choosable, known, strict=True):
+        beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
+    made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
+    claim = "saved" if made.saved.low > 0.0 else "lost" if made.saved.high < 0.0 else None
+    return asdict(made) | {
+        "claim": claim,
+        "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
+        "arms": len(choosable),
+    }  # fmt: skip
+
+
+def _is_known(counts: Counts) -> bool:
+    """Whether costs and rewards of an arm are told, or it has done nothing but fail."""
+    answered = counts.prices[0]
+    return bool(counts.rewarded) if answered else bool(counts.failed and not counts.rewarded)
+
+
+def _bought(counts: Counts) -> tuple[int, float]:
+    """The money in micros of the requests of an arm that count, and their reward."""
+    answered, charged = counts.prices[0], counts.cost - counts.overrun
+    both = min(answered, counts.rewarded)
+    money = charged if both == answered else round(charged * both / answered)
+    return money, counts.reward if both == counts.rewarded else counts.reward * both / counts.rewarded
+
+
+def _feedback_with_failures(counts: Counts, most: float, price: int) -> ArmFeedback:
+    """What was told of an arm with its failures, as shares of the largest reward and price."""
+    answered, charged = counts.prices[0], counts.cost - counts.overrun
+    failed = counts.failed * counts.rewarded / answered if answered else counts.failed
+    # no charge is above the cap, so that their squares add up to no more than this without the overruns
+    squares = min(counts.cost_squared, float(charged) * price)
+    return ArmFeedback(
+        ValueSums(counts.rewarded + failed, counts.reward / most, counts.reward_squared / most**2),
+        ValueSums(counts.told, charged / price, squares / float(price) ** 2),
+    )

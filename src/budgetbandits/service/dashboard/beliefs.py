@@ -30,7 +30,7 @@ MOST_ARMS = 60
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueSums:
     """Values that were told, as shares of the largest: how many, their sum and the sum of their squares."""
 
     count: float = 0
@@ -51,21 +51,21 @@ class Values:
     def mean(self) -> float:
         return self.sum / self.count if self.count else 0.0
 
-    def as_shares_of(self, largest: float) -> Values:
+    def as_shares_of(self, largest: float) -> ValueSums:
         """The same values as shares of so many times what they are shares of."""
-        return Values(self.count, self.sum / largest, self.squares / largest**2)
+        return ValueSums(self.count, self.sum / largest, self.squares / largest**2)
 
 
 @dataclass(frozen=True)
-class Told:
+class ArmFeedback:
     """What was told of an arm."""
 
-    reward: Values = Values()
-    cost: Values = Values()
+    reward: ValueSums = ValueSums()
+    cost: ValueSums = ValueSums()
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MedianInterval:
     """A median and the middle 95 %."""
 
     median: float
@@ -77,9 +77,9 @@ class Estimate:
 class Belief:
     """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 
-    reward: Estimate
-    price: Estimate
-    ratio: Estimate
+    reward: MedianInterval
+    price: MedianInterval
+    ratio: MedianInterval
     ratios: Array
     law: Ratio
     """Of the ratio of the shares ..."""
@@ -105,7 +105,7 @@ class Belief:
 
 
 @lru_cache(maxsize=4096)
-def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
+def belief(told: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
     """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
     # of twice the mean: then the law has as much room above it as below
     room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
@@ -114,9 +114,9 @@ def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     reward, price = BetaPosterior(*shapes[0]), BetaPosterior(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
-        Estimate(*(reward.quantile(_LEVELS) * reward_max).tolist()),
-        Estimate(*(price.quantile(_LEVELS) * cost_max).tolist()),
-        Estimate(*(ratio.quantile(_LEVELS) * scale).tolist()),
+        MedianInterval(*(reward.quantile(_LEVELS) * reward_max).tolist()),
+        MedianInterval(*(price.quantile(_LEVELS) * cost_max).tolist()),
+        MedianInterval(*(ratio.quantile(_LEVELS) * scale).tolist()),
         ratio.spread(POINTS) * scale,
         ratio,
         scale,
@@ -124,9 +124,9 @@ def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
     )
 
 
-def estimate(values: Array) -> Estimate:
+def estimate(values: Array) -> MedianInterval:
     median, low, high = np.quantile(values, [0.5, 0.025, 0.975])
-    return Estimate(float(median), float(low), float(high))
+    return MedianInterval(float(median), float(low), float(high))
 
 
 def chances_of_best(arms: Sequence[Belief]) -> list[float]:
@@ -182,13 +182,13 @@ class Comparison:
     """What the money that was spent has brought, and what it would have brought otherwise."""
 
     reward: float
-    even: Estimate
+    even: MedianInterval
     """Split evenly among the arms that can be chosen now."""
-    best: Estimate
+    best: MedianInterval
     """All on the arm that is most likely the best."""
     best_arm: int
     """Its place among the arms that were compared."""
-    saved: Estimate
+    saved: MedianInterval
     """The money that an even split would have needed besides for the same reward."""
 
 
@@ -198,7 +198,52 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
     with np.errstate(over="ignore"):
         mean = np.mean([np.exp(each.logarithms(rng.standard_normal(2000))) for each in arms], axis=0)
     best = int(np.argmax(chances))
-    alone = Estimate(*(spent * each for each in astuple(arms[best].ratio)))
+    alone = MedianInterval(*(spent * each for each in astuple(arms[best].ratio)))
     with np.errstate(divide="ignore", over="ignore"):
         saved = np.where(mean > 0, reward / np.maximum(mean, 1e-300) - spent, 0.0)
     return Comparison(reward, estimate(spent * mean), alone, best, estimate(saved))
+
+
+POINTS = 32
+"""Of the law of a mean; a difference has the square of that."""
+COMPARED = 64
+"""Points of each arm at which it is compared with the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Of a request that one arm answers, in units of reward; ``values`` are equally likely, in order."""
+
+    worth: MedianInterval
+    values: Array
+
+    def curve(self, what: str, ends: tuple[float, float]) -> tuple[Array, Array]:
+        """Where, and how dense between 0 and 1; like that of a belief."""
+        return density(self.values, ends)
+
+
+@lru_cache(maxsize=1024)
+def worth_of(belief: Belief, price: float) -> Worth:
+    """At this price on money."""
+    from scipy.special import betaincinv  # a server that shows no page need not wait for it
+
+    levels = (np.arange(POINTS) + 0.5) / POINTS
+    reward, cost = (betaincinv(a, b, levels) * scale for a, b, scale in belief.betas)
+    values = np.sort(np.subtract.outer(reward, price * cost).ravel())
+    return Worth(estimate(values), values)
+
+
+def chances_of_most(arms: Sequence[Worth]) -> list[float]:
+    """For each arm the probability that it is worth the most, each independent of the others."""
+    if not arms:
+        return []
+    places = np.linspace(0, POINTS * POINTS - 1, COMPARED).astype(int)
+    points = np.concatenate([arm.values[places] for arm in arms])
+    # between the two sides, so that arms which are worth the same have the same chance
+    counts = [np.searchsorted(arm.values, points) + np.searchsorted(arm.values, points, "right") for arm in arms]
+    below = np.log(np.maximum(np.array(counts) / (2 * POINTS * POINTS), 1e-12))
+    others = below.sum(axis=0).reshape(len(arms), -1) - np.stack(
+        [below[place].reshape(len(arms), -1)[place] for place in range(len(arms))]
+    )
+    chances = np.exp(others).mean(axis=1)
+    return [float(each) for each in chances / chances.sum()]

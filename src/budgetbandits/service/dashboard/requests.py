@@ -10,8 +10,8 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
-from budgetbandits.service.dashboard.beliefs import Estimate
-from budgetbandits.service.dashboard.projection import lasts_for
+from budgetbandits.service.dashboard.beliefs import MedianInterval
+from budgetbandits.service.dashboard.status import lasts_for
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign
@@ -49,7 +49,7 @@ class Requests:
     not_shown: int
     stops: bool
     """Whether the policy makes no decision beyond the horizon."""
-    lasts: Estimate | None
+    lasts: MedianInterval | None
     """For how many requests the money lasts in all, if they go on costing what they have cost."""
     left_over: float | None
     """What is left when all expected requests have come, if they do."""

@@ -14,10 +14,17 @@ import hmac
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
-from budgetbandits.errors import NotAllowed
-from budgetbandits.service.dashboard.fields import whole_number
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from budgetbandits.errors import BadParameter, NotAllowed
+from budgetbandits.service.dashboard.query import whole_number
 from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
+from budgetbandits.service.http.request_body import read_body
+from budgetbandits.service.names import check_text
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.records import Key
 
@@ -131,3 +138,56 @@ class Sessions:
 
 def _code(key: Key, text: str) -> str:
     return hmac.new(key.digest.encode(), f"{key.prefix} {text}".encode(), hashlib.sha256).hexdigest()
+
+
+LARGEST_FORM = 800_000
+"""Bytes of a form of somebody who has signed in: a new campaign may have thousands of arms ..."""
+SMALL_FORM = 10_000
+"""... and of one that anybody may send."""
+
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def secured(response: Response) -> Response:
+    for name, value in SECURITY.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def check_origin(request: Request) -> None:
+    """Refuse what another site makes a browser send; browsers say where a request comes from."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise NotAllowed("another site has sent this; open the page itself", known=True)
+
+
+async def sent(request: Request, session: Session) -> dict[str, str]:
+    """The fields that were sent, if the session may change things and its own form has sent them."""
+    session.check_admin()
+    if request.method == "GET":
+        return dict(request.query_params)
+    check_origin(request)
+    form = await read_form(request, LARGEST_FORM, "create a campaign of so many arms by the API or the command line")
+    session.check_form(form.get("code", ""))
+    return form
+
+
+async def read_form(request: Request, most: int = SMALL_FORM, remedy: str = "use the page") -> dict[str, str]:
+    """The fields of a form of at most so many bytes; the last of those with one name."""
+    try:
+        content = await read_body(request, most)
+    except HTTPException:
+        raise BadParameter(f"this form has more than {most:,} bytes; {remedy}") from None
+    try:
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
+    except ValueError:
+        raise BadParameter("this is no form; use the page") from None
+    for name, value in fields.items():
+        check_text("the form", name + value)
+    return fields

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration
-from budgetbandits.service.dashboard.numbers import digits_for, exact
+from budgetbandits.formatting.money import budget_decimals, exact_money
+from budgetbandits.service import ledger
+from budgetbandits.service.dashboard.beliefs import MedianInterval
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.settings import limits_of
+from budgetbandits.service.stores import rollup_sql
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.glance_sql import CampaignSummary
 from budgetbandits.service.stores.list_sql import Group, Rank, Since
+from budgetbandits.service.stores.page_sql import Pages
+from budgetbandits.service.stores.records import ArmRow, Decision, Event
 
 SILENT = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
@@ -51,10 +61,10 @@ def since(now: float) -> Since:
 
 def standing(glance: CampaignSummary, now: float) -> Standing:
     """What a campaign is doing, or what keeps it from it."""
-    account, digits = glance.account, digits_for(to_units(glance.account.budget))
+    account, digits = glance.account, budget_decimals(to_units(glance.account.budget))
 
     def words(micros: int) -> str:
-        return exact(to_units(micros), digits)
+        return exact_money(to_units(micros), digits)
 
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked apart as overrun"
@@ -157,3 +167,144 @@ def pace(glance: CampaignSummary, now: float) -> Pace | None:
         return None
     plan = account.budget * min(max(part, 0.0), 1.0)
     return Pace(plan, plan - spent, account.budget, part >= NEAR, glance.most)
+
+
+FEWEST, MOST = 5, 24
+"""Slots with which anything is said, and that are told from each other; more are put together."""
+ENOUGH = 6
+"""Whole hours from which on hours are counted; before it is minutes ..."""
+MINUTES = 120
+"""... and so many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
+LONGEST = 10 * 365 * 86_400.0
+"""Seconds; what lies beyond is not said."""
+ALIKE = 0.8
+"""The largest correlation of neighbouring slots that so few can show."""
+EVEN = 1e7
+"""The largest k: spending that is even to a three-thousandth."""
+
+
+@dataclass(frozen=True)
+class RunsOut:
+    """Seconds since 1970; ``high`` is None if it is later than anything that is said."""
+
+    median: float
+    low: float
+    high: float | None
+
+
+def projections(
+    pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
+) -> dict[str, RunsOut | None]:
+    """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
+    last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
+    hours = {each.id: _whole_slots(each, rollup_sql.HOUR, 24, by_hour[each.id], now) for each in glances}
+    young = [each.id for each in glances if len(hours[each.id]) < ENOUGH]
+    by_minute = pages.spent_by(rollup_sql.MINUTE, young, now - (MINUTES + 1) * rollup_sql.MINUTE)
+    made: dict[str, RunsOut | None] = {}
+    for each in glances:
+        slots, seconds = hours[each.id], rollup_sql.HOUR
+        if each.id in by_minute:
+            slots, seconds = _whole_slots(each, rollup_sql.MINUTE, MINUTES, by_minute[each.id], now), rollup_sql.MINUTE
+        left, budget = to_units(each.account.budget - each.spent), each.account.budget
+        made[each.id] = runs_out(slots, seconds, left, now, ledger.earliest_end(budget, limits_of(each)))
+    return made
+
+
+def _whole_slots(glance: CampaignSummary, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
+    """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
+    end = int(now if glance.added_up_to is None else min(now, glance.added_up_to)) // seconds
+    first = max(-int(-glance.created_at // seconds), int(now) // seconds - most)
+    return [to_units(spent.get(number * seconds, 0)) for number in range(first, end)]
+
+
+def runs_out(
+    slots: Sequence[float], seconds: float, left: float, now: float, not_before: float = 0.0
+) -> RunsOut | None:
+    """``slots``: what was spent in each, of so many seconds; None if nothing can be said.
+
+    ``not_before``: its limits keep a campaign from running out earlier.
+
+    >>> out = runs_out([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 3600.0, left=10.0, now=0.0)
+    >>> out.low == out.median == 5 * 3600.0
+    True
+    """
+    if len(slots) > MOST:
+        size = -(-len(slots) // MOST)
+        first = len(slots) % size
+        slots = [sum(slots[place : place + size]) for place in range(first, len(slots), size)]
+        seconds *= size
+    m, spent = len(slots), sum(slots)
+    if m < FEWEST or spent <= 0 or left <= 0:
+        return None
+    median, low, high = _to_come(m, _evenness(slots), spent, left)
+    if median * seconds > LONGEST:
+        return None
+    when = [max(now + slot * seconds, not_before) for slot in (median, low, high)]
+    return RunsOut(when[0], when[1], None if high * seconds > LONGEST else when[2])
+
+
+def lasts_for(gone: int, spent: float, squares: float, left: float) -> MedianInterval | None:
+    """For how many requests the money lasts, those that are gone included, if they go on costing what they have cost:
+    so much together, with this sum of squares. None if that is too few to say anything."""
+    if gone < FEWEST or spent <= 0:
+        return None
+    mean = spent / gone
+    variance = max(squares / gone - mean * mean, 0.0)
+    median, low, high = _to_come(gone, mean * mean / variance if variance else math.inf, spent, max(left, 0.0))
+    return MedianInterval(gone + median, gone + low, gone + high)
+
+
+def _to_come(m: float, k: float, spent: float, left: float) -> tuple[float, float, float]:
+    """How many more slots the money lasts for, if m have taken so much: the median and the ends of the interval."""
+    median = low = high = left * m / spent
+    if k < EVEN and left > 0:
+        from scipy.special import btdtria  # a server that shows no page need not wait for it
+
+        median, low, high = (btdtria([0.5, 0.975, 0.025], m * k, left / (left + spent)) / k).tolist()
+    return median, low, high
+
+
+def _evenness(slots: Sequence[float]) -> float:
+    """k: how even the spending is, as far as so few slots tell."""
+    from scipy.special import stdtrit
+
+    m, mean = len(slots), sum(slots) / len(slots)
+    off = [each - mean for each in slots]
+    squares = sum(each * each for each in off)
+    if squares <= m * (mean * 1e-9) ** 2:
+        return math.inf
+    alike = sum(one * other for one, other in pairwise(off)) / squares
+    r = min(max(alike + (1.0 + 3.0 * alike) / m, 0.0), ALIKE)
+    wider = float(stdtrit(m - 1, 0.975)) / float(stdtrit(math.inf, 0.975))
+    return mean * mean * (m - 1) / squares * (1.0 - r) / (1.0 + r) / wider**2
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """Amounts are in micros."""
+
+    at: float
+    """When the cost was told."""
+    decision: Decision
+    arm: ArmRow
+
+    @classmethod
+    def of(cls, tx: Transaction, event: Event, arms: Sequence[ArmRow]) -> Overrun | None:
+        made = None if event.decision is None else tx.decision(event.decision)
+        if made is None:
+            return None
+        return cls(event.at, made, next(arm for arm in arms if arm.number == made.arm))
+
+    @property
+    def cost(self) -> int:
+        return self.decision.cost or 0
+
+    @property
+    def above_hold(self) -> bool:
+        """If not, the hold had been released, and its money had gone elsewhere when the cost was told."""
+        return self.cost > self.decision.hold.amount
+
+    @property
+    def above_cap(self) -> bool:
+        """A request may hold less than the arm's cap."""
+        return self.cost > self.arm.cost_cap

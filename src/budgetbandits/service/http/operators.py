@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount, Router
 
 from budgetbandits.errors import BadState
-from budgetbandits.service.dashboard.action_routes import Actions
-from budgetbandits.service.dashboard.key_routes import Keys
-from budgetbandits.service.dashboard.routes import Dashboard
+from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.keys import KeyPages
+from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import operator_routes, worker_routes
 from budgetbandits.service.http.middleware import log_failure
@@ -37,7 +37,7 @@ def operators(service: Service) -> Router:
     worker_routes.document(api)
     api.add_route("/openapi.json", Document(api.openapi).__call__, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
+    pages = [*dashboard.routes(), *KeyPages(dashboard).routes(), *ActionPages(dashboard).routes()]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 

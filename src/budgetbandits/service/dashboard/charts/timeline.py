@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 
-from budgetbandits.formatting.datetimes import HOUR
+from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.arm_changes import COMING_AND_GOING
-from budgetbandits.service.dashboard.shares import Slot
+from budgetbandits.service.dashboard.charts.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.service.stores.contract import T, Transaction
 from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
 from budgetbandits.service.stores.watermark import Watermark
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
@@ -55,7 +56,7 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
 def _slotting(begins: float, ends: float, now: float) -> int:
     slot = next((each for each in SLOTS if (ends - begins) / each <= MOST_SLOTS), SLOTS[-1])
     if slot < HOUR and now - begins > MINUTES_KEPT - HOUR:
-        slot = int(HOUR)
+        slot = HOUR
     return slot
 
 
@@ -94,3 +95,53 @@ def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[floa
     terms = [each.get(term) for each in reversed(versions(row))]
     changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]
+
+
+MOST_POINTS = 170
+
+
+def prices_of(
+    history: History,
+    budgets: Sequence[tuple[float, float]],
+    horizons: Sequence[tuple[float, float | None]],
+    choosable: Sequence[tuple[float, Container[int]]],
+    now: float,
+) -> list[tuple[float, float]]:
+    """(time, price) at the end of each minute, hour or day in which anything happened; nothing without a horizon.
+
+    ``budgets`` and ``horizons`` are (from when on, how much), the first first: a change of plan changes what comes. So
+    are ``choosable``, the arms that were not retired.
+    """
+    row = history.row
+    if row.settings.get("horizon") is None:
+        return []
+    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= MOST_POINTS), DAY)
+    totals: dict[int, Counts] = {}
+    made: list[tuple[float, float]] = []
+    counts = history.by(span)
+    for place, each in enumerate(counts):
+        totals[each.arm] = totals.get(each.arm, Counts(0, each.arm)).plus(each)
+        if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
+            continue
+        at = min(float(each.begins + span), now)
+        budget, horizon = _latest(budgets, at), _latest(horizons, at)
+        price = None if horizon is None else _price(totals.values(), budget, horizon, _latest(choosable, at))
+        if price is not None:
+            made.append((at, price))
+    return made[-MOST_POINTS:]
+
+
+def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
+    return next((value for begins, value in reversed(values) if begins <= at), values[0][1])
+
+
+def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
+    """None until an arm that can be chosen has brought and cost something. Money and requests are gone of all arms."""
+    known = [each for each in totals if each.arm in choosable and each.rewarded and each.prices[1] > 0]
+    if not known:
+        return None
+    gone = sum(each.gone for each in totals)
+    left = budget - to_units(sum(each.spent for each in totals))
+    reward = [each.reward / each.rewarded for each in known]
+    cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
+    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price

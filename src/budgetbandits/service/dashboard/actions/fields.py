@@ -92,8 +92,3 @@ def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
         if said := re.search(rf"\b(?:{words})\b", text):
             found.append((said.start(), name))
     return min(found)[1] if found else names[0] if len(names) == 1 else ""
-
-
-def whole_number(text: str, most: int = 18) -> int | None:
-    """A number that an address or a cookie holds, of at most so many figures; None if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= most else None

@@ -8,11 +8,11 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.formatting.datetimes import DAY, exact_duration
+from budgetbandits.formatting.money import MoneyFormat, exact_money
 from budgetbandits.formatting.numbers import in_full
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.dashboard.fields import Change, Fields, number, term
-from budgetbandits.service.dashboard.numbers import Unit, exact
-from budgetbandits.service.dashboard.preview import Preview
+from budgetbandits.service.dashboard.actions.fields import Change, Fields, number, term
+from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
@@ -75,7 +75,7 @@ def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     given = planned(fields)
     check(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
-    does = f"{DOES} with {Unit.of(budget, given, budget).money(budget)}"
+    does = f"{DOES} with {MoneyFormat.for_budget(budget, given, budget).money(budget)}"
     return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
 
 
@@ -97,7 +97,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
     micros = to_micros(given["budget"], "budget")
     budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
-    unit = Unit.of(budget, given, budget, least, most)
+    unit = MoneyFormat.for_budget(budget, given, budget, least, most)
     changes: list[Change] = [
         ("Name", given["name"], ""),
         ("Policy", given["policy"], ""),
@@ -112,9 +112,9 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         changes.append(("Plan", f"spread over {over}, about {a_day} a day; decisions that are ahead of it wait", ""))
     if "daily_cap" in given:
         cap = to_units(to_micros(given["daily_cap"], "daily_cap"))
-        changes.append(("A day", f"{Unit.of(budget, given, cap).money(cap)} at most, by UTC", ""))
+        changes.append(("A day", f"{MoneyFormat.for_budget(budget, given, cap).money(cap)} at most, by UTC", ""))
     if "horizon" in given:
-        each = Unit(6, unit.currency).money(budget / given["horizon"])
+        each = MoneyFormat(6, unit.currency).money(budget / given["horizon"])
         changes.append(
             ("A request", f"{each} on average, if all {in_full(given['horizon'])} that are expected come", "")
         )
@@ -134,7 +134,7 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     >>> _some_arms({"search": 2.0, "mail": 0.0025})
     'search 2.00, mail 0.0025'
     """
-    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
+    some = [f"{name} {exact_money(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
     more = [f"{len(arms) - SHOWN:,} more"] if len(arms) > SHOWN else []
     return ", ".join([*some, *more])
 

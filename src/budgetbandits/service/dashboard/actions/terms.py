@@ -13,12 +13,12 @@ from decimal import Decimal
 from typing import Any
 
 from budgetbandits.formatting.datetimes import exact_duration
-from budgetbandits.formatting.numbers import in_full
+from budgetbandits.formatting.money import MoneyFormat
+from budgetbandits.formatting.numbers import in_full, thousands
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
-from budgetbandits.service.dashboard.numbers import Unit, count
+from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
+from budgetbandits.service.dashboard.actions.fields import UNITS, Change, Field, Fields, term
 from budgetbandits.service.dashboard.requests import stops_at_horizon
-from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, limits_of, terms_of
 from budgetbandits.service.stores.records import Campaign
@@ -77,7 +77,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
     return changes
 
 
-def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
+def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """What will be different."""
     row = subject.row
     after = replace(row, settings=changed_settings(row, changes))
@@ -91,7 +91,7 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         stops, next_one = stops_at_horizon(row.policy), "all that is left may go to the next one"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
         than = "as many as" if changes["horizon"] == gone else "more than"
-        said = f"{count(gone)} already, {than} are expected then: {next_one}"
+        said = f"{thousands(gone)} already, {than} are expected then: {next_one}"
         made.append(("Requests whose money is gone", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
@@ -103,7 +103,7 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
 def differences(before: Campaign, after: Campaign) -> list[Change]:
     """The terms in which two states of a campaign differ."""
     caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
-    unit = Unit.of(to_units(before.account.budget), before.settings, *caps)
+    unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings, *caps)
     words: dict[str, tuple[str, Callable[[Any], str]]] = {
         "daily_cap": ("Daily cap", unit.money), "pace_seconds": ("Spread over", exact_duration),
         "hold_seconds": ("Wait for feedback", exact_duration),
