@@ -366,7 +366,7 @@ def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, mo
     assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
     assert page().count("bring-back-arm?arm=arm%203") == 1
     assert "retire-arm" not in page(admin=False)
-    monkeypatch.setattr(campaign_module, "MOST_LISTED", 4)
+    monkeypatch.setattr(campaign_module, "ARMS_LISTED_MAX", 4)
     few = page()
     assert "4 more arms, those with the most spend; 5 are not listed" in few
     assert 'href="/campaigns/ads/retire-arm"' in few
