@@ -21,9 +21,8 @@ from budgetbandits.allocation.segments import Segments
 from budgetbandits.allocation.table import allocation_table
 from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
-from budgetbandits.policies import parse_policy
+from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.names import label
 from budgetbandits.policies.paced.statistics import Paced
 from budgetbandits.policies.posteriors import posterior
 from budgetbandits.validation import positive

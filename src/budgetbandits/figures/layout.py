@@ -169,7 +169,7 @@ def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str
 def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
     """What stands for a policy in a legend."""
     style = series.style
-    stroke = style.line if line else "none"
+    stroke: Any = style.line if line else "none"
     return Line2D([], [], color=spec.colour(style), linestyle=stroke, marker=style.marker, label=series.name)
 
 

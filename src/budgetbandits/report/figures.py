@@ -17,9 +17,9 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from budgetbandits.experiments import figures
+from budgetbandits.experiments import plots
+from budgetbandits.experiments.growth import Exponent, Growth
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.worst_case import Exponent, Growth
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import layout as layout
 from budgetbandits.figures import profiles, svg
@@ -27,7 +27,7 @@ from budgetbandits.figures.layout import PaperFigure, Series, below, finish, gro
 from budgetbandits.figures.style import FigureSpec, SeriesStyle, figure_spec, series_style, series_styles, settings
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
-from budgetbandits.policies.names import PAPER, label
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.report.tables import regrets
 
 WIDTHS: dict[str, str | float] = {"wide": 12.0, "narrow": "phone"}
@@ -69,7 +69,7 @@ def names(policies: Sequence[str]) -> list[str]:
 
 
 def legend_marks(policies: Sequence[str]) -> list[LegendMark]:
-    return marks(series_styles(policies, PAPER))
+    return marks(series_styles(policies, PAPER_POLICIES))
 
 
 def of_study(results: Results, folder: Path) -> list[PageFigure]:
@@ -88,16 +88,16 @@ def _regret(results: Results, folder: Path) -> PageFigure:
 
 def _dots(results: Results, folder: Path) -> PageFigure:
     caption = f"Mean pseudo-regret at B = {exact(results.largest())}, the lowest first. {_intervals(results)}"
-    return single_scale(folder, PageFigure("dots", "Regret", caption, legend=True), partial(figures.dots, results))
+    return single_scale(folder, PageFigure("dots", "Regret", caption, legend=True), partial(plots.dots, results))
 
 
 def _intervals(results: Results) -> str:
     """What bands and lines are, and how many groups are not drawn."""
     alone = len(results.record["problems"]) == len(results.groups)
     over = "the runs" if alone else "the problems of a group, or over the runs where it has one problem"
-    left_out = len(results.groups) > figures.MANY
+    left_out = len(results.groups) > plots.MANY
     return f"Intervals of 95 % are over {over}." + (
-        f" The first {figures.MANY} groups of {len(results.groups)}." if left_out else ""
+        f" The first {plots.MANY} groups of {len(results.groups)}." if left_out else ""
     )
 
 
@@ -125,9 +125,9 @@ def _over_problems(results: Results, folder: Path) -> list[PageFigure]:
         legend=True,
     )
     return [
-        single_scale(folder, profile, partial(figures.profile, results)),
-        single_scale(folder, wins, partial(figures.wins, results)),
-        single_scale(folder, quantiles, partial(figures.quantiles, results)),
+        single_scale(folder, profile, partial(plots.profile, results)),
+        single_scale(folder, wins, partial(plots.wins, results)),
+        single_scale(folder, quantiles, partial(plots.quantiles, results)),
     ]
 
 
@@ -138,7 +138,7 @@ def over_settings(
     values are problems × policies."""
     series = [
         Series(place, label(policy), style)
-        for place, (policy, style) in enumerate(zip(policies, series_styles(policies, PAPER), strict=True))
+        for place, (policy, style) in enumerate(zip(policies, series_styles(policies, PAPER_POLICIES), strict=True))
     ]
     profile = PageFigure(
         "profile",
@@ -204,14 +204,14 @@ def two_scales(
 ) -> PageFigure:
     """Regret against budget with a logarithmic and a linear axis; the files have the one that comes first: ``log``, or
     what suits the numbers. A logarithm needs positive ones."""
-    saved = figures.regret(results, figure_spec(WIDTHS["wide"]), log=log, **options)
+    saved = plots.regret(results, figure_spec(WIDTHS["wide"]), log=log, **options)
     assert isinstance(saved, Figure)
     _save(saved, folder, about.id)
     scales = [LOG, LINEAR] if saved.axes[0].get_yscale() == LOG else [LINEAR, LOG]
     if not (regrets(results)["mean"] > 0.0).all():
         scales = [LINEAR]
     drawings = [
-        drawing_of(about, partial(figures.regret, results, log=scale == LOG, **options), width, scale)
+        drawing_of(about, partial(plots.regret, results, log=scale == LOG, **options), width, scale)
         for scale in scales
         for width in WIDTHS
     ]

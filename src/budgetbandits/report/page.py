@@ -12,7 +12,7 @@ from markupsafe import Markup
 from budgetbandits.experiments.paper.findings import Findings, is_paper, load
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, number, open_interval, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report import paper, study, tables
 from budgetbandits.report.figures import exponent
 from budgetbandits.web import assets

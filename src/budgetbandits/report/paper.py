@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from budgetbandits.experiments.figures import series_of
-from budgetbandits.experiments.paper.findings import CALIBRATED, ENSEMBLE, Findings
+from budgetbandits.experiments.growth import growth_budgets
+from budgetbandits.experiments.paper.findings import CALIBRATED, ENSEMBLE, Bounds, Findings
 from budgetbandits.experiments.paper.observations import bts_against_others
-from budgetbandits.experiments.paper.proven import Bounds
+from budgetbandits.experiments.plots import series_of
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.slopes import growth_budgets
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
 from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels

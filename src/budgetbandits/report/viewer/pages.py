@@ -21,11 +21,11 @@ import jinja2
 from markupsafe import Markup
 
 from budgetbandits.errors import NotFound
-from budgetbandits.experiments import figures
+from budgetbandits.experiments import plots
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.datetimes import Times, duration
 from budgetbandits.formatting.numbers import count, exact, listed, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report.figures import WIDTHS, Drawing, PageFigure, drawing_of, legend_marks
 from budgetbandits.report.page import page_of, with_way_back
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
@@ -72,7 +72,7 @@ def curves(folder: Path) -> Curves | None:
     results = Results.so_far(folder)
     if results is None:
         return None
-    draw = partial(figures.regret if len(results.budgets) > 1 else figures.dots, results)
+    draw = partial(plots.regret if len(results.budgets) > 1 else plots.dots, results)
     drawings = [drawing_of(ABOUT, draw, width) for width in WIDTHS]
     return Curves(drawings, results.table.height // len(results.budgets), len(results.groups))
 

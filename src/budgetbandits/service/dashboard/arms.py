@@ -23,8 +23,7 @@ from budgetbandits.service.dashboard.beliefs import (
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
-from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 
 @dataclass
@@ -95,7 +94,7 @@ def _feedback(counts: Counts, less: Counts | None, most: float, price: int) -> A
     less = less or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
     return ArmFeedback(
-        ValueSums(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
+        ValueSums(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / most,
                max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
         ValueSums(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
@@ -107,7 +106,9 @@ def compared_arms(
     """All arms in their order, and how many that could be chosen are not among those compared."""
     last_hour = by_arm(history.by(60, now - HOUR))
     most = row.settings["reward_max"]
-    active = sorted((each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).told)
+    active = sorted(
+        (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
+    )
     shown = {each.number for each in active[:MOST_ARMS]}
     shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
     arms = []
@@ -121,7 +122,7 @@ def compared_arms(
             arms.append(ArmView(
                 each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
-                counts.prices[0] + counts.rewarded, belief(now_told, *scales),
+                counts.prices[0] + counts.rewards_reported, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
                 *_rest(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip
@@ -172,24 +173,24 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
 def _is_known(counts: Counts) -> bool:
     """Whether costs and rewards of an arm are told, or it has done nothing but fail."""
     answered = counts.prices[0]
-    return bool(counts.rewarded) if answered else bool(counts.failed and not counts.rewarded)
+    return bool(counts.rewards_reported) if answered else bool(counts.failed and not counts.rewards_reported)
 
 
 def _bought(counts: Counts) -> tuple[int, float]:
     """The money in micros of the requests of an arm that count, and their reward."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
-    both = min(answered, counts.rewarded)
+    both = min(answered, counts.rewards_reported)
     money = charged if both == answered else round(charged * both / answered)
-    return money, counts.reward if both == counts.rewarded else counts.reward * both / counts.rewarded
+    return money, counts.reward if both == counts.rewards_reported else counts.reward * both / counts.rewards_reported
 
 
 def _feedback_with_failures(counts: Counts, most: float, price: int) -> ArmFeedback:
     """What was told of an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
-    failed = counts.failed * counts.rewarded / answered if answered else counts.failed
+    failed = counts.failed * counts.rewards_reported / answered if answered else counts.failed
     # no charge is above the cap, so that their squares add up to no more than this without the overruns
     squares = min(counts.cost_squared, float(charged) * price)
     return ArmFeedback(
-        ValueSums(counts.rewarded + failed, counts.reward / most, counts.reward_squared / most**2),
-        ValueSums(counts.told, charged / price, squares / float(price) ** 2),
+        ValueSums(counts.rewards_reported + failed, counts.reward / most, counts.reward_squared / most**2),
+        ValueSums(counts.costs_reported, charged / price, squares / float(price) ** 2),
     )

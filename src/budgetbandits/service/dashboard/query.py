@@ -12,8 +12,7 @@ from starlette.requests import Request
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.list_sql import Group, Order
-from budgetbandits.service.stores.page_sql import KINDS, Kind
+from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
 
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
@@ -24,7 +23,7 @@ class PageQuery:
     """The time that pictures are of, and which decisions: of a kind, an arm, a segment, from an event backwards."""
 
     range: Range = "all"
-    show: Kind = "all"
+    show: DecisionKind = "all"
     arm: str = ""
     segment: str = ""
     before: int | None = None
@@ -33,8 +32,8 @@ class PageQuery:
     def of(cls, query: Mapping[str, str]) -> PageQuery:
         """By the address's query; whatever else it has is not looked at."""
         range, show = query.get("range", "all"), query.get("show", "all")
-        if range not in get_args(Range) or show not in KINDS:
-            ranges, kinds = " or ".join(get_args(Range)), ", ".join(KINDS)
+        if range not in get_args(Range) or show not in DECISION_KINDS:
+            ranges, kinds = " or ".join(get_args(Range)), ", ".join(DECISION_KINDS)
             raise BadParameter(f"range is {range!r:.20} and show {show!r:.20}; use {ranges}, and one of {kinds}")
         return cls(range, show, query.get("arm", "")[:400], query.get("segment", "")[:400], event_of(query))  # type: ignore[arg-type]
 
@@ -46,7 +45,7 @@ class PageQuery:
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
 
-        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), PageQuery(arm="all").query()
+        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
         values, first = {**vars(self), "before": None, **others}, vars(PageQuery())
@@ -120,6 +119,6 @@ def address_of(request: Request) -> str:
     return path_of(request) + (f"?{query}" if query else "")
 
 
-def whole_number(text: str, most: int = 18) -> int | None:
-    """A number that an address or a cookie holds, of at most so many figures; None if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= most else None
+def whole_number(text: str, max_digits: int = 18) -> int | None:
+    """The whole number in an address or a cookie; None if there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= max_digits else None

@@ -22,7 +22,7 @@ from budgetbandits.service.leases.ledger import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.contract import Transaction, found
+from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
 
@@ -37,7 +37,7 @@ class CampaignSnapshot:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         leases = tx.leases(row.id) if "lease" in row.settings else []
         return cls(row, tx.arms(row.id), leases, tx.now())
 

@@ -15,7 +15,7 @@ from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
-from budgetbandits.service.dashboard.new import checked, plan, policies
+from budgetbandits.service.dashboard.new import checked, page_values, plan
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import address, campaign_address
 from budgetbandits.service.dashboard.sessions import Session, sent
@@ -96,7 +96,7 @@ class ActionPages:
             return checked(tx, form, in_full)
 
         crumbs = [(address(), "Campaigns")]
-        step = FormFlow("New campaign", address("new"), crumbs, "new.html", {"policies": policies()}, preview, do)
+        step = FormFlow("New campaign", address("new"), crumbs, "new.html", page_values(form), preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:

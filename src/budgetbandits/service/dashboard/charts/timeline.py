@@ -12,10 +12,9 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.contract import T, Transaction
-from budgetbandits.service.stores.list_sql import Rank
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
-from budgetbandits.service.stores.watermark import Watermark
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Watermark
+from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
@@ -28,17 +27,17 @@ MOST_CHANGES = 2000
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
     """By which budget, terms and arms became what they are, the latest first."""
-    return tx.pages().operators_events(row.id, MOST_CHANGES, kinds=CHANGES)
+    return tx.pages().operator_events(row.id, MOST_CHANGES, kinds=CHANGES)
 
 
 def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
     """The last decision, and the last that happened to a campaign which has come to its end; for others it is now."""
     if (
         state.rank in (Rank.EXHAUSTED, Rank.SPENT, Rank.CLOSED)
-        and mark.decided_at is not None
-        and mark.decided_at > begins
+        and mark.last_decision_at is not None
+        and mark.last_decision_at > begins
     ):
-        return min(mark.decided_at, now), min(max(mark.decided_at, mark.last_feedback_at or 0.0), now)
+        return min(mark.last_decision_at, now), min(max(mark.last_decision_at, mark.last_feedback_at or 0.0), now)
     return now, now
 
 
@@ -137,11 +136,11 @@ def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
 
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
     """None until an arm that can be chosen has brought and cost something. Money and requests are gone of all arms."""
-    known = [each for each in totals if each.arm in choosable and each.rewarded and each.prices[1] > 0]
+    known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
     if not known:
         return None
-    gone = sum(each.gone for each in totals)
+    gone = sum(each.requests_used for each in totals)
     left = budget - to_units(sum(each.spent for each in totals))
-    reward = [each.reward / each.rewarded for each in known]
+    reward = [each.reward / each.rewards_reported for each in known]
     cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
     return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price
