@@ -1,4 +1,4 @@
-"""Arms: where the pulls of a policy went beside the true ratios, and arms in the plane of cost and reward."""
+"""Arms: the pulls of a policy next to the true ratios, and arms in the plane of cost and reward."""
 
 from __future__ import annotations
 

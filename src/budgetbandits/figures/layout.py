@@ -142,7 +142,7 @@ def leftmost(of: Axes) -> bool:
 
 
 def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str]:
-    """Names that take at most about so many inches: long ones lose their middle, and all stay different.
+    """Names of at most about this many inches: long ones lose their middle, and all stay different.
 
     >>> from budgetbandits.figures.style import figure_spec
     >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, figure_spec("paper"))
@@ -158,7 +158,7 @@ def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str
     short = []
     for name, text in zip(names, cut, strict=True):
         alike = [other for other, its in zip(names, cut, strict=True) if its == text]
-        # those that would be the same are told apart by where they begin to differ
+        # names that would be cut to the same text keep the part where they differ
         same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*alike, strict=False))
         start = max(sum(1 for _ in same) - 6, 0)
         differing = f"{name[: letters // 3]}…{name[start : start + letters - letters // 3 - 1]}"
@@ -174,16 +174,16 @@ def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
 
 
 def legend(
-    figure: PaperFigure, series: Sequence[Series], spec: FigureSpec, beside: bool = False, line: bool = True
+    figure: PaperFigure, series: Sequence[Series], spec: FigureSpec, at_side: bool = False, line: bool = True
 ) -> None:
-    """The names of the policies, in this order: beside a single wide panel, or below in as many columns as fit."""
+    """The names of the policies, in this order: next to a single wide panel, or below in as many columns as fit."""
     if not spec.legend:
         return
-    beside = beside and not spec.narrow
-    names = shortened([each.name for each in series], 0.35 * spec.width if beside else spec.width - 0.6, spec)
+    at_side = at_side and not spec.narrow
+    names = shortened([each.name for each in series], 0.35 * spec.width if at_side else spec.width - 0.6, spec)
     keys = [key(each._replace(name=name), spec, line) for each, name in zip(series, names, strict=True)]
     length = 3.4 if line else 1.2  # of a key, in letters: long enough to tell line styles apart
-    if beside:
+    if at_side:
         made = figure.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
     else:
         made = _fitting(figure, keys, spec, length)

@@ -25,7 +25,7 @@ LAST = 0.995
 SHOWN = 20
 """Arms in one figure."""
 FAR = 2.5
-"""The axis of ratios ends at so many times the best median."""
+"""The axis of ratios ends at this many times the best median."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def _draw(
             if leftmost(axes[place]):
                 axes[place].set_ylabel(words[1])
         order = np.argsort(-merit, kind="stable")
-        legend(figure, [series[place] for place in order], spec, beside=len(groups) == 1)
+        legend(figure, [series[place] for place in order], spec, at_side=len(groups) == 1)
         return finish(figure)
 
 

@@ -62,7 +62,7 @@ def dots(
 
 
 def _stack(titles: Sequence[str], rows: int, spec: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
-    """Panels of so many rows each, each at least 3.2 inches wide."""
+    """Panels of this many rows, each at least 3.2 inches wide."""
     figure, axes = panels(titles, spec, most=max(1, int(spec.width / 3.2)))
     above = 0.78 * spec.font / 8.6  # title and axis
     grid = math.ceil(len(titles) / max(1, min(len(titles), int(spec.width / 3.2))))

@@ -70,7 +70,7 @@ def regret(
                 axes[place].set_ylabel(options.quantity)
             if below(axes, axes[place]):
                 axes[place].set_xlabel("budget")
-        legend(figure, by_final_value(list(groups.values()), series), spec, beside=len(groups) == 1)
+        legend(figure, by_final_value(list(groups.values()), series), spec, at_side=len(groups) == 1)
         return finish(figure)
 
 

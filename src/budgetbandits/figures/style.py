@@ -1,6 +1,6 @@
 """What figures look like: colours, lines and markers of policies, sizes for each width, Matplotlib's settings.
 
-A policy is told from another by colour, line style and marker at once. Six colours and five line styles are taken in
+Policies differ in colour, line style and marker at once. Six colours and five line styles are taken in
 step, so that thirty policies in a row all differ in the pair and neighbours in both; eleven markers in the same step
 keep 330 apart. The colours stay apart for every eye: at least 14 in CIE76 under simulated protanopia, deuteranopia
 and tritanopia (`tests/figures/test_style.py`).
@@ -98,20 +98,20 @@ def series_styles(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Se
     taken = {place for place in places if place is not None} | set(range(len(fixed)))
     for i, place in enumerate(places):
         if place is None:
-            beside = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
+            neighbours = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
             used = {other % len(SERIES) for other in places if other is not None}
-            chosen = _first_free(taken, [other for other in beside if other is not None], used)
+            chosen = _first_free(taken, [other for other in neighbours if other is not None], used)
             places[i] = chosen
             taken.add(chosen)
     return [series_style(place) for place in places if place is not None]
 
 
-def _first_free(taken: set[int], beside: Sequence[int], used: set[int]) -> int:
+def _first_free(taken: set[int], neighbours: Sequence[int], used: set[int]) -> int:
     """The first place that is free, unlike its neighbours and of a colour that is not used; with five line styles there
     always is one."""
     avoided = used if len(used) < len(SERIES) else set()
     place = 0
-    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in beside):
+    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in neighbours):
         place += 1
     return place
 

@@ -1,4 +1,4 @@
-"""Figures as SVG for a page: what can be hidden, hovered over and coloured anew there.
+"""Figures as SVG for a page, which can hide policies, show points on hovering and change the colours.
 
 The convention, for style sheets and scripts:
 
@@ -6,7 +6,7 @@ The convention, for style sheets and scripts:
 * What belongs to a policy is a ``<g>`` with the classes ``policy-N`` and its role, ``data-policy="N"`` and, inside a
   panel, ``data-panel``. N counts from 0 in the order of the study, whatever a figure sorts by. Roles are ``line`` (with
   its markers), ``band`` (the interval of a mean), ``bars`` (deviations), ``fill`` (an area or a bar), ``legend`` (key
-  and name in the legend) and ``name`` (a name or number beside the data). Its id is
+  and name in the legend) and ``name`` (a name or number next to the data). Its id is
   ``PREFIX-panel-P-policy-N-ROLE``, without the panel in a legend, and with a number behind it where there are several.
   So ``.policy-3 { display: none }`` hides a policy everywhere.
 * A point is a ``<use>`` with the classes ``policy-N`` and ``point``, the id ``PREFIX-panel-P-point-N-I`` (I counts the

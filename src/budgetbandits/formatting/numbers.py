@@ -41,7 +41,7 @@ def short(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """A number that somebody wrote down, with thousands set off.
+    """A number as it was given, with thousands separators.
 
     >>> exact(50_000.0), exact(0.25)
     ('50,000', '0.25')
@@ -60,7 +60,7 @@ def in_full(number: float) -> str:
 
 
 def written(value: object) -> str:
-    """What somebody gave for a number: one as people write it, anything else as Python does; cut if it is long.
+    """A value for a message: a number as people write it, anything else as Python does; cut if it is long.
 
     >>> written(1e20), written(0.5), written("two"), written(math.inf), written(True)
     ('100,000,000,000,000,000,000', '0.5', "'two'", 'inf', 'True')

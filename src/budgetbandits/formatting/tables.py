@@ -140,7 +140,7 @@ def column(values: Sequence[float]) -> list[str]:
 
 
 def left_out(rows: int) -> str:
-    """What to say under a table of so many rows that shows MOST_ROWS at most.
+    """The note under a table of this many rows that shows MOST_ROWS at most.
 
     >>> left_out(10), left_out(1000)
     ('', 'and 990 more')

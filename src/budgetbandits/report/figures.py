@@ -1,4 +1,4 @@
-"""The figures of a report: each as files beside the page, and drawn for two widths in it."""
+"""The figures of a report: each as files next to the page, and drawn for two widths in it; and the legend's marks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _over_problems(results: Results, folder: Path) -> list[PageFigure]:
     profile = PageFigure(
         "profile",
         "How far from the best",
-        f"On which share of the problems the mean regret of a policy at B = {budget} is at most so many times that of "
+        f"On which share of the problems a policy's mean regret at B = {budget} is at most this many times that of "
         "the problem's best policy: further up and to the left is better.",
         read="times the best:",
         legend=True,
@@ -143,7 +143,7 @@ def over_settings(
     profile = PageFigure(
         "profile",
         "How far from the best",
-        "On which share of the problems of all settings the regret of a policy is at most so many times that of the "
+        "On which share of the problems of all settings the regret of a policy is at most this many times that of the "
         "problem's best policy among these: further up and to the left is better.",
         read="times the best:",
         legend=True,

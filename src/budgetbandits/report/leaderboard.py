@@ -1,4 +1,4 @@
-"""The page of a leaderboard: who wins where, quantiles over problems, and what is known of every policy."""
+"""The page of a leaderboard: winners by setting, quantiles over problems, and facts about every policy."""
 
 from __future__ import annotations
 

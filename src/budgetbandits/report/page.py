@@ -1,4 +1,4 @@
-"""One HTML page without a network: what was found, figures, tables, and what was run."""
+"""One HTML page without a network: findings, figures, tables, and how they were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of the paper's two studies shows."""
+"""The page of the paper's two studies: its content, and the figures that only this page has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from budgetbandits.report.figures import PageFigure, legend_below, name_axes, pl
 
 
 def content(found: Findings, folder: Path) -> dict[str, Any]:
-    """Everything the template asks for; writes the figures and tables beside the page."""
+    """Everything the template asks for; writes the figures and tables next to the page."""
     calibrated, ensemble = found.calibrated, found.ensemble
     figures = paper_figures(found, folder)
     tables.write_files(calibrated, folder / CALIBRATED)
@@ -56,8 +56,8 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
 
 
 def paper_figures(found: Findings, folder: Path) -> Iterable[PageFigure]:
-    """The paper's figures, drawn by as many processes as `joblib.parallel_config` has been told to use, while the
-    caller does other things."""
+    """The paper's figures, drawn by the processes of `joblib.parallel_config`, while the caller does other
+    things."""
     calibrated, ensemble, bounds = found.calibrated, found.ensemble, found.bounds
     drawn: Iterable[PageFigure] = joblib.Parallel(return_as="generator")(
         joblib.delayed(draw)(folder, *arguments, **options)

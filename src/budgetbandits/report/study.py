@@ -1,4 +1,4 @@
-"""What the page of a study shows."""
+"""The content of a study's page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUDGETS = {
 
 
 def content(results: Results, folder: Path) -> dict[str, Any]:
-    """Everything the template asks for; writes the figures and tables beside the page."""
+    """Everything the template asks for; writes the figures and tables next to the page."""
     tables.write_files(results, folder)
     several = len(results.record["problems"]) > len(results.groups)
     found = {

@@ -1,4 +1,4 @@
-"""What a study found, in three sentences: who is best and whether that is sure, by how much, what was measured."""
+"""The findings of a study in three sentences: who is best and how surely, by how much, and what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a report: regret at every budget, all about one budget, policy against policy, who wins."""
+"""The tables of a report: regret at every budget, one budget, policy against policy, winners, and the problems."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 
 SHOWN = 20
-"""Rows of a long table that the page shows; the whole is in the CSV beside it."""
+"""Rows of a long table that the page shows; the whole table is in the CSV file next to it."""
 GROUPS = 12
 """Groups whose every budget the page shows; of the others it shows the largest, and summary.csv has the rest."""
 
 
 def write_files(results: Results, folder: Path) -> None:
-    """The tables as files beside the page."""
+    """Write the tables as files next to the page."""
     results.summary().write_csv(folder / "summary.csv")
     if len(results.policies) > 1:
         results.compare().write_csv(folder / "comparison.csv")

@@ -33,8 +33,8 @@ COSTS_MAX = 1000
 """Views of which it is known what they cost."""
 
 LIFETIME_FACTOR = 100.0
-"""A view is good for so many times as long as it takes to make all views that are looked at, so that they take a
-hundredth of a processor together, however many they are ..."""
+"""A view stays valid for this many times the seconds that all watched views take to render: together they take a
+hundredth of a processor ..."""
 LIFETIME_MAX = 20.0
 """... but for no more seconds than this."""
 FIRST_COST_MAX = 0.05
@@ -63,7 +63,7 @@ class Load:
         self._costs: dict[Key, _Cost] = {}
 
     def begin(self, key: Key, now: float) -> None:
-        """This view is made anew."""
+        """Begin to render this view again."""
         with self._lock:
             last = self._costs.pop(key, None)
             self._costs[key] = _Cost(now, None if last is None else last.so_far)
@@ -148,17 +148,17 @@ class ViewCache:
         return answer, rendered
 
     def lifetime(self, key: Key | None = None) -> float:
-        """For how many seconds an answer is good, or this one: to ask more often brings nothing new."""
+        """The seconds for which views are valid, or this one: asking more often returns the same."""
         return max(self._seconds, min(LIFETIME_FACTOR * self._load.seconds(key, self._clock()), LIFETIME_MAX))
 
     def time_left(self, subject: Hashable, view: Hashable) -> float:
-        """Seconds until this view is made anew for who asks."""
+        """Seconds until this view is rendered again."""
         key = subject, view
         made = self._made.get(key)
         return 0.0 if made is None else max(0.0, made.at + self.lifetime(key) - self._clock())
 
     def clear(self) -> None:
-        """Whatever was made is made anew: somebody has changed something."""
+        """Drop all views, after a change."""
         self._made.clear()
 
     def _current(self, key: Key, make: Callable[[], Any]) -> _View:
@@ -173,8 +173,8 @@ class ViewCache:
         return made
 
     def _begun(self, key: Key, made: _View, make: Callable[[], Any]) -> asyncio.Future[_Weighed]:
-        """Something that is being made of a view. Shielded wherever it is awaited: whoever leaves must not end it for
-        the others."""
+        """Start to render something of a view. It is shielded wherever it is awaited: a client that leaves must not
+        cancel it for the others."""
         begun = asyncio.ensure_future(asyncio.to_thread(self._timed, key, make))
         begun.add_done_callback(partial(self._weigh, made))
         return begun
@@ -236,7 +236,7 @@ _one_at_a_time = threading.Lock()  # Matplotlib's settings are the process's
 
 
 class BackgroundValue(Generic[T]):
-    """A value that is made again beside the requests, as seldom as its making is slow.
+    """A value that a thread computes again, the less often the slower it is.
 
     ``number`` counts how often it was made; ``failed`` is why the last time it was not.
     """

@@ -13,7 +13,7 @@ from budgetbandits.errors import BadParameter, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.dashboard import sessions
-from budgetbandits.service.dashboard.actions.catalog import fields
+from budgetbandits.service.dashboard.actions import fields
 from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.feedback import Outcome

@@ -115,9 +115,9 @@ def test_nobody_is_blocked_while_a_lease_has_money(store, admin):
         store.engine.feedback(store.engine.decide("ads", f"{number}").decision, cost=1.0, reward=1.0)
     store.engine.decide_many("ads", "batch", 30)
     page, listed = (seen(admin("GET", path)) for path in ("/campaigns/ads", "/"))
-    assert "Nearly exhausted. 0.00 left beside leases, one of which has 2.00. Only under that lease" in page
+    assert "Nearly exhausted. 0.00 left next to leases, one of which has 2.00. Only under that lease" in page
     assert "Nobody gets a decision until" not in page
-    assert "Nearly exhausted 0.00 left beside leases, one of which has 2.00" in listed
+    assert "Nearly exhausted 0.00 left next to leases, one of which has 2.00" in listed
     for number in range(2):
         assert store.engine.decide("ads", f"more {number}").arm in "ab"
     assert "Nobody gets a decision until" in seen(admin("GET", "/campaigns/ads?range=day"))
@@ -140,7 +140,7 @@ def test_shares_of_spend_are_of_all_that_was_spent(store, admin, monkeypatch):
 @pytest.mark.parametrize(
     ("pulls", "words"),
     [
-        ({"a": (8, 2), "b": (8, 2)}, r"Cannot be told For the same reward an even split would have cost between \d"),
+        ({"a": (8, 2), "b": (8, 2)}, r"Not known For the same reward an even split would have cost between \d"),
         ({"a": (60, 1), "b": (20, 10)}, r"What this saved \d+\.\d\d is what an even split would have cost on top"),
         ({"a": (20, 1), "b": (60, 10)}, r"What this saved Nothing An even split would have cost \d+\.\d\d less"),
     ],

@@ -1,4 +1,4 @@
-"""The pages of a folder of studies: what is asked for by its address, and the answer."""
+"""The pages of a folder of studies: requests and their responses, and the previews of running studies."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ FOREIGN = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {CLOSED}"
 )
-"""For what comes from the folder, which somebody else may have made: it is shown, and its scripts run, but as a page of
-nowhere, which can read nothing of these pages and send nothing anywhere. A report brings a stricter policy besides."""
+"""For files of the folder, which may come from others: they are shown, and their scripts run, but in a sandbox that can
+read nothing of these pages and send nothing anywhere. A report has a stricter policy of its own."""
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +79,8 @@ def curves(folder: Path) -> Curves | None:
 
 def report(folder: Path) -> str:
     """The page that `budgetbandits report` would write, without writing into the study."""
-    with tempfile.TemporaryDirectory(prefix="budgetbandits-view-") as beside:
-        return page_of(Results.load(folder, keep=False), Path(beside))
+    with tempfile.TemporaryDirectory(prefix="budgetbandits-view-") as scratch:
+        return page_of(Results.load(folder, keep=False), Path(scratch))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Viewer:
         return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
     def _report(self, shown: StudyEntry) -> str | None:
-        """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
+        """Drawn here, once for each state of the study; None meanwhile, or while the study may still write it."""
         if shown.progress.quiet_for < OWN_REPORT:
             return None
         of, made = self._reports.get(shown.place, ((), None))

@@ -1,7 +1,7 @@
 """The laboratory's page over HTTP, with the standard library's server.
 
-It reads files and has no sign-in, so it listens on this machine alone unless told otherwise; then the few lines that
-connect pages with requests are all there is to it, and the laboratory needs nothing of the service's.
+It reads files and has no sign-in, so it listens on this machine only, unless another host is given. A few lines
+connect pages with requests, so the laboratory needs none of the service's packages.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Server(http.server.ThreadingHTTPServer):
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that has gone away is no error; whatever else ends a connection is logged."""
+        """A browser that disconnects is no error; anything else that ends a connection is logged."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             log.error("a connection has failed: %s", error, exc_info=error)
@@ -111,7 +111,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
-        seen, told, words = NOTHING, time.monotonic(), ""
+        seen, sent_at, words = NOTHING, time.monotonic(), ""
         while not self.server.stopping:
             began = time.monotonic()
             try:
@@ -121,9 +121,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 seen = FAILED
                 yield event("store", " ".join(words.split()))
             else:
-                if last != seen or began - told >= BEAT:  # so that ages and rates are right
+                if last != seen or began - sent_at >= BEAT:  # so that ages and rates are right
                     yield change(last, seen)
-                    seen, told = last, began
+                    seen, sent_at = last, began
             seconds = max(LOOK_EVERY, 20.0 * (time.monotonic() - began))
             while seconds > BEAT / 2 and not self.server.stopping:
                 time.sleep(BEAT / 2)

@@ -1,4 +1,14 @@
-"""The arms on the page of a campaign: those that are compared, and the others."""
+"""The arms on a campaign's page: those that are compared, the others, and what choosing among them has saved.
+
+Savings compare the campaign with an even split of its money, on the same requests. A request counts when both its cost
+and its reward are reported. A failure counts with its cost and a reward of 0, for the campaign and for the arms: an
+even split would meet each arm's failures as often as they occurred, though policies do not learn from them. Left out on
+both sides are costs without a reward, rewards without a cost, expired holds without feedback, and overruns.
+
+A saving is claimed only if its interval excludes zero. Policies drop arms that had bad luck, and these keep their low
+estimates: an even split looks worse than it is, so the median is too high on average. Rollups have the sums of costs
+and of rewards, not of the requests that have both; where an arm has more of one, the larger sum is taken in proportion.
+"""
 
 from __future__ import annotations
 
@@ -41,20 +51,20 @@ class ArmView:
     cost: float
     reward: float
     pulls: int
-    told: int
+    reported: int
     """Costs and rewards that are known."""
     belief: Belief
     hour_ago: Belief | None
-    """None if nothing had been told of it by then."""
+    """None if it had no feedback by then."""
     chance: float | None
-    """Of being the best; None if it is retired, or nothing was told of it."""
+    """Of being the best; None if it is retired or has no feedback."""
     failures: int = 0
     rests_until: float | None = None
     """None if it does not rest after a failure now."""
     worth: Worth | None = None
-    """Of a request that it answers, if the budget is for so many requests ..."""
+    """Of a request that it answers, if the budget is for a number of requests ..."""
     worth_hour_ago: Worth | None = None
-    """... and by what had been told an hour ago, at the price of now."""
+    """... and by the feedback of an hour ago, at the price of now."""
     learned_as: float | None = None
     """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
 
@@ -68,14 +78,14 @@ def by_worth(arms: Sequence[ArmView], price: float | None) -> None:
     """Compare arms by what a request is worth with each, at this price on money; if it is not known, not at all."""
     for arm in arms:
         arm.chance = None
-        if price is not None and arm.told:
+        if price is not None and arm.reported:
             arm.worth = worth_of(arm.belief, price)
             arm.worth_hour_ago = None if arm.hour_ago is None else worth_of(arm.hour_ago, price)
     if price is not None:
         choosable = [arm for arm in arms if arm.active]
         chances = chances_of_most([worth_of(arm.belief, price) for arm in choosable])
         for arm, chance in zip(choosable, chances, strict=True):
-            arm.chance = chance if arm.told else None
+            arm.chance = chance if arm.reported else None
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ class OtherArm:
 
 
 def _feedback(counts: Counts, less: Counts | None, most: float, price: int) -> ArmFeedback:
-    """What was told of an arm, less what was told in the last hour, as shares of the largest reward and price."""
+    """The feedback on an arm, without that of the last hour, as shares of the largest reward and price."""
     less = less or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
     return ArmFeedback(
@@ -128,7 +138,7 @@ def compared_arms(
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
-        arm.chance = chance if arm.told else None  # what nobody has told anything of has no chance to speak of
+        arm.chance = chance if arm.reported else None  # without feedback there is no estimate to compare
     return arms, len(active) - len(choosable)
 
 
@@ -171,7 +181,7 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
 
 
 def _is_known(counts: Counts) -> bool:
-    """Whether costs and rewards of an arm are told, or it has done nothing but fail."""
+    """Whether costs and rewards of an arm are reported, or it has only failed."""
     answered = counts.prices[0]
     return bool(counts.rewards_reported) if answered else bool(counts.failed and not counts.rewards_reported)
 
@@ -185,7 +195,7 @@ def _bought(counts: Counts) -> tuple[int, float]:
 
 
 def _feedback_with_failures(counts: Counts, most: float, price: int) -> ArmFeedback:
-    """What was told of an arm with its failures, as shares of the largest reward and price."""
+    """The feedback on an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
     failed = counts.failed * counts.rewards_reported / answered if answered else counts.failed
     # no charge is above the cap, so that their squares add up to no more than this without the overruns

@@ -1,10 +1,14 @@
-"""What the feedback says of each arm: its mean reward, its mean price, and their ratio.
+"""Estimates of each arm from its feedback: mean reward, mean price, their ratio, and the worth of a request.
 
-Each value is taken as a share of the largest there can be. With n values told of mean m, Thompson sampling's posterior
-of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in between vary
-less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance mixed in once.
-For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is computed from
-what was told, so it is there for every policy, whatever the policy itself believes.
+Each value is taken as a share of the largest there can be. With n reported values of mean m, Thompson sampling's
+posterior of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in
+between vary less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance
+mixed in once. For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is
+computed from the feedback alone, so every policy has it, whatever the policy itself believes.
+
+Where the budget is for a number of requests, the best ratio is not the goal: the program of money and requests
+(`fluid`) puts a price on money, and takes the arm with the largest mean reward less that price times the mean cost.
+Arms are then compared by this worth, at the price of now, with reward and cost taken as independent.
 
 Nothing is drawn at random: a distribution is its values at equally likely points.
 """
@@ -31,7 +35,7 @@ MOST_ARMS = 60
 
 @dataclass(frozen=True)
 class ValueSums:
-    """Values that were told, as shares of the largest: how many, their sum and the sum of their squares."""
+    """Reported values, as shares of the largest: their number, sum and sum of squares."""
 
     count: float = 0
     sum: float = 0.0
@@ -52,13 +56,13 @@ class ValueSums:
         return self.sum / self.count if self.count else 0.0
 
     def as_shares_of(self, largest: float) -> ValueSums:
-        """The same values as shares of so many times what they are shares of."""
+        """The same values as shares of a largest value that is ``largest`` times as large."""
         return ValueSums(self.count, self.sum / largest, self.squares / largest**2)
 
 
 @dataclass(frozen=True)
 class ArmFeedback:
-    """What was told of an arm."""
+    """The feedback on one arm."""
 
     reward: ValueSums = ValueSums()
     cost: ValueSums = ValueSums()
@@ -73,7 +77,7 @@ class MedianInterval:
     high: float
 
 
-@dataclass(frozen=True, eq=False)  # `belief` makes one for what was told, so it is known by being that one
+@dataclass(frozen=True, eq=False)  # `belief` caches one per feedback, so identity is enough
 class Belief:
     """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 
@@ -105,12 +109,12 @@ class Belief:
 
 
 @lru_cache(maxsize=4096)
-def belief(told: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
+def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
     """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
     # of twice the mean: then the law has as much room above it as below
-    room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
+    room = 2.0 * feedback.cost.mean if feedback.cost.mean > 1.0 else 1.0
     cost_max *= room
-    shapes = told.reward.beta(), told.cost.as_shares_of(room).beta()
+    shapes = feedback.reward.beta(), feedback.cost.as_shares_of(room).beta()
     reward, price = BetaPosterior(*shapes[0]), BetaPosterior(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(

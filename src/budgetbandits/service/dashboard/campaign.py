@@ -1,4 +1,7 @@
-"""All that the page of a campaign shows, as plain data: the page and its JSON are made from it."""
+"""The campaign page: all that it shows, as plain data, and the same as JSON.
+
+`campaign_view` reads it in one transaction; the templates `_campaign*.html` show it from top to bottom.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class CampaignView:
     spent: float
     """Also what leases have spent that is not merged yet."""
     answered: int
-    """Requests that were told in full."""
+    """Requests with both cost and reward."""
     requests: Requests | None
     """None if the campaign has neither a horizon nor segments."""
     begins: float
@@ -86,7 +89,7 @@ class CampaignView:
     """By reason, in seven days."""
     without_money: tuple[float, int] | None
     """Of an exhausted campaign: the beginning of the hour of its last decision, seven days ago at most, and how many
-    requests were refused since because the money was gone."""
+    requests were refused since then for lack of money."""
     holds: OpenHolds
     delays: list[int]
     latest: DecisionPage
@@ -130,7 +133,7 @@ class CampaignView:
 
     @property
     def by_requests(self) -> bool:
-        """Whether the budget is for so many requests."""
+        """Whether the budget is for a number of requests."""
         return self.row.settings.get("horizon") is not None
 
     @property
@@ -204,7 +207,7 @@ def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | No
 
 
 def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
-    """Refusals are counted by the hour, so those since the last decision cannot be told from others of its hour."""
+    """Refusals are counted by the hour, so the hour of the last decision counts in full."""
     last = history.mark.last_decision_at or history.row.created_at
     since = max(last - last % HOUR, now - now % HOUR - 7 * DAY)
     return since, tx.rollups().refusals(history.row.id, int(since)).get("exhausted", 0)
@@ -246,7 +249,7 @@ def _arm(arm: ArmView) -> dict[str, Any]:
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "cooldown_until": arm.rests_until,
         "price_learned_as": arm.learned_as,
-        **{name: asdict(each) if arm.told else None for name, each in known.items()},
+        **{name: asdict(each) if arm.reported else None for name, each in known.items()},
         "worth": None if arm.worth is None else asdict(arm.worth.worth),
     }  # fmt: skip
 

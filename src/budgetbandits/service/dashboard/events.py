@@ -1,4 +1,4 @@
-"""What operators have done to a campaign, and when it froze: all of it, in pages."""
+"""The events page: what operators did to a campaign, and when it froze."""
 
 from __future__ import annotations
 

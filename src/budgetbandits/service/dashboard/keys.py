@@ -1,4 +1,4 @@
-"""The routes of keys: all of them with the record of who made and dropped which, and the making and dropping of one."""
+"""The keys page: all keys, the record of who made and dropped which, and forms to make and drop one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a new campaign: its fields, the campaign that they describe, and what would be refused."""
+"""The form of a new campaign: the fields, what the campaign will do, and what would be refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All campaigns at a glance, as plain data."""
+"""The overview page: all campaigns as plain data, and the same as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages: who may see them, what they are made of, and how they stay up to date."""
+"""The pages of a server: their routes, what every page goes through, sign-in, and the live streams."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Dashboard:
         known_zones()  # which takes a moment, in which nobody waits yet
 
     def clear(self) -> None:
-        """Draw everything anew: somebody has changed something here."""
+        """Drop all cached views, after a change."""
         self._campaigns.clear()
         self._overviews.clear()
 
@@ -85,7 +85,7 @@ class Dashboard:
     # --- what every page passes ----------------------------------------------------------------------------------
 
     def page(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        """A route for whoever has signed in; errors are pages as well."""
+        """A route for signed-in users; errors are pages as well."""
 
         async def answer(request: Request) -> Response:
             session = None
@@ -195,7 +195,7 @@ class Dashboard:
         return await _part(self._campaigns, ("campaign", id), query, read, variant, draw)
 
     async def _file(self, request: Request, session: Session) -> Response:
-        """The page as one file, to send to somebody: no scripts, nothing to load, no buttons."""
+        """The page as one file to send by mail: no scripts, nothing to load, no buttons."""
         row, query = await self.campaign(request, session), PageQuery.of(request.query_params)
         view = await self.read(_viewed(row.id, query))
         shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
@@ -310,7 +310,7 @@ def wants_json(request: Request) -> bool:
 
 
 STREAMS_MAX = 500
-"""Pages of one server that are told what happens as it happens; others are told that they are not."""
+"""Pages of one server that may listen at the same time; further ones are refused politely."""
 FULL = event("full", STREAMS_MAX)
 
 
@@ -326,8 +326,8 @@ class LiveStreams:
         self, drawn: ViewCache, subject: tuple[Any, ...], look_at: Callable[[Transaction], int],
         over: Callable[[], Awaitable[str]],
     ) -> Response:  # fmt: skip
-        """A page is told no more often than it is drawn, and no longer than who looks at it has signed in for: ``over``
-        says why that has ended, and nothing until then."""
+        """Events for a page, at most as often as it is drawn, until the session ends: ``over`` says why it has ended,
+        and nothing until then."""
         if self._open >= STREAMS_MAX:
             return Response(FULL, headers=HEADERS)  # and the page asks again some time later
         events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
@@ -338,7 +338,7 @@ class LiveStreams:
     ) -> AsyncIterator[bytes]:
         self._open += 1
         try:
-            seen, told = -1, 0.0
+            seen, sent_at = -1, 0.0
             while not self._service.reads.stopping:
                 every = drawn.lifetime()
                 try:
@@ -350,9 +350,9 @@ class LiveStreams:
                     yield event("store", "cannot be read")
                 else:
                     now = time.monotonic()
-                    if last != seen or now >= told + BEAT:
+                    if last != seen or now >= sent_at + BEAT:
                         yield change(last, seen)
-                        seen, told = last, now
+                        seen, sent_at = last, now
                 async for beat in _waiting(every):
                     yield beat
         finally:

@@ -1,4 +1,7 @@
-"""What somebody wants to see of a campaign, as the address of its page says."""
+"""Addresses of pages: the query that an address carries, and the addresses that pages link to.
+
+A name may have any printable character; a campaign's name has no slash. Quoted segment by segment, every name leads to
+itself: the address of the campaign `summer%20sale` differs from that of `summer sale`."""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class PageQuery:
         return self.show != "all" or bool(self.arm or self.segment)
 
     def query(self, **others: Any) -> str:
-        """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
+        """The query of an address for this, with these changes; a list of decisions starts at the latest.
 
         >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
@@ -55,7 +58,7 @@ class PageQuery:
 
 @dataclass(frozen=True)
 class ListQuery:
-    """Which campaigns somebody wants to see, and in which order."""
+    """Which campaigns the overview lists, and in which order."""
 
     text: str = ""
     group: Group | Literal["all"] = "all"

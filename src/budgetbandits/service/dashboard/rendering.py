@@ -1,4 +1,4 @@
-"""Templates and assets: what a page is put together from."""
+"""Templates and assets of the pages."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def warm() -> None:
 
 
 def problem_page(status: int, kind: str, detail: str) -> Response:
-    """As every page says what is wrong, without what only somebody who has signed in sees."""
+    """A page that says what is wrong, to a visitor who may not be signed in."""
     fields = {"status": status, "title": kind, "detail": detail}
     page = render("problem.html", session=None, live="", path="/", inline=False, problem=fields)
     return secured(Response(page, status, media_type="text/html"))

@@ -32,7 +32,7 @@ COOKIE = "budgetbandits_session"
 LASTS = 12 * 3600
 """Seconds."""
 KEPT = LASTS + 12 * 3600
-"""Seconds that a browser keeps the cookie: who comes back after the session is told that it is over."""
+"""Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
 MOST_REMEMBERED = 1000
 
@@ -112,8 +112,8 @@ class Sessions:
         return session
 
     def why_over(self, token: str) -> str:
-        """Why a cookie is no session any more, and what to do. It says the same of a key that was dropped and of one
-        that never was: a cookie that somebody has made up learns nothing of keys."""
+        """Why a cookie is no session any more, and what to do. It says the same of a dropped key and of one
+        that never existed: a forged cookie reveals nothing about keys."""
         prefix, expires, code = (*token.split("."), "", "", "")[:3]
         until = whole_number(expires, 11)
         if until is None or not code or not (prefix.isascii() and prefix.isalnum()):

@@ -1,4 +1,15 @@
-"""How a campaign is, in a word and a sentence: what needs somebody comes first."""
+"""How a campaign does: its status in a word and a sentence, its pace, when its money runs out, and its latest overrun.
+
+The projection takes what is spent in one slot of time after another as gamma-distributed: amounts that are never
+negative, even or in bursts. The sums of m past slots and of T future ones are then gamma-distributed with mk and Tk
+degrees of freedom, so that the share of the latter in both follows Beta(Tk, mk). The money is spent after T slots if
+that share is at least what is left, divided by that plus what was spent in the m slots; the median and the ends of the
+interval are the T for which this has the probabilities 50, 2.5 and 97.5 %.
+
+k is the square of the mean over the variance of a slot. The variance is enlarged for slots that resemble the one
+before: (1 + r) / (1 − r) times, with r their correlation, less its bias for few slots. And k is smaller by as much as
+Student's law is wider than the normal law, since the variance is estimated as well.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +32,10 @@ from budgetbandits.service.stores.sql.dashboard import AlarmTimes, Group, Pages,
 
 SILENT = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
-decided in as many seconds: holds that expire soon are gone before anybody misses the feedback."""
+decided in as many seconds: short holds have expired before anybody misses the feedback."""
 RECENT = DAY
 """Seconds for which it is an alarm that all money is spent, or that a campaign goes on after an overrun: from the
-moment when somebody resumed it, however long it had been frozen."""
+moment it was resumed, however long it had been frozen."""
 
 Sign = Literal["dot", "bars", "diamond", "triangle", "ring"]
 
@@ -68,14 +79,14 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
         cause = f"{words(account.overrun)} booked apart as overrun"
         return Standing("Frozen", "diamond", Rank.FROZEN, cause)
     if account.status == "paused":
-        return Standing("Paused", "bars", Rank.PAUSED, "until somebody resumes it")
+        return Standing("Paused", "bars", Rank.PAUSED, "until it is resumed")
     if account.status == "closed":
         return Standing("Closed", "ring", Rank.CLOSED, "for good")
     heard = max(glance.last_feedback_at or 0.0, glance.created_at)
     if account.left < glance.smallest_cap and not glance.decides_in_leases:
         least = words(glance.smallest_cap)
         if account.held or account.leased:
-            cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
+            cause = f"{words(account.left)} left next to holds, the smallest cap is {least}"
             return Standing("Blocked by holds", "triangle", Rank.BLOCKED, cause)
         cause = f"{words(account.left)} left, the smallest cap is {least}"
         new = max(heard, glance.last_decision_at or 0.0) > now - RECENT
@@ -97,7 +108,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     if account.left < glance.largest_cap:
         cause = f"{words(account.left)} left, the largest cap is {words(glance.largest_cap)}"
         if account.left < glance.smallest_cap:
-            cause = f"{words(account.left)} left beside leases, one of which has {words(glance.free_in_leases)}"
+            cause = f"{words(account.left)} left next to leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)
     return Standing("Running", "dot", Rank.RUNNING)
 
@@ -117,7 +128,8 @@ def _down(glance: CampaignSummary, now: float) -> str:
 
 
 NEAR = 0.02
-"""Of the budget: whoever is no further from the plan is on it. Of the time or the requests: nothing is said before."""
+"""A share of the budget: a campaign that is no further from its plan is on it. And of the time or the requests: before
+that, it has just begun."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +166,7 @@ class Pace:
 def pace(glance: CampaignSummary, now: float) -> Pace | None:
     """Against the time that the money is to last for, or else against the requests; None if there is neither plan.
 
-    What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as gone.
+    What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as used.
     """
     account, seconds, horizon = glance.account, glance.settings.get("pace_seconds"), glance.settings.get("horizon")
     if seconds is not None:
@@ -168,11 +180,11 @@ def pace(glance: CampaignSummary, now: float) -> Pace | None:
 
 
 FEWEST, MOST = 5, 24
-"""Slots with which anything is said, and that are told from each other; more are put together."""
+"""The fewest slots for a projection, and the most that are kept apart; more are put together."""
 ENOUGH = 6
 """Whole hours from which on hours are counted; before it is minutes ..."""
 MINUTES = 120
-"""... and so many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
+"""... and this many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
 LONGEST = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
 ALIKE = 0.8
@@ -218,7 +230,7 @@ def _whole_slots(glance: CampaignSummary, seconds: int, most: int, spent: dict[i
 def runs_out(
     slots: Sequence[float], seconds: float, left: float, now: float, not_before: float = 0.0
 ) -> RunsOut | None:
-    """``slots``: what was spent in each, of so many seconds; None if nothing can be said.
+    """``slots``: the money spent in each, ``seconds`` long; None if they allow no projection.
 
     ``not_before``: its limits keep a campaign from running out earlier.
 
@@ -241,15 +253,15 @@ def runs_out(
     return RunsOut(when[0], when[1], None if high * seconds > LONGEST else when[2])
 
 
-def lasts_for(gone: int, spent: float, squares: float, left: float) -> MedianInterval | None:
-    """For how many requests the money lasts, those that are gone included, if they go on costing what they have cost:
+def lasts_for(used: int, spent: float, squares: float, left: float) -> MedianInterval | None:
+    """For how many requests the money lasts, used ones included, if they go on costing what they have cost:
     so much together, with this sum of squares. None if that is too few to say anything."""
-    if gone < FEWEST or spent <= 0:
+    if used < FEWEST or spent <= 0:
         return None
-    mean = spent / gone
-    variance = max(squares / gone - mean * mean, 0.0)
-    median, low, high = _to_come(gone, mean * mean / variance if variance else math.inf, spent, max(left, 0.0))
-    return MedianInterval(gone + median, gone + low, gone + high)
+    mean = spent / used
+    variance = max(squares / used - mean * mean, 0.0)
+    median, low, high = _to_come(used, mean * mean / variance if variance else math.inf, spent, max(left, 0.0))
+    return MedianInterval(used + median, used + low, used + high)
 
 
 def _to_come(m: float, k: float, spent: float, left: float) -> tuple[float, float, float]:
@@ -282,7 +294,7 @@ class Overrun:
     """Amounts are in micros."""
 
     at: float
-    """When the cost was told."""
+    """When the cost was reported."""
     decision: DecisionRow
     arm: ArmRow
 
@@ -299,7 +311,7 @@ class Overrun:
 
     @property
     def above_hold(self) -> bool:
-        """If not, the hold had been released, and its money had gone elsewhere when the cost was told."""
+        """If not, the hold had been released and its money spent elsewhere before the cost was reported."""
         return self.cost > self.decision.hold.amount
 
     @property

@@ -1,6 +1,6 @@
-"""What operators do to a campaign from the pages. Each action is shown before it is done.
+"""The actions of an operator on a campaign. Each is previewed before it is done.
 
-What would be refused is said there, too, by the same rules, and has no button.
+An action that would be refused says so in its preview, by the same rules, and has no button.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Action:
     changes: Callable[[CampaignSnapshot, Any], list[Change]]
     """What will be different, or the error that it would be refused with."""
     run: Callable[[Campaigns, str, Any, str, str], None]
-    """Do it to the campaign of this id, under a key, for somebody."""
+    """Do it: the campaign's id, the value that was read, an idempotency key, and who does it."""
     fields: tuple[Field, ...] = ()
     dangerous: bool = False
     final: bool = False

@@ -1,4 +1,7 @@
-"""What an action is about: a campaign as it is at one moment, and as every change of it finds it."""
+"""What each action will change, in words, from a snapshot of the campaign; or the error that it would be refused with.
+
+The rules are the service's own (`arm_changes`, `ledger`, `leases`), so the preview says what happens.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ class CampaignSnapshot:
 
     @property
     def opened(self) -> str:
-        """A code for each part of the state, for a form to keep: what changes while it is open is told by it."""
+        """A code for each part of the state. A form keeps it, to notice changes while it is open."""
         return "-".join(
             hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:12] for part in self._parts
         )
@@ -119,7 +122,7 @@ def paused(subject: CampaignSnapshot, _: Any) -> list[Change]:
         raise Conflict(f"campaign {subject.row.name!r} is paused already; there is nothing to do")
     return [
         ("Status", subject.word, "paused"),
-        ("Decisions", "none until somebody resumes, on every server at once", ""),
+        ("Decisions", "none until the campaign is resumed, on every server at once", ""),
         ("Open holds", f"{_held(subject)} stays held; feedback is taken, and holds expire", ""),
     ]
 
@@ -180,7 +183,7 @@ def closed(subject: CampaignSnapshot, _: Any) -> list[Change]:
     return [
         ("Status", subject.word, "closed for good"),
         ("Decisions", "none, ever; nobody can resume it", ""),
-        ("Open holds", f"{_held(subject)} stays held until it is told of or expires", ""),
+        ("Open holds", f"{_held(subject)} stays held until feedback comes or it expires", ""),
     ]
 
 
@@ -204,8 +207,8 @@ def retired(subject: CampaignSnapshot, name: str) -> list[Change]:
     arm_to_retire(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, -1)),
-        ("Arm", f"{name} is not chosen any more, until somebody brings it back", ""),
-        ("Open holds", "of it can still be told of", ""),
+        ("Arm", f"{name} is not chosen any more, until it is brought back", ""),
+        ("Open holds", "of it still take feedback", ""),
     ]
 
 

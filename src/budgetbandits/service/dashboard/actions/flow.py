@@ -1,8 +1,9 @@
-"""What would happen if a form were sent, before it does: the words, and a code for exactly that.
+"""The way of a form: filled in, previewed, confirmed, done.
 
-A form does nothing by itself. It leads to a preview, whose button is a form of its own with the values that it names
-and a code for them (`Preview.code`). Whatever is done is compared with the code: if the values are others, or what the
-preview relied on has changed, it is refused, and shown anew.
+A form does nothing by itself. It leads to a preview, whose button is a form of its own with the previewed values and a
+code for them (`Preview.code`). The action is compared with the code: if the values differ, or something that the
+preview relied on has changed, it is refused and previewed again. With scripts the preview appears below the form while
+it is filled in; without them it is a page of its own.
 """
 
 from __future__ import annotations

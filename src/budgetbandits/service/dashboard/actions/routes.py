@@ -1,4 +1,4 @@
-"""The routes of actions: forms that say what will happen, and the doing of it, once, when that was confirmed."""
+"""The pages of actions: the form, its preview, and the action itself, once, after it is confirmed."""
 
 from __future__ import annotations
 

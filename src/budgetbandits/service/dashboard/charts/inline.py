@@ -1,4 +1,4 @@
-"""Small drawings as SVG: bars, spark lines and densities. Colours are classes of the style sheet.
+"""Small drawings inside tables, as SVG: bars, spark lines and densities. Colours are classes of the style sheet.
 
 A drawing without a viewBox is as wide as its place: positions are shares of it.
 """
@@ -126,7 +126,7 @@ def shared_axis(what: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tup
     return (low - room if what == "worth" else max(low - room, 0.0)), high + room
 
 
-@lru_cache(maxsize=2048)  # the same in every zone, and until something more is told of the arm
+@lru_cache(maxsize=2048)  # the same in every time zone, until the arm gets more feedback
 def _density(
     what: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
     colour: str, best: float | None,

@@ -1,4 +1,4 @@
-"""The charts of a campaign's page as SVG: money against time, and shares of the arms. Drawn for a width in pixels."""
+"""Charts with a time axis, as SVG: money, shares of the arms, and the price on money. Drawn for a width in pixels."""
 
 from __future__ import annotations
 

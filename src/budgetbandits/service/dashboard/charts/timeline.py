@@ -1,4 +1,9 @@
-"""What the pictures of a campaign's page run over: from when to when, in which slots, and what was planned when."""
+"""The data behind a campaign's charts: the time span, its slots, and budgets, plans and prices over time.
+
+The price on money at a moment is what one more unit of money would have earned then: the price of the program of money
+and requests (`fluid`), with the mean reward and cost of each available arm as reported by then, all segments together,
+and the money and requests that were left. It is computed from rollups, so its cost grows with the number of points.
+"""
 
 from __future__ import annotations
 
@@ -135,12 +140,12 @@ def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
 
 
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
-    """None until an arm that can be chosen has brought and cost something. Money and requests are gone of all arms."""
+    """None until an arm that can be chosen has a reward and a cost. Money and requests of all arms count as used."""
     known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
     if not known:
         return None
-    gone = sum(each.requests_used for each in totals)
+    used = sum(each.requests_used for each in totals)
     left = budget - to_units(sum(each.spent for each in totals))
     reward = [each.reward / each.rewards_reported for each in known]
     cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
-    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price
+    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0)).price
