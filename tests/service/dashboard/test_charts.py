@@ -111,7 +111,7 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
     page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
-    assert "Not said of a budget that is for so many requests" in page
+    assert "Not shown for a budget that is for a number of requests" in page
     engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
     page = render("_campaign.html", view=seen(store), times=Times.of("UTC", view.now), admin=True, inline=False)
     assert "Failed</span>" in page
@@ -166,11 +166,11 @@ def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     clock.now += 60.0
     engine.expire_due()
     requests = seen(store).requests
-    assert (requests.answered, requests.failed, requests.gone) == (1, 0, 5)
+    assert (requests.answered, requests.failed, requests.used) == (1, 0, 5)
     assert requests.each == pytest.approx(2.4 / 5)
     assert requests.to_come == pytest.approx(7.6 / 15)
     page = render("_campaign.html", view=seen(store), times=Times.of("UTC", clock.now), admin=True, inline=False)
-    assert "1 of 20 expected; the money of 5 is gone" in page
+    assert "1 of 20 expected; 5 have used their money" in page
 
 
 def test_failures_are_no_prices(store):

@@ -54,7 +54,9 @@ def test_a_cost_below_the_cap_that_came_too_late_is_not_said_to_be_above_it(stor
     engine.feedback(engine.decide("ads", "2").decision, cost=1.0, reward=1.0)
     engine.feedback(late.decision, cost=0.5, reward=1.0)
     page = seen(admin("GET", "/campaigns/ads"))
-    assert f"Decision {late.decision[:8]} of arm b cost 0.5000. That was told after its hold had been released" in page
+    assert (
+        f"Decision {late.decision[:8]} of arm b cost 0.5000. It was reported after its hold had been released" in page
+    )
     assert "0.5000 is booked apart, as overrun" in page
     assert "Frozen by an overrun of b, 0.5000 booked apart" in page
     assert "0.5000 booked apart as overrun" in seen(admin("GET", "/"))
@@ -62,7 +64,7 @@ def test_a_cost_below_the_cap_that_came_too_late_is_not_said_to_be_above_it(stor
     engine.set_status("ads", "active")
     engine.top_up("ads", 9.0)
     again = seen(admin("GET", "/campaigns/ads?range=day"))
-    assert "tell costs before holds expire, or change the terms : hold for longer, or charge what expires" in again
+    assert "report costs before holds expire, or change the terms : hold for longer, or charge what expires" in again
     for text in (page, again, seen(admin("GET", "/campaigns/ads/events")), seen(admin("GET", "/"))):
         assert "above" not in text
         assert "higher cap" not in text
@@ -115,12 +117,12 @@ def test_nobody_is_blocked_while_a_lease_has_money(store, admin):
         store.engine.feedback(store.engine.decide("ads", f"{number}").decision, cost=1.0, reward=1.0)
     store.engine.decide_many("ads", "batch", 30)
     page, listed = (seen(admin("GET", path)) for path in ("/campaigns/ads", "/"))
-    assert "Nearly exhausted. 0.00 left next to leases, one of which has 2.00. Only under that lease" in page
-    assert "Nobody gets a decision until" not in page
+    assert "Nearly exhausted. 0.00 left next to leases, one of which has 2.00. Only that lease makes decisions" in page
+    assert "No decision is made until the cost" not in page
     assert "Nearly exhausted 0.00 left next to leases, one of which has 2.00" in listed
     for number in range(2):
         assert store.engine.decide("ads", f"more {number}").arm in "ab"
-    assert "Nobody gets a decision until" in seen(admin("GET", "/campaigns/ads?range=day"))
+    assert "No decision is made until the cost" in seen(admin("GET", "/campaigns/ads?range=day"))
     assert "Blocked by holds" in seen(admin("GET", "/?order=name"))
 
 
