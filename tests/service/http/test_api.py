@@ -14,6 +14,7 @@ import httpx
 import polars
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyWrongKeys
 from budgetbandits.service.campaigns import Campaigns
@@ -171,7 +172,7 @@ def test_operators_changes_under_a_key_are_made_once(service, campaign):
     document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
     assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
     answer = document["responses"]["200"]["content"]["application/json"]["schema"]
-    assert answer == {"$ref": "#/components/schemas/CampaignDetail"}
+    assert answer == {"$ref": "#/components/schemas/CampaignDetailAnswer"}
 
 
 def test_a_change_that_is_asked_for_again_gets_the_answer_it_had(service):
@@ -532,9 +533,11 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
     monkeypatch.setattr(Campaigns, "describe", broken)
     monkeypatch.setattr(Decisions, "deciding", broken)
     for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
-        answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
+        with capture_logs() as logged:
+            answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
         assert (answer.status_code, answer.json()["title"]) == (500, "internal_error")
         assert "our mistake" not in answer.text
+        assert "error" in [entry["log_level"] for entry in logged]
 
 
 def test_a_dropped_key_stops_working(service, campaign):

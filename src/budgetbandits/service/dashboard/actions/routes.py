@@ -101,5 +101,5 @@ class ActionPages:
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:
         self._dashboard.clear()
-        log.info("done on a page", what=what, campaign=campaign, by=session.name)
+        log.info("changed on a page", action=what, campaign=campaign, by=session.name)
         return RedirectResponse(campaign_address(campaign), 303)
