@@ -25,7 +25,7 @@ import numpy as np
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import BetaPosterior, Ratio
 
-POINTS = 512
+RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
 GRID = 512
 """Points at which arms are compared, at most."""
@@ -121,7 +121,7 @@ def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
         MedianInterval(*(reward.quantile(_LEVELS) * reward_max).tolist()),
         MedianInterval(*(price.quantile(_LEVELS) * cost_max).tolist()),
         MedianInterval(*(ratio.quantile(_LEVELS) * scale).tolist()),
-        ratio.spread(POINTS) * scale,
+        ratio.spread(RATIO_POINTS) * scale,
         ratio,
         scale,
         ((*shapes[0], reward_max), (*shapes[1], cost_max)),
@@ -208,9 +208,9 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
     return Comparison(reward, estimate(spent * mean), alone, best, estimate(saved))
 
 
-POINTS = 32
+WORTH_POINTS = 32
 """Of the law of a mean; a difference has the square of that."""
-COMPARED = 64
+COMPARED_POINTS = 64
 """Points of each arm at which it is compared with the others."""
 
 
@@ -231,7 +231,7 @@ def worth_of(belief: Belief, price: float) -> Worth:
     """At this price on money."""
     from scipy.special import betaincinv  # a server that shows no page need not wait for it
 
-    levels = (np.arange(POINTS) + 0.5) / POINTS
+    levels = (np.arange(WORTH_POINTS) + 0.5) / WORTH_POINTS
     reward, cost = (betaincinv(a, b, levels) * scale for a, b, scale in belief.betas)
     values = np.sort(np.subtract.outer(reward, price * cost).ravel())
     return Worth(estimate(values), values)
@@ -241,11 +241,11 @@ def chances_of_most(arms: Sequence[Worth]) -> list[float]:
     """For each arm the probability that it is worth the most, each independent of the others."""
     if not arms:
         return []
-    places = np.linspace(0, POINTS * POINTS - 1, COMPARED).astype(int)
+    places = np.linspace(0, WORTH_POINTS * WORTH_POINTS - 1, COMPARED_POINTS).astype(int)
     points = np.concatenate([arm.values[places] for arm in arms])
     # between the two sides, so that arms which are worth the same have the same chance
     counts = [np.searchsorted(arm.values, points) + np.searchsorted(arm.values, points, "right") for arm in arms]
-    below = np.log(np.maximum(np.array(counts) / (2 * POINTS * POINTS), 1e-12))
+    below = np.log(np.maximum(np.array(counts) / (2 * WORTH_POINTS * WORTH_POINTS), 1e-12))
     others = below.sum(axis=0).reshape(len(arms), -1) - np.stack(
         [below[place].reshape(len(arms), -1)[place] for place in range(len(arms))]
     )
