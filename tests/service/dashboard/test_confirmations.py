@@ -117,7 +117,7 @@ def test_thousands_of_arms_are_checked_and_more_than_fit_are_refused_in_words(st
     assert "9,000.00 for 2,000 arms" in said.text
     large = admin.check("/new", {"name": "large", "budget": "9000", "arms": "x" * 900_000})
     assert large.status_code == 422
-    assert "by the API or the command line" in large.json()["detail"]
+    assert "with the API or the command line" in large.json()["detail"]
 
 
 # --- and it is true ---------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_an_open_form_is_told_while_typing_that_the_campaign_has_changed(store, 
 @pytest.mark.parametrize(
     ("path", "headers", "status", "words"),
     [
-        ("/new", {"Content_Length": "1000001"}, 413, "a campaign of so many arms is created by the API or the command"),
+        ("/new", {"Content_Length": "1000001"}, 413, "create large campaigns with the API or the command line"),
         ("/new", {"Transfer_Encoding": "chunked"}, 411, "Send Content-Length with the body"),
         ("/campaigns/a%00b", {}, 422, "leave it out"),
     ],

@@ -148,7 +148,7 @@ def test_a_form_makes_one_key_however_often_it_is_sent(store, admin):
     assert (key.prefix, key.scopes) == (text.split("_")[1], ("decide", "feedback"))
     assert key.campaign == store.engine.describe("plain")["id"]
     assert second.status_code == 409
-    assert f"has made the key bb_{key.prefix} already" in second.text
+    assert f"has already made the key bb_{key.prefix}" in second.text
     assert text not in second.text
     assert text not in admin("GET", "/keys").text
 
