@@ -15,11 +15,11 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
-SHOWN = 20
+ARMS_SHOWN = 20
 """Arms with a row of their own; the others share one."""
-NAMED = 12
+ARMS_NAMED = 12
 """Arms with a name in the plane; of more only the best have one."""
-CROWDED = 0.045
+NAME_DISTANCE = 0.045
 """Names closer than this part of the plane would cover each other."""
 
 
@@ -38,7 +38,7 @@ class PullShares:
 def pulls(of: PullShares, title: str, spec: FigureSpec) -> PaperFigure:
     """A row for each arm, the best on top: its share of the pulls, their number, its ratio, and a line for the gap."""
     order = np.argsort(-of.ratios, kind="stable")
-    shown, rest = order[:SHOWN], order[SHOWN:]
+    shown, rest = order[:ARMS_SHOWN], order[ARMS_SHOWN:]
     labels = [of.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
     with matplotlib.rc_context(settings(spec)):
         figure = PaperFigure(spec, len(labels) * 0.2 * spec.font / 8.6 + 0.75)
@@ -110,8 +110,8 @@ def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray,
     placed: list[tuple[float, float]] = []
     for arm in np.argsort(-ratios, kind="stable"):
         here = costs[arm] / right, rewards[arm] / top
-        crowded = any(abs(here[0] - x) < 4 * CROWDED and abs(here[1] - y) < CROWDED for x, y in placed)
-        if (len(names) <= NAMED and not crowded) or best[arm]:
+        crowded = any(abs(here[0] - x) < 4 * NAME_DISTANCE and abs(here[1] - y) < NAME_DISTANCE for x, y in placed)
+        if (len(names) <= ARMS_NAMED and not crowded) or best[arm]:
             placed.append(here)
             axes.annotate(
                 names[arm], (costs[arm], rewards[arm]), xytext=(4, -1), textcoords="offset points", va="top",

@@ -19,7 +19,7 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
-FURTHEST = 20.0
+FACTOR_MAX = 20.0
 """The largest factor that a profile shows."""
 FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 SHARES = (5.0, 25.0, 50.0, 75.0, 95.0)
@@ -57,7 +57,7 @@ def profile(
     times = {group: factors(values) for group, values in groups.items()}
     every = np.concatenate(list(times.values()))
     # as far as the policies' worst tenths, unless that is too far
-    reach = np.minimum(np.quantile(every, 0.9, axis=0, method="higher"), FURTHEST)
+    reach = np.minimum(np.quantile(every, 0.9, axis=0, method="higher"), FACTOR_MAX)
     furthest = float(max(reach.max() * 1.05, 2.0))
     grid = np.geomspace(1.0, furthest, 400)
     marks = np.array([factor for factor in FACTORS if factor <= furthest])

@@ -131,7 +131,7 @@ def test_nobody_is_blocked_while_a_lease_has_money(store, admin):
 
 def test_shares_of_spend_are_of_all_that_was_spent(store, admin, monkeypatch):
     """Arms that are not compared with the others have spent as well."""
-    monkeypatch.setattr("budgetbandits.service.dashboard.arms.MOST_ARMS", 1)
+    monkeypatch.setattr("budgetbandits.service.dashboard.arms.ARMS_COMPARED_MAX", 1)
     store.engine.create("ads", "bts", 40.0, {"a": 3.0, "b": 3.0})
     for number, (arm, cost) in enumerate([("a", 0.5), ("a", 0.5), ("b", 3.0)]):
         store.engine.feedback(store.engine.decide("ads", f"{number}", arms=[arm]).decision, cost=cost, reward=1.0)

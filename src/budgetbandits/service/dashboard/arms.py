@@ -19,7 +19,7 @@ from typing import Any
 from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.campaign_cooldowns import Rest
 from budgetbandits.service.dashboard.beliefs import (
-    MOST_ARMS,
+    ARMS_COMPARED_MAX,
     ArmFeedback,
     Belief,
     ValueSums,
@@ -119,8 +119,8 @@ def compared_arms(
     active = sorted(
         (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
     )
-    shown = {each.number for each in active[:MOST_ARMS]}
-    shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
+    shown = {each.number for each in active[:ARMS_COMPARED_MAX]}
+    shown |= {each.number for each in rows[: 2 * ARMS_COMPARED_MAX] if not each.active}
     arms = []
     for each in rows:
         if each.number in shown:

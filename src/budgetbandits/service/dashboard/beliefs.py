@@ -29,7 +29,7 @@ RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
 GRID = 512
 """Points at which arms are compared, at most."""
-MOST_ARMS = 60
+ARMS_COMPARED_MAX = 60
 """Arms that are compared with each other."""
 
 

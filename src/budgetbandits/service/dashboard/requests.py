@@ -16,7 +16,7 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import SUMS_ENTRY, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
-SHOWN = 12
+SEGMENTS_SHOWN = 12
 """Segments, those with the most requests."""
 
 
@@ -88,7 +88,7 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         lasts = lasts_for(used, spent, sum(counts.cost_squared for counts in totals), left)
         if each is not None:
             left_over = max(to_units(left) - each * max(horizon - used, 0.0), 0.0)
-    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]),
+    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN], len(lines[SEGMENTS_SHOWN:]),
                     stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
 
 

@@ -34,7 +34,7 @@ LASTS = 12 * 3600
 KEPT = LASTS + 12 * 3600
 """Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
-MOST_REMEMBERED = 1000
+SESSIONS_MAX = 1000
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Sessions:
         if session is None:
             self._known.pop(token, None)
         else:
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= SESSIONS_MAX:
                 self._known.clear()
             self._known[token] = self._clock() + KEY_CACHE_SECONDS, session
         return session

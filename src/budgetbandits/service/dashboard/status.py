@@ -33,7 +33,7 @@ from budgetbandits.service.stores.sql.dashboard import AlarmTimes, Group, Pages,
 SILENT = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
 decided in as many seconds: short holds have expired before anybody misses the feedback."""
-RECENT = DAY
+ALARM_SECONDS = DAY
 """Seconds for which it is an alarm that all money is spent, or that a campaign goes on after an overrun: from the
 moment it was resumed, however long it had been frozen."""
 
@@ -65,7 +65,7 @@ class Standing:
 
 
 def since(now: float) -> AlarmTimes:
-    return AlarmTimes(now - SILENT, now - RECENT)
+    return AlarmTimes(now - SILENT, now - ALARM_SECONDS)
 
 
 def standing(glance: CampaignSummary, now: float) -> Standing:
@@ -89,7 +89,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
             cause = f"{words(account.left)} left next to holds, the smallest cap is {least}"
             return Standing("Blocked by holds", "triangle", Rank.BLOCKED, cause)
         cause = f"{words(account.left)} left, the smallest cap is {least}"
-        new = max(heard, glance.last_decision_at or 0.0) > now - RECENT
+        new = max(heard, glance.last_decision_at or 0.0) > now - ALARM_SECONDS
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
     held, oldest_unanswered_at = (
         account.held + glance.held_in_leases,
@@ -99,7 +99,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     if waited and (held or (glance.last_decision_at or 0.0) > now - SILENT):
         cause = f"for {duration(now - oldest_unanswered_at)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
-    if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
+    if account.overrun and (glance.resumed_at or 0.0) > now - ALARM_SECONDS:
         ago = duration(now - (glance.last_overrun_at or 0.0))
         cause = f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
         return Standing("Overran", "triangle", Rank.OVERRAN, cause)
@@ -127,7 +127,7 @@ def _down(glance: CampaignSummary, now: float) -> str:
     return said
 
 
-NEAR = 0.02
+PLAN_TOLERANCE = 0.02
 """A share of the budget: a campaign that is no further from its plan is on it. And of the time or the requests: before
 that, it has just begun."""
 
@@ -152,9 +152,9 @@ class Pace:
     @property
     def off(self) -> str:
         """Which way the campaign is off its plan; nothing if it is not."""
-        if self.share > NEAR:
+        if self.share > PLAN_TOLERANCE:
             return "behind" if self.begun else ""
-        return "ahead" if -self.share > NEAR and -self.behind > self.most else ""
+        return "ahead" if -self.share > PLAN_TOLERANCE and -self.behind > self.most else ""
 
     @property
     def words(self) -> str:
@@ -176,20 +176,20 @@ def pace(glance: CampaignSummary, now: float) -> Pace | None:
     else:
         return None
     plan = account.budget * min(max(part, 0.0), 1.0)
-    return Pace(plan, plan - spent, account.budget, part >= NEAR, glance.largest_cap)
+    return Pace(plan, plan - spent, account.budget, part >= PLAN_TOLERANCE, glance.largest_cap)
 
 
-FEWEST, MOST = 5, 24
+SLOTS_MIN, SLOTS_MAX = 5, 24
 """The fewest slots for a projection, and the most that are kept apart; more are put together."""
-ENOUGH = 6
+WHOLE_HOURS_MIN = 6
 """Whole hours from which on hours are counted; before it is minutes ..."""
 MINUTES = 120
 """... and this many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
-LONGEST = 10 * 365 * 86_400.0
+PROJECTION_SECONDS_MAX = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
-ALIKE = 0.8
+CORRELATION_MAX = 0.8
 """The largest correlation of neighbouring slots that so few can show."""
-EVEN = 1e7
+EVENNESS_MAX = 1e7
 """The largest k: spending that is even to a three-thousandth."""
 
 
@@ -208,7 +208,7 @@ def projections(
     """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
     last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
     hours = {each.id: _whole_slots(each, rollups.HOUR, 24, by_hour[each.id], now) for each in glances}
-    young = [each.id for each in glances if len(hours[each.id]) < ENOUGH]
+    young = [each.id for each in glances if len(hours[each.id]) < WHOLE_HOURS_MIN]
     by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES + 1) * rollups.MINUTE)
     made: dict[str, RunsOut | None] = {}
     for each in glances:
@@ -238,25 +238,25 @@ def runs_out(
     >>> out.low == out.median == 5 * 3600.0
     True
     """
-    if len(slots) > MOST:
-        size = -(-len(slots) // MOST)
+    if len(slots) > SLOTS_MAX:
+        size = -(-len(slots) // SLOTS_MAX)
         first = len(slots) % size
         slots = [sum(slots[place : place + size]) for place in range(first, len(slots), size)]
         seconds *= size
     m, spent = len(slots), sum(slots)
-    if m < FEWEST or spent <= 0 or left <= 0:
+    if m < SLOTS_MIN or spent <= 0 or left <= 0:
         return None
     median, low, high = _to_come(m, _evenness(slots), spent, left)
-    if median * seconds > LONGEST:
+    if median * seconds > PROJECTION_SECONDS_MAX:
         return None
     when = [max(now + slot * seconds, not_before) for slot in (median, low, high)]
-    return RunsOut(when[0], when[1], None if high * seconds > LONGEST else when[2])
+    return RunsOut(when[0], when[1], None if high * seconds > PROJECTION_SECONDS_MAX else when[2])
 
 
 def lasts_for(used: int, spent: float, squares: float, left: float) -> MedianInterval | None:
     """For how many requests the money lasts, used ones included, if they go on costing what they have cost:
     so much together, with this sum of squares. None if that is too few to say anything."""
-    if used < FEWEST or spent <= 0:
+    if used < SLOTS_MIN or spent <= 0:
         return None
     mean = spent / used
     variance = max(squares / used - mean * mean, 0.0)
@@ -267,7 +267,7 @@ def lasts_for(used: int, spent: float, squares: float, left: float) -> MedianInt
 def _to_come(m: float, k: float, spent: float, left: float) -> tuple[float, float, float]:
     """How many more slots the money lasts for, if m have taken so much: the median and the ends of the interval."""
     median = low = high = left * m / spent
-    if k < EVEN and left > 0:
+    if k < EVENNESS_MAX and left > 0:
         from scipy.special import btdtria  # a server that shows no page need not wait for it
 
         median, low, high = (btdtria([0.5, 0.975, 0.025], m * k, left / (left + spent)) / k).tolist()
@@ -284,7 +284,7 @@ def _evenness(slots: Sequence[float]) -> float:
     if squares <= m * (mean * 1e-9) ** 2:
         return math.inf
     alike = sum(one * other for one, other in pairwise(off)) / squares
-    r = min(max(alike + (1.0 + 3.0 * alike) / m, 0.0), ALIKE)
+    r = min(max(alike + (1.0 + 3.0 * alike) / m, 0.0), CORRELATION_MAX)
     wider = float(stdtrit(m - 1, 0.975)) / float(stdtrit(math.inf, 0.975))
     return mean * mean * (m - 1) / squares * (1.0 - r) / (1.0 + r) / wider**2
 

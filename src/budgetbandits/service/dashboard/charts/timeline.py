@@ -23,16 +23,16 @@ from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
-MOST_SLOTS = 170
+SLOTS_MAX = 170
 CHANGES = ("topped up", "terms changed", *COMING_AND_GOING)
 """The events by which what was planned is known of every time."""
-MOST_CHANGES = 2000
+CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
 
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
     """By which budget, terms and arms became what they are, the latest first."""
-    return tx.pages().operator_events(row.id, MOST_CHANGES, kinds=CHANGES)
+    return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGES)
 
 
 def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
@@ -58,7 +58,7 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
 
 
 def _slotting(begins: float, ends: float, now: float) -> int:
-    slot = next((each for each in SLOTS if (ends - begins) / each <= MOST_SLOTS), SLOTS[-1])
+    slot = next((each for each in SLOTS if (ends - begins) / each <= SLOTS_MAX), SLOTS[-1])
     if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
         slot = HOUR
     return slot
@@ -66,7 +66,7 @@ def _slotting(begins: float, ends: float, now: float) -> int:
 
 def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[int, list[tuple[int, int, int, int]]]:
     """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
-    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= MOST_SLOTS), None)
+    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= SLOTS_MAX), None)
     if fine is not None and begins == history.row.created_at:
         counted = history.fine_slots(fine)
         if counted is not None:
@@ -101,7 +101,7 @@ def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[floa
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]
 
 
-MOST_POINTS = 170
+POINTS_MAX = 170
 
 
 def prices_of(
@@ -119,7 +119,7 @@ def prices_of(
     row = history.row
     if row.settings.get("horizon") is None:
         return []
-    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= MOST_POINTS), DAY)
+    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= POINTS_MAX), DAY)
     totals: dict[int, Counts] = {}
     made: list[tuple[float, float]] = []
     counts = history.by(span)
@@ -132,7 +132,7 @@ def prices_of(
         price = None if horizon is None else _price(totals.values(), budget, horizon, _latest(choosable, at))
         if price is not None:
             made.append((at, price))
-    return made[-MOST_POINTS:]
+    return made[-POINTS_MAX:]
 
 
 def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
