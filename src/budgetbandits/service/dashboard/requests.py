@@ -88,8 +88,8 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         lasts = lasts_for(used, spent, sum(counts.cost_squared for counts in totals), left)
         if each is not None:
             left_over = max(to_units(left) - each * max(horizon - used, 0.0), 0.0)
-    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN], len(lines[SEGMENTS_SHOWN:]),
-                    stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
+    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN],
+                    len(lines[SEGMENTS_SHOWN:]), stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
 
 
 def stops_at_horizon(policy: str) -> bool:
