@@ -48,7 +48,7 @@ class PageQuery:
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these changes; a list of decisions starts at the latest.
 
-        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
+        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), PageQuery(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
         values, first = {**vars(self), "before": None, **others}, vars(PageQuery())
