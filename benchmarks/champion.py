@@ -26,7 +26,7 @@ from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
 from budgetbandits.figures import profiles
 from budgetbandits.figures.layout import Series, save
-from budgetbandits.figures.style import looks, sheet
+from budgetbandits.figures.style import figure_spec, series_styles
 from budgetbandits.formatting.numbers import estimate, interval, listed, number, open_interval
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies import label, published
@@ -275,11 +275,11 @@ def tails(results: Results, values: SettingGames, champion: str) -> None:
     rising = np.sort(values.games[:, at], axis=0)
     worst = len(rising) // 10
     series = [
-        Series(place, label(policy), look)
-        for place, (policy, look) in enumerate(zip(policies, looks(policies), strict=True))
+        Series(place, label(policy), style)
+        for place, (policy, style) in enumerate(zip(policies, series_styles(policies), strict=True))
     ]
     groups = {f"all {len(rising)} problems": rising, f"each policy's worst {worst}": rising[-worst:]}
-    picture = profiles.quantiles(groups, series, sheet())
+    picture = profiles.quantiles(groups, series, figure_spec())
     assert isinstance(picture, Figure)
     save(picture, DOCS / "figures" / "tails.png")
     head = "policy | mean, ± half its 95 % interval | median | 90 % | 99 % | its interval | largest"

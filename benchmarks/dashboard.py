@@ -30,10 +30,10 @@ import psutil  # type: ignore[import-untyped]
 import service
 
 from budgetbandits.formatting.datetimes import Times
-from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.pages import render
-from budgetbandits.service.dashboard.query import PageQuery
+from budgetbandits.service.dashboard.campaign import campaign_view
+from budgetbandits.service.dashboard.overview import overview
+from budgetbandits.service.dashboard.query import ListQuery, PageQuery
+from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
@@ -177,7 +177,7 @@ def measure_pages(decisions: int, campaigns: int) -> None:
             render("_campaign.html", view=view, **shared)
 
         def listed(text: str, order: Order = "alarm") -> None:
-            view = store.read(lambda tx: overview(tx, Asked(text, order=order), None))
+            view = store.read(lambda tx: overview(tx, ListQuery(text, order=order), None))
             render("_overview.html", view=view, **shared)
 
         page()

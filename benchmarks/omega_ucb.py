@@ -21,7 +21,7 @@ import numpy as np
 from budgetbandits import family, simulate
 from budgetbandits.experiments import Results
 from budgetbandits.experiments.statistics import student
-from budgetbandits.figures.style import looks, settings, sheet
+from budgetbandits.figures.style import figure_spec, series_styles, settings
 from budgetbandits.formatting.numbers import estimate, number
 from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.policies.general_costs import UCBB2, rate_bound
@@ -42,13 +42,13 @@ PROBLEMS, ROUNDS = 100, 15_000
 
 def draw(results: Results, path: Path) -> None:
     """Mean regret against the share of the budget, on the axes of the published figures, a panel for each group."""
-    on = sheet(10.0)
-    looked = looks(results.policies, PAPER_POLICIES)
+    on = figure_spec(10.0)
+    styles = series_styles(results.policies, PAPER_POLICIES)
     rows = -(-len(results.groups) // 3)
     with plt.rc_context(settings(on)):
         figure, grid = plt.subplots(rows, 3, figsize=(on.width, 2.6 * rows + 0.9), layout="constrained", squeeze=False)
         for axes, group in zip(grid.flat, results.groups, strict=False):
-            _panel(axes, results, group, looked)
+            _panel(axes, results, group, styles)
             axes.set_title(group)
             axes.set_ylim(0, highest(group))
             axes.set_xscale("log")
@@ -70,19 +70,19 @@ def highest(group: str) -> int:
     return LIMITS[law][(10, 50, 100).index(int(arms))]
 
 
-def _panel(axes: Any, results: Results, group: str, looked: Any) -> None:
+def _panel(axes: Any, results: Results, group: str, styles: Any) -> None:
     member = np.array([problem["group"] == group for problem in results.record["problems"]])
     shares = np.array(results.budgets) / max(results.budgets)
     for place, policy in enumerate(results.policies):
         found = student(np.stack([results.values(budget=b)[member, place, 0] for b in results.budgets]))
-        look = looked[place]
-        colour = sheet(10.0).colour(look)
+        style = styles[place]
+        colour = figure_spec(10.0).colour(style)
         axes.plot(
             shares,
             found.value,
             color=colour,
-            linestyle=look.line,
-            marker=look.marker,
+            linestyle=style.line,
+            marker=style.marker,
             label=label(policy),
             markersize=2.6,
         )

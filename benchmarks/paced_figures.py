@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels, save
-from budgetbandits.figures.style import looks, settings, sheet
+from budgetbandits.figures.style import figure_spec, series_styles, settings
 from budgetbandits.policies import label
 
 Array = NDArray[np.float64]
@@ -31,14 +31,14 @@ CUT = (-0.5, 1.75)
 
 
 def _series(policies: Sequence[str]) -> list[Series]:
-    together = zip(policies, looks(policies), strict=True)
-    return [Series(place, label(policy), look) for place, (policy, look) in enumerate(together)]
+    together = zip(policies, series_styles(policies), strict=True)
+    return [Series(place, label(policy), style) for place, (policy, style) in enumerate(together)]
 
 
 def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]) -> PaperFigure:
     """A panel for each setting: the regret of each policy against requests, with its intervals. The dotted line grows
     like √T from where the first policy is."""
-    page = sheet()
+    page = figure_spec()
     policies = list(next(iter(measured.values())))
     series = _series(policies)
     spreads = [spread for tables in measured.values() for spread in tables.values()]
@@ -56,8 +56,8 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
                 axes.annotate("∝ √T", (horizons[-1], guide[-1]), color=page.colours["ink2"], **words)
             for each, policy in zip(series, policies, strict=True):
                 means, halves = tables[policy]
-                look, colour = each.look, page.colour(each.look)
-                axes.errorbar(horizons, means, halves, color=colour, ls=look.line, marker=look.marker, elinewidth=0.8)
+                style, colour = each.style, page.colour(each.style)
+                axes.errorbar(horizons, means, halves, color=colour, ls=style.line, marker=style.marker, elinewidth=0.8)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set(xlim=(horizons[0] / 1.5, horizons[-1] * 1.5), ylim=(low, high))
@@ -73,7 +73,7 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
 
 def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure:
     """A panel for each thing that happens: the share of the gain in each window after it."""
-    page = sheet()
+    page = figure_spec()
     policies = list(next(iter(curves.values())))
     series = _series(policies)
     with matplotlib.rc_context(settings(page)):
@@ -82,8 +82,8 @@ def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure
             axes.axhline(0.9, color=page.colours["ink3"], lw=0.8, ls=(0, (2, 2)))
             for each, policy in zip(series, policies, strict=True):
                 requests = window * (np.arange(len(lines[policy])) + 0.5)
-                colour, look = page.colour(each.look), each.look
-                axes.plot(requests, lines[policy], color=colour, ls=look.line, marker=look.marker, markevery=(3, 8))
+                colour, style = page.colour(each.style), each.style
+                axes.plot(requests, lines[policy], color=colour, ls=style.line, marker=style.marker, markevery=(3, 8))
             axes.set(xlim=(0, window * len(lines[policy])), ylim=CUT)
             scales.straight(axes.xaxis, 4)
             scales.straight(axes.yaxis, 6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from budgetbandits.figures.style import look, settings, sheet
+from budgetbandits.figures.style import figure_spec, series_style, settings
 from budgetbandits.numerics.arrays import Array
 
 mpl.use("Agg")
@@ -27,7 +27,7 @@ NAMES = {
     "bts-gaussian:sigma=0.25": "Gaussian, σ = ¼",
 }
 TICKS = {"x": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0), "y": (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)}
-SHEET = sheet("page")
+SHEET = figure_spec("page")
 
 
 def draw_priors(of: Mapping[str, Ratios], policies: Sequence[str], path: Path) -> None:
@@ -78,7 +78,7 @@ def _one_line(panel: Any, axis: str) -> None:
 
 
 def _points(panel: Any, place: int, name: str, at: Sequence[float], rows: Any, across: bool) -> None:
-    each = look(place)
+    each = series_style(place)
     colour = SHEET.colour(each)
     centres = [row[0] for row in rows]
     ends = [[row[0] - row[1] for row in rows], [row[2] - row[0] for row in rows]]

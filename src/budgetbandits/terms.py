@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY, MINUTE, exact_duration
-from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import in_full, written
 
 OnExpire = Literal["charge", "release"]
@@ -32,7 +32,7 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 
 
 def _money_text(amount: float) -> str:
-    return shown([amount])[0]
+    return same_decimals([amount])[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -440,7 +440,7 @@ def test_without_scripts_a_form_leads_to_its_confirmation(served, watched, width
     browser.sound()
 
 
-FULL = "from budgetbandits.service.dashboard import live\nlive.MOST_LIVE = 1\n"
+FULL = "from budgetbandits.service.dashboard import pages\npages.STREAMS_MAX = 1\n"
 
 
 def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watched):
@@ -455,13 +455,13 @@ def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watc
         second.page.wait_for_selector("text=Live updates are off")
         assert second.page.inner_text("#live-state") == "Not live"
         assert second.page.locator("#disconnected").is_hidden()
-        second.keep("not-told", second.page)
+        second.keep("not-live", second.page)
         first.page.goto("about:blank")
 
         def told():
             second.page.get_by_role("button", name="Update now").click()
             second.page.wait_for_timeout(300)
-            return second.page.locator("#not-told").is_hidden()
+            return second.page.locator("#not-live").is_hidden()
 
         second.until(told)
         assert second.page.inner_text("#live-state") == "Live"

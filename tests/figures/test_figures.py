@@ -173,7 +173,7 @@ def test_sorted_values_are_those_of_the_problems(several):
 @pytest.mark.parametrize("figure", ["dots", "wins", "profile"])
 def test_a_policy_keeps_its_number_and_looks_in_every_figure(several, figure):
     text = svg.to_svg(several.plot(figure, width="phone"))
-    for place, look in enumerate(style.looks(POLICIES, POLICIES)):
+    for place, look in enumerate(style.series_styles(POLICIES, POLICIES)):
         assert re.search(rf'class="policy-{place} (line|fill)"', text)
         assert f"var(--{look.series}, " in text
 

@@ -9,6 +9,7 @@ import pytest
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import style
 from budgetbandits.policies import PAPER_POLICIES
+from budgetbandits.web.palette import DARK, LIGHT, SERIES
 
 # Machado, Oliveira, Fernandes (2009): what is left of linear RGB without one kind of cone.
 EYES = {
@@ -43,32 +44,32 @@ def test_lab_agrees_with_published_values():
     assert lab(linear("#ff0000")) == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
 
 
-@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK])
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
 @pytest.mark.parametrize("eye", EYES)
 def test_every_eye_tells_the_colours_apart(colours, eye):
-    seen = {name: lab(np.array(EYES[eye]) @ linear(colours[name])) for name in style.SERIES}
-    for first, second in itertools.combinations(style.SERIES, 2):
+    seen = {name: lab(np.array(EYES[eye]) @ linear(colours[name])) for name in SERIES}
+    for first, second in itertools.combinations(SERIES, 2):
         assert np.linalg.norm(seen[first] - seen[second]) >= 14, (first, second)
 
 
-@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK])
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
 def test_colours_stand_out_from_the_page(colours):
-    assert all(contrast(colours[name], colours["bg"]) >= 2.95 for name in style.SERIES)
+    assert all(contrast(colours[name], colours["bg"]) >= 2.95 for name in SERIES)
     assert all(contrast(colours[name], colours["bg"]) >= 4.5 for name in ("ink", "ink2", "ink3"))
 
 
 def test_light_and_dark_name_the_same_colours_and_share_none():
-    assert list(style.LIGHT) == list(style.DARK)
-    assert not set(style.LIGHT.values()) & set(style.DARK.values())
-    for colours in (style.LIGHT, style.DARK):
+    assert list(LIGHT) == list(DARK)
+    assert not set(LIGHT.values()) & set(DARK.values())
+    for colours in (LIGHT, DARK):
         assert len(set(colours.values())) == len(colours)
 
 
 def test_no_two_of_thirty_policies_share_colour_and_line_and_none_of_330_everything():
-    looks = style.looks([f"policy-{i}" for i in range(30)])
-    assert len({(look.series, str(look.line)) for look in looks}) == 30
-    assert len({str(style.look(place)) for place in range(330)}) == 330
-    assert len({look.marker for look in looks[:11]}) == 11
+    styles = style.series_styles([f"policy-{i}" for i in range(30)])
+    assert len({(look.series, str(look.line)) for look in styles}) == 30
+    assert len({str(style.series_style(place)) for place in range(330)}) == 330
+    assert len({look.marker for look in styles[:11]}) == 11
 
 
 def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand():
@@ -77,11 +78,11 @@ def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand
         policies = [*PAPER_POLICIES, *(f"mine-{i}" for i in range(rng.randrange(12)))]
         rng.shuffle(policies)
         policies = policies[: rng.randrange(2, 14)]
-        looks = style.looks(policies, PAPER_POLICIES)
-        for first, second in itertools.pairwise(looks):
+        styles = style.series_styles(policies, PAPER_POLICIES)
+        for first, second in itertools.pairwise(styles):
             assert first.series != second.series
             assert first.line != second.line
-        assert len({(look.series, str(look.line)) for look in looks}) == len(looks)
+        assert len({(look.series, str(look.line)) for look in styles}) == len(styles)
 
 
 @pytest.mark.parametrize("count", range(1, 7))
@@ -92,21 +93,21 @@ def test_up_to_six_policies_of_a_figure_have_a_colour_each(count):
         for known in itertools.combinations(PAPER_POLICIES, size):
             for at in range(count - size + 1):
                 policies = [*own[:at], *known, *own[at : count - size]]
-                assert len({each.series for each in style.looks(policies, PAPER_POLICIES)}) == count, policies
+                assert len({each.series for each in style.series_styles(policies, PAPER_POLICIES)}) == count, policies
 
 
 def test_the_papers_policies_look_the_same_in_every_study():
-    alone = style.looks(["kube"], PAPER_POLICIES)[0]
-    among = style.looks(["mine", "bts", "yours", "kube"], PAPER_POLICIES)[3]
-    assert alone == among == style.look(PAPER_POLICIES.index("kube"))
+    alone = style.series_styles(["kube"], PAPER_POLICIES)[0]
+    among = style.series_styles(["mine", "bts", "yours", "kube"], PAPER_POLICIES)[3]
+    assert alone == among == style.series_style(PAPER_POLICIES.index("kube"))
 
 
 def test_a_policy_added_behind_changes_no_other():
-    few = style.looks(["mine", "bts", "yours"], PAPER_POLICIES)
-    assert style.looks(["mine", "bts", "yours", "theirs"], PAPER_POLICIES)[:3] == few
+    few = style.series_styles(["mine", "bts", "yours"], PAPER_POLICIES)
+    assert style.series_styles(["mine", "bts", "yours", "theirs"], PAPER_POLICIES)[:3] == few
 
 
 @pytest.mark.parametrize("width", ["poster", 1.0, float("nan")])
 def test_widths_that_cannot_be_are_refused(width):
     with pytest.raises(BadParameter, match=r"choose paper, page, phone|at least 2"):
-        style.sheet(width)
+        style.figure_spec(width)

@@ -8,17 +8,18 @@ import pytest
 from matplotlib.figure import Figure
 
 from budgetbandits.figures import style, svg
+from budgetbandits.web.palette import DARK, LIGHT, custom_properties
 
 
 @pytest.fixture
 def figure():
-    sheet = style.sheet("phone")
-    with matplotlib.rc_context(style.settings(sheet)):
-        figure = Figure(figsize=(sheet.width, 2))
+    spec = style.figure_spec("phone")
+    with matplotlib.rc_context(style.settings(spec)):
+        figure = Figure(figsize=(spec.width, 2))
         axes = figure.subplots()
-        (line,) = axes.plot([1, 2], [3, 4], marker="o", color=sheet.colours["series-1"])
+        (line,) = axes.plot([1, 2], [3, 4], marker="o", color=spec.colours["series-1"])
         svg.tag(line, "line", 3, 0, points=[svg.Point(1, 3, 2.5, 3.5, "BTS <1>"), svg.Point(2, 4, None, None, "BTS 2")])
-        band = axes.fill_between([1, 2], [2, 3], [4, 5], color=sheet.colours["series-1"], alpha=0.2)
+        band = axes.fill_between([1, 2], [2, 3], [4, 5], color=spec.colours["series-1"], alpha=0.2)
         svg.tag(band, "band", 3, 0)
     return figure
 
@@ -54,10 +55,10 @@ def test_every_colour_can_be_changed_by_the_page(figure):
     assert "var(--series-1, #2a6fbb)" in text
     assert not re.findall(r"(?<!, )#[0-9a-f]{6}", text)
     assert "font-family: var(--figure-font, 'DejaVu Sans')" in text
-    sheet = svg.style_sheet()
+    spec = custom_properties()
     for name in set(re.findall(r"var\(--([a-z0-9-]+)", text)) - {"figure-font"}:
-        assert f"--{name}: {style.LIGHT[name]};" in sheet
-        assert f"--{name}: {style.DARK[name]};" in sheet
+        assert f"--{name}: {LIGHT[name]};" in spec
+        assert f"--{name}: {DARK[name]};" in spec
 
 
 def test_the_element_is_whole_sized_in_pixels_and_the_same_each_time(figure):

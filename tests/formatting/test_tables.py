@@ -17,7 +17,7 @@ from budgetbandits.cli import simulate as simulating
 from budgetbandits.client.models import ArmInfo, CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
-from budgetbandits.formatting.tables import Estimate, Table, estimate
+from budgetbandits.formatting.tables import EstimateCell, Table, estimate
 from budgetbandits.problems.distributions import Bernoulli, Independent
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.many import COLUMNS
@@ -54,13 +54,15 @@ def test_a_name_is_text_in_html():
 
 def test_a_name_is_text_in_markdown():
     """Every sign that means something in Markdown stands behind a backslash, and the row has its two cells."""
-    row = Table(("name", "mean"), [(NASTY, Estimate("1"))]).to_markdown().splitlines()[2]
+    row = Table(("name", "mean"), [(NASTY, EstimateCell("1"))]).to_markdown().splitlines()[2]
     assert r"a\|b\_c\*\<script\>\&\\\`\[x\]\$\~{}%#^" in row
     assert row.replace(r"\|", "").count("|") == 3
 
 
 def test_a_name_is_text_in_latex():
-    line = Table(("name", "mean"), [("ρ ≥ " + NASTY, Estimate("-1,000", "2", best=True))]).to_latex().splitlines()[4]
+    line = (
+        Table(("name", "mean"), [("ρ ≥ " + NASTY, EstimateCell("-1,000", "2", best=True))]).to_latex().splitlines()[4]
+    )
     assert line.startswith(
         r"$\rho$ ≥ a|b\_c*\textless{}script\textgreater{}\&\textbackslash{}`[x]\$\textasciitilde{}\{\}\%\#"
     )
@@ -80,7 +82,7 @@ def test_a_name_is_text_in_latex():
     ],
 )
 def test_estimates_have_two_digits_of_their_error(mean, error, value, beside):
-    assert estimate(mean, error) == Estimate(value, beside)
+    assert estimate(mean, error) == EstimateCell(value, beside)
 
 
 # --- what shows itself -----------------------------------------------------------------------------------------------
@@ -202,16 +204,6 @@ def test_a_single_run_is_not_called_a_mean():
     written = Results.of(games).to_latex()
     assert "of a single run" in written
     assert "standard error" not in written
-
-
-def test_a_campaign_draws_its_money_and_pulls():
-    drawn = campaign(2).plot(width="phone")
-    drawn.draw_without_rendering()
-    money, pulls = drawn.axes
-    assert [bar.get_width() for bar in money.patches] == [12.5, 0.5, 37.0]
-    assert [bar.get_width() for bar in pulls.patches] == [arm.pulls for arm in campaign(2).arms]
-    assert len(campaign(0).plot().axes) == 1
-    assert "20 arms of 25 pulled most" in campaign(25).plot().axes[1].get_title(loc="left")
 
 
 # --- results of tables -----------------------------------------------------------------------------------------------

@@ -9,10 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from budgetbandits import web
 from budgetbandits.experiments import Experiment, Results, run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.figures.style import DARK, LIGHT
 from budgetbandits.formatting.numbers import estimate, exact
 from budgetbandits.report import figures as drawings
 from budgetbandits.report import page, study, tables
@@ -163,13 +161,6 @@ def test_regret_that_is_not_positive_has_no_logarithm(tmp_path, monkeypatch):
     )
     (figure,) = drawings.of_study(results, tmp_path)
     assert figure.scales == ["linear"]
-
-
-@pytest.mark.parametrize(("media", "colours"), [("light", LIGHT), ("dark", DARK)])
-def test_pages_and_figures_have_the_same_colours(media, colours):
-    light, _, dark = web.style_sheet().partition("@media screen and (prefers-color-scheme: dark)")
-    for name, value in colours.items():
-        assert f"--{name}: {value};" in (light if media == "light" else dark.partition("@media print")[0])
 
 
 def test_an_experiment_as_read_keeps_its_text():

@@ -11,10 +11,10 @@ from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.statistics import student_quantile
 from budgetbandits.experiments.study import Study
 from budgetbandits.figures.layout import titles
-from budgetbandits.figures.style import sheet
+from budgetbandits.figures.style import figure_spec
 from budgetbandits.problems.oracle import gaps, ratios
-from budgetbandits.report import figures, paper_figures, tables
-from budgetbandits.report import problems as asked
+from budgetbandits.report import figures, paper, tables
+from budgetbandits.report import tables as asked
 from made_up import GROUPS, study
 from studies import small
 
@@ -168,7 +168,7 @@ def test_what_stands_above_the_panels_of_who_wins_is_neither_cut_nor_covered(wid
     groups = [f"({letter}) Multinomial, 100 arms" for letter in "abcd"]
     policies = ["bts", "kube", "pd-bwk"]
     ensemble = study(lambda g, n, policy, _b: 10.0 + n + policies.index(policy), 1.0, 2, policies, groups)
-    drawn = figures._laid_out(paper_figures.who_wins(ensemble, sheet(width)))
+    drawn = figures._laid_out(paper.who_wins(ensemble, figure_spec(width)))
     drawn._canvas_that_measures.draw()
     assert titles(drawn)[0].startswith("(a) Multinomial, 100 arms BTS lowest on")
     whole = drawn.bbox.extents

@@ -209,7 +209,7 @@ class AllocationState:
             shown = sorted(most_pulled[state.active[most_pulled]].tolist())
             of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
             costs = [self._units.scale(name) for name in of]
-        return posteriors.densities(of, self._units.reward_max, costs, style.sheet(width, dark))
+        return posteriors.densities(of, self._units.reward_max, costs, style.figure_spec(width, dark))
 
     # --- saving --------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
 from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
 from budgetbandits.errors import BadParameter
-from budgetbandits.formatting.money import decimals, shown
+from budgetbandits.formatting.money import decimals, same_decimals
 from budgetbandits.terms import CHANGEABLE, MONEY, TERMS
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
@@ -208,7 +208,7 @@ def _arms(texts: list[str]) -> dict[str, float]:
     for name, cap in map(_arm, texts):
         if name in arms:
             raise BadParameter(
-                f"arm {name!r} is given twice, with {' and '.join(shown([arms[name], cap]))}; give it once"
+                f"arm {name!r} is given twice, with {' and '.join(same_decimals([arms[name], cap]))}; give it once"
             )
         arms[name] = cap
     return arms
@@ -320,4 +320,4 @@ def _kinds(rows: list[dict[str, Any]]) -> list[str]:
 
 def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
     """A campaign's money, all with as many decimals as any of it needs."""
-    return shown([row[name] for name in kinds])
+    return same_decimals([row[name] for name in kinds])

@@ -1,4 +1,4 @@
-"""A campaign as the service describes it: its money, its terms and its arms, as text, table or figure."""
+"""A campaign as the service describes it to a client: its money, its terms and its arms, as text or as a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from budgetbandits.formatting.money import shown as amounts
+from budgetbandits.formatting.money import same_decimals as amounts
 from budgetbandits.formatting.tables import MOST_ROWS, Table, left_out
 from budgetbandits.terms import Terms
 
@@ -60,18 +60,6 @@ class CampaignInfo(Terms):
         rows = [(arm.name + _state(arm), f"{arm.pulls:,}", cap) for arm, cap in zip(self.arms, caps, strict=False)]
         title, note = f"Campaign {self._headline}", left_out(len(self.arms))
         return Table(("arm", "pulls", "cost cap"), rows, title=title, note=note).to_html()
-
-    def plot(self, *, width: str | float = "page", dark: bool = False) -> Any:
-        """A Matplotlib figure: where the money is, and the pulls of each arm. Needs the extra ``lab``.
-
-        ``width`` is "paper", "page", "phone" or inches. A campaign from a list comes without its arms.
-        """
-        from budgetbandits.figures import campaign, style
-
-        money = {"spent": self.spent, "held": self.held, "leased": self.leased, "left": self.left}
-        arms = [campaign.Pulled(arm.name, arm.pulls, arm.active) for arm in self.arms]
-        title = f"{self.name}, {self.status}, {self.policy}"
-        return campaign.campaign(title, money, arms, style.sheet(width, dark))
 
     @property
     def _headline(self) -> str:

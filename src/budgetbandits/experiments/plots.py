@@ -16,7 +16,7 @@ from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.figures import profiles, rankings
 from budgetbandits.figures import regret as curves
 from budgetbandits.figures.layout import PaperFigure, Series, chosen
-from budgetbandits.figures.style import FigureSpec, looks, sheet
+from budgetbandits.figures.style import FigureSpec, figure_spec, series_styles
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import PAPER_POLICIES, label
@@ -44,13 +44,13 @@ def draw(results: Results, figure: str | None, width: str | float, dark: bool, a
         if len(results.groups) > 1:
             raise BadParameter(f"the study has {len(results.groups)} groups of problems, a panel each; leave out ax")
         options["ax"] = ax
-    return chosen(FIGURES, figure, options)(results, sheet(width, dark), **options)
+    return chosen(FIGURES, figure, options)(results, figure_spec(width, dark), **options)
 
 
 def series_of(results: Results) -> list[Series]:
     """The study's policies as they are drawn in every one of its figures."""
-    looked = looks(results.policies, PAPER_POLICIES)
-    return [Series(place, label(policy), looked[place]) for place, policy in enumerate(results.policies)]
+    styles = series_styles(results.policies, PAPER_POLICIES)
+    return [Series(place, label(policy), styles[place]) for place, policy in enumerate(results.policies)]
 
 
 def regret(
@@ -111,10 +111,12 @@ def dots(
     groups = {}
     for group in results.groups[:PANELS_MAX]:
         found = {
-            row["policy"]: rankings.Estimate(row["mean"], row["low"], row["high"])
+            row["policy"]: rankings.MeanInterval(row["mean"], row["low"], row["high"])
             for row in summary.filter(pl.col("group") == group).rows(named=True)
         }
-        groups[group] = [found.get(policy, rankings.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
+        groups[group] = [
+            found.get(policy, rankings.MeanInterval(np.nan, np.nan, np.nan)) for policy in results.policies
+        ]
     return rankings.dots(groups, series_of(results), spec, _at(results, metric, budget), ax)
 
 

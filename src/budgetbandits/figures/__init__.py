@@ -1,7 +1,11 @@
-"""Figures: drawn with Matplotlib from plain arrays, for the width at which they are read.
+"""Figures with Matplotlib from plain arrays, drawn for the width at which they are read. Extra ``lab``.
 
-Nothing here changes Matplotlib's settings or uses pyplot. The functions know neither studies nor problems: those who
-have the numbers (`Results.plot`, `Outcome.plot`, `Problem.plot`, `Allocation.plot`) hand them over.
+`style` chooses sizes, series styles and settings; `layout` makes the figure, its panels and legend, and saves it;
+`axes` places ticks; `svg` writes a figure for a page. `regret`, `rankings`, `profiles`, `arms` and `posteriors` each
+draw one kind of figure.
+
+Read `style` and `layout` first. The functions know neither studies nor problems: `Results.plot`, `Outcome.plot`,
+`Problem.plot` and `Allocation.plot` hand over the numbers. Nothing here changes Matplotlib's settings or uses pyplot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arms: where the pulls of a policy went beside the true ratios, and arms in the plane of cost and reward."""
+"""Arms: the pulls of a policy next to the true ratios, and arms in the plane of cost and reward."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
-SHOWN = 20
+ARMS_SHOWN = 20
 """Arms with a row of their own; the others share one."""
-NAMED = 12
+ARMS_NAMED = 12
 """Arms with a name in the plane; of more only the best have one."""
-CROWDED = 0.045
+NAME_DISTANCE = 0.045
 """Names closer than this part of the plane would cover each other."""
 
 
 @dataclass(frozen=True)
-class Pulls:
+class PullShares:
     """Arms, their true ratios, how often each was pulled on average, and the share of the pulls with its interval."""
 
     names: Sequence[str]
@@ -35,61 +35,61 @@ class Pulls:
     high: AnyArray
 
 
-def pulls(of: Pulls, title: str, sheet: FigureSpec) -> PaperFigure:
+def pulls(of: PullShares, title: str, spec: FigureSpec) -> PaperFigure:
     """A row for each arm, the best on top: its share of the pulls, their number, its ratio, and a line for the gap."""
     order = np.argsort(-of.ratios, kind="stable")
-    shown, rest = order[:SHOWN], order[SHOWN:]
+    shown, rest = order[:ARMS_SHOWN], order[ARMS_SHOWN:]
     labels = [of.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
-    with matplotlib.rc_context(settings(sheet)):
-        picture = PaperFigure(sheet, len(labels) * 0.2 * sheet.font / 8.6 + 0.75)
-        left, right = picture.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    with matplotlib.rc_context(settings(spec)):
+        figure = PaperFigure(spec, len(labels) * 0.2 * spec.font / 8.6 + 0.75)
+        left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
         left.set_title(title)
         left.set_yticks(range(len(labels)), labels)
         left.set_ylim(len(labels) - 0.5, -0.5)
         share, count = (np.append(part[shown], part[rest].sum() if len(rest) else []) for part in (of.share, of.count))
         share *= 100.0
-        left.barh(range(len(labels)), share, height=0.62, color=sheet.colours["series-1"], alpha=0.75)
+        left.barh(range(len(labels)), share, height=0.62, color=spec.colours["series-1"], alpha=0.75)
         low, high = 100.0 * of.low[shown], 100.0 * of.high[shown]
-        left.hlines(np.arange(len(shown)), low, high, color=sheet.colours["ink"], linewidth=1.0)
+        left.hlines(np.arange(len(shown)), low, high, color=spec.colours["ink"], linewidth=1.0)
         for row, value in enumerate(count):
-            note(left, row, number(value), sheet)
+            note(left, row, number(value), spec)
         left.set_xlim(0, max(share.max(), np.nan_to_num(high).max()) * 1.02)
         left.set_xlabel("% of the pulls, and their number")
-        _ratios(right, of.ratios[shown], sheet)
+        _ratios(right, of.ratios[shown], spec)
         for axes in (left, right):
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
             scales.straight(axes.xaxis, 4 if axes is left else 3)
-        return finish(picture)
+        return finish(figure)
 
 
-def _ratios(axes: Axes, ratios: AnyArray, sheet: FigureSpec) -> None:
+def _ratios(axes: Axes, ratios: AnyArray, spec: FigureSpec) -> None:
     rows = np.arange(len(ratios))
-    axes.axvline(ratios.max(), color=sheet.colours["ink3"], linewidth=0.8, linestyle=(0, (1.2, 1.1)))
-    axes.hlines(rows, ratios, ratios.max(), color=sheet.colours["series-2"], linewidth=1.2)
-    axes.plot(ratios, rows, linestyle="none", marker="o", markersize=4, color=sheet.colours["series-2"])
+    axes.axvline(ratios.max(), color=spec.colours["ink3"], linewidth=0.8, linestyle=(0, (1.2, 1.1)))
+    axes.hlines(rows, ratios, ratios.max(), color=spec.colours["series-2"], linewidth=1.2)
+    axes.plot(ratios, rows, linestyle="none", marker="o", markersize=4, color=spec.colours["series-2"])
     axes.tick_params(labelleft=False)
     axes.set_xlim(0, ratios.max() * 1.06)
-    axes.set_xlabel("ratio, gap" if sheet.narrow else "ratio, and gap to the best")
+    axes.set_xlabel("ratio, gap" if spec.narrow else "ratio, and gap to the best")
 
 
 def plane(
-    names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: FigureSpec, ax: Axes | None = None
+    names: Sequence[str], costs: AnyArray, rewards: AnyArray, spec: FigureSpec, ax: Axes | None = None
 ) -> PaperFigure | Axes:
     """Arms by mean cost and mean reward. On a line through the origin the ratio is the same; the steepest is the best
     arm's, and the part of each ratio in it is written at its end."""
     check_axes(ax)
-    with matplotlib.rc_context(settings(sheet)):
+    with matplotlib.rc_context(settings(spec)):
         if ax is not None:
-            _plane(ax, names, costs, rewards, sheet)
+            _plane(ax, names, costs, rewards, spec)
             return ax
-        size = min(sheet.width, 5.0)
-        picture = PaperFigure(FigureSpec(size, sheet.font, sheet.colours), size * 0.85)
-        _plane(picture.subplots(), names, costs, rewards, sheet)
-        return finish(picture)
+        size = min(spec.width, 5.0)
+        figure = PaperFigure(FigureSpec(size, spec.font, spec.colours), size * 0.85)
+        _plane(figure.subplots(), names, costs, rewards, spec)
+        return finish(figure)
 
 
-def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray, sheet: FigureSpec) -> None:
+def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray, spec: FigureSpec) -> None:
     ratios = rewards / costs
     right, top = float(costs.max()) * 1.12, float(rewards.max()) * 1.12
     best = ratios >= ratios.max() * (1.0 - 1e-12)
@@ -97,25 +97,25 @@ def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray,
         slope = part * float(ratios.max())
         x = min(right, top / slope)
         axes.plot(
-            [0.0, x], [0.0, x * slope], color=sheet.colours["ink2" if part == 1.0 else "line"], linewidth=0.9,
+            [0.0, x], [0.0, x * slope], color=spec.colours["ink2" if part == 1.0 else "line"], linewidth=0.9,
             linestyle="-" if part == 1.0 else "--", zorder=1,
         )  # fmt: skip
         axes.annotate(
-            f"{slope:.3g}", (x, x * slope), xytext=(2, 2), textcoords="offset points", color=sheet.colours["ink3"],
+            f"{slope:.3g}", (x, x * slope), xytext=(2, 2), textcoords="offset points", color=spec.colours["ink3"],
             ha="left" if x == right else "center", va="center" if x == right else "bottom", annotation_clip=False,
         )  # fmt: skip
     for which, series, marker in ((~best, "series-1", "o"), (best, "series-2", "D")):
-        colour = sheet.colours[series]
+        colour = spec.colours[series]
         axes.plot(costs[which], rewards[which], linestyle="none", marker=marker, markersize=4.5, color=colour, zorder=3)
     placed: list[tuple[float, float]] = []
     for arm in np.argsort(-ratios, kind="stable"):
         here = costs[arm] / right, rewards[arm] / top
-        crowded = any(abs(here[0] - x) < 4 * CROWDED and abs(here[1] - y) < CROWDED for x, y in placed)
-        if (len(names) <= NAMED and not crowded) or best[arm]:
+        crowded = any(abs(here[0] - x) < 4 * NAME_DISTANCE and abs(here[1] - y) < NAME_DISTANCE for x, y in placed)
+        if (len(names) <= ARMS_NAMED and not crowded) or best[arm]:
             placed.append(here)
             axes.annotate(
                 names[arm], (costs[arm], rewards[arm]), xytext=(4, -1), textcoords="offset points", va="top",
-                color=sheet.colours["ink" if best[arm] else "ink2"], zorder=4,
+                color=spec.colours["ink" if best[arm] else "ink2"], zorder=4,
             )  # fmt: skip
     axes.set(xlim=(0, right), ylim=(0, top), xlabel="mean cost", ylabel="mean reward")
     axes.grid(visible=False)

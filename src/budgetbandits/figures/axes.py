@@ -1,4 +1,4 @@
-"""Axes: when they are logarithmic, where their ticks are, how numbers stand beside them."""
+"""Axes: when they are logarithmic, where their ticks are, how their numbers are written."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def apart(columns: Iterable[AnyArray]) -> bool:
 
 
 def round_numbers(low: float, high: float, most: int = 6) -> list[float]:
-    """1, 2, 5, 10, ... from low to high; only powers of ten, or every so many, where that would be more than ``most``.
+    """1, 2, 5, 10, ... from low to high; only powers of ten, or every n-th, where there would be more than ``most``.
 
     >>> round_numbers(90, 1_200), round_numbers(1, 1e6, most=4)
     ([100.0, 200.0, 500.0, 1000.0], [1.0, 100.0, 10000.0, 1000000.0])

@@ -35,15 +35,15 @@ class Series(NamedTuple):
 
     number: int
     name: str
-    look: SeriesStyle
+    style: SeriesStyle
 
 
 class PaperFigure(Figure):
     """A Matplotlib figure that pyplot does not know of and a notebook shows all the same."""
 
-    def __init__(self, sheet: FigureSpec, height: float) -> None:
+    def __init__(self, spec: FigureSpec, height: float) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.03, hspace=0.04)
-        super().__init__(figsize=(sheet.width, height), layout=layout)
+        super().__init__(figsize=(spec.width, height), layout=layout)
         self._canvas_that_measures = FigureCanvasAgg(self)
 
     def size_of(self, artist: Artist) -> tuple[float, float]:
@@ -106,23 +106,23 @@ def check_format(path: Path) -> str:
 
 
 def panels(
-    titles: Sequence[str], sheet: FigureSpec, shape: float = 0.72, most: int = 4
+    titles: Sequence[str], spec: FigureSpec, shape: float = 0.72, most: int = 4
 ) -> tuple[PaperFigure, list[Axes]]:
     """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
-    columns = sheet.columns(len(titles), most)
+    columns = spec.columns(len(titles), most)
     rows = math.ceil(len(titles) / columns)
     if columns == 1 and rows > 1:
         shape *= 0.8  # a stack of panels is to fit a page
-    height = min(max(shape * sheet.width / columns, 1.7), 4.4 if len(titles) == 1 else 3.2)
-    picture = PaperFigure(sheet, rows * height)
-    axes = picture.subplots(rows, columns, squeeze=False)
+    height = min(max(shape * spec.width / columns, 1.7), 4.4 if len(titles) == 1 else 3.2)
+    figure = PaperFigure(spec, rows * height)
+    axes = figure.subplots(rows, columns, squeeze=False)
     for place, axis in enumerate(axes.flat):
         if place < len(titles):
             if len(titles) > 1 or titles[0]:
                 axis.set_title(titles[place])
         else:
             axis.remove()
-    return picture, list(axes.flat[: len(titles)])
+    return figure, list(axes.flat[: len(titles)])
 
 
 def below(axes: Sequence[Axes], of: Axes) -> bool:
@@ -130,27 +130,27 @@ def below(axes: Sequence[Axes], of: Axes) -> bool:
     here = of.get_subplotspec()
     assert here is not None
     return not any(
-        spec.rowspan.start > here.rowspan.start and spec.colspan.start == here.colspan.start
-        for spec in (other.get_subplotspec() for other in axes)
-        if spec is not None
+        cell.rowspan.start > here.rowspan.start and cell.colspan.start == here.colspan.start
+        for cell in (other.get_subplotspec() for other in axes)
+        if cell is not None
     )
 
 
 def leftmost(of: Axes) -> bool:
-    spec = of.get_subplotspec()
-    return spec is None or spec.colspan.start == 0
+    cell = of.get_subplotspec()
+    return cell is None or cell.colspan.start == 0
 
 
-def shortened(names: Sequence[str], inches: float, sheet: FigureSpec) -> list[str]:
-    """Names that take at most about so many inches: long ones lose their middle, and all stay different.
+def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str]:
+    """Names of at most about this many inches: long ones lose their middle, and all stay different.
 
-    >>> from budgetbandits.figures.style import sheet
-    >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, sheet("paper"))
+    >>> from budgetbandits.figures.style import figure_spec
+    >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, figure_spec("paper"))
     ['BTS', 'a-policy-w…idth=0.25']
-    >>> shortened([f"a-policy-of-mine width=0.{i} and-more=17" for i in (1, 2)], 1.2, sheet("paper"))
+    >>> shortened([f"a-policy-of-mine width=0.{i} and-more=17" for i in (1, 2)], 1.2, figure_spec("paper"))
     ['a-poli…dth=0.1 and-m', 'a-poli…dth=0.2 and-m']
     """
-    letters = max(int(inches * 72.0 / (0.57 * sheet.font)), 15)  # a letter of DejaVu Sans is about so wide
+    letters = max(int(inches * 72.0 / (0.57 * spec.font)), 15)  # a letter of DejaVu Sans is about so wide
     cut = [
         name if len(name) <= letters else f"{name[: letters // 2]}…{name[len(name) - (letters - 1) // 2 :]}"
         for name in names
@@ -158,7 +158,7 @@ def shortened(names: Sequence[str], inches: float, sheet: FigureSpec) -> list[st
     short = []
     for name, text in zip(names, cut, strict=True):
         alike = [other for other, its in zip(names, cut, strict=True) if its == text]
-        # those that would be the same are told apart by where they begin to differ
+        # names that would be cut to the same text keep the part where they differ
         same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*alike, strict=False))
         start = max(sum(1 for _ in same) - 6, 0)
         differing = f"{name[: letters // 3]}…{name[start : start + letters - letters // 3 - 1]}"
@@ -166,69 +166,68 @@ def shortened(names: Sequence[str], inches: float, sheet: FigureSpec) -> list[st
     return short
 
 
-def key(series: Series, sheet: FigureSpec, line: bool = True) -> Line2D:
+def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
     """What stands for a policy in a legend."""
-    look = series.look
-    return Line2D(
-        [], [], color=sheet.colour(look), linestyle=look.line if line else "none", marker=look.marker, label=series.name
-    )
+    style = series.style
+    stroke: Any = style.line if line else "none"
+    return Line2D([], [], color=spec.colour(style), linestyle=stroke, marker=style.marker, label=series.name)
 
 
 def legend(
-    picture: PaperFigure, series: Sequence[Series], sheet: FigureSpec, beside: bool = False, line: bool = True
+    figure: PaperFigure, series: Sequence[Series], spec: FigureSpec, at_side: bool = False, line: bool = True
 ) -> None:
-    """The names of the policies, in this order: beside a single wide panel, or below in as many columns as fit."""
-    if not sheet.legend:
+    """The names of the policies, in this order: next to a single wide panel, or below in as many columns as fit."""
+    if not spec.legend:
         return
-    beside = beside and not sheet.narrow
-    names = shortened([each.name for each in series], 0.35 * sheet.width if beside else sheet.width - 0.6, sheet)
-    keys = [key(each._replace(name=name), sheet, line) for each, name in zip(series, names, strict=True)]
+    at_side = at_side and not spec.narrow
+    names = shortened([each.name for each in series], 0.35 * spec.width if at_side else spec.width - 0.6, spec)
+    keys = [key(each._replace(name=name), spec, line) for each, name in zip(series, names, strict=True)]
     length = 3.4 if line else 1.2  # of a key, in letters: long enough to tell line styles apart
-    if beside:
-        made = picture.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
+    if at_side:
+        made = figure.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
     else:
-        made = _fitting(picture, keys, sheet, length)
-        grow(picture, made)
+        made = _fitting(figure, keys, spec, length)
+        grow(figure, made)
     for each, handle, text in zip(series, made.legend_handles, made.get_texts(), strict=True):
         assert handle is not None
         svg.tag(handle, "legend", each.number)
         svg.tag(text, "legend", each.number, part=1)
 
 
-def _fitting(picture: PaperFigure, keys: Sequence[Line2D], sheet: FigureSpec, length: float) -> Legend:
+def _fitting(figure: PaperFigure, keys: Sequence[Line2D], spec: FigureSpec, length: float) -> Legend:
     """A legend of as many columns as its names leave room for."""
     for columns in range(min(len(keys), 6), 0, -1):
-        made = picture.legend(
+        made = figure.legend(
             handles=keys, loc="outside lower center", ncols=columns, handlelength=length, columnspacing=1.4,
             labelspacing=0.4, borderaxespad=0.2,
         )  # fmt: skip
-        width = picture.size_of(made)[0]
-        if columns == 1 or width <= 0.98 * sheet.width:
+        width = figure.size_of(made)[0]
+        if columns == 1 or width <= 0.98 * spec.width:
             break
         made.remove()
     return made
 
 
-def grow(picture: PaperFigure, made: Legend) -> None:
+def grow(figure: PaperFigure, made: Legend) -> None:
     """Make the picture higher by its legend, so that the panels keep their height."""
-    width, height = picture.get_size_inches()
-    picture.set_size_inches(width, height + picture.size_of(made)[1])
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + figure.size_of(made)[1])
 
 
-def finish(picture: PaperFigure) -> PaperFigure:
+def finish(figure: PaperFigure) -> PaperFigure:
     """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
-    engine = picture.get_layout_engine()
+    engine = figure.get_layout_engine()
     assert engine is not None
     for _ in range(
         2
     ):  # panels of a fixed shape find their size in the first pass, and what stands around them its place
-        engine.execute(picture)
-    return picture
+        engine.execute(figure)
+    return figure
 
 
-def note(axes: Axes, row: float, text: str, sheet: FigureSpec) -> Text:
+def note(axes: Axes, row: float, text: str, spec: FigureSpec) -> Text:
     """Words to the right of a row."""
     return axes.annotate(
         text, (1.0, row), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
-        va="center", ha="left", color=sheet.colours["ink2"], annotation_clip=False,
+        va="center", ha="left", color=spec.colours["ink2"], annotation_clip=False,
     )  # fmt: skip

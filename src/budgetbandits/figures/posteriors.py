@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, finish, panels
-from budgetbandits.figures.style import SERIES, FigureSpec, settings
+from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, Ratio
+from budgetbandits.web.palette import SERIES
 
 POINTS = 160
 """Points of a density."""
@@ -24,7 +25,7 @@ LAST = 0.995
 SHOWN = 20
 """Arms in one figure."""
 FAR = 2.5
-"""The axis of ratios ends at so many times the best median."""
+"""The axis of ratios ends at this many times the best median."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Density:
 def density(law: MeanPosterior | Ratio, scale: float = 1.0) -> Density:
     """Of a law times a scale.
 
-    >>> from budgetbandits.numerics.posteriors import Beta
+    >>> from budgetbandits.numerics.posteriors import BetaPosterior as Beta
     >>> round(density(Beta(1.0, 1.0)).median, 3), round(density(Beta(1.0, 1.0), 2.0).high, 3)
     (0.5, 1.95)
     """
@@ -57,7 +58,7 @@ def density(law: MeanPosterior | Ratio, scale: float = 1.0) -> Density:
 
 
 def densities(
-    of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], sheet: FigureSpec
+    of: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], spec: FigureSpec
 ) -> PaperFigure:
     """Three panels, a row for each arm in its order: reward, cost, and reward by cost; every density is as high as its
     row. A stroke is the middle 95 %, an arrow says that it goes on, a dot is the median, a dotted line the best one."""
@@ -67,30 +68,30 @@ def densities(
         [density(each.cost, largest) for each, largest in zip(of.values(), costs_max, strict=True)],
         [density(each.ratio, reward_max / largest) for each, largest in zip(of.values(), costs_max, strict=True)],
     )
-    with matplotlib.rc_context(settings(sheet)):
-        picture, axes = panels(titles, sheet)
-        rows = 1 if sheet.columns(3) == 3 else 3
-        picture.set_size_inches(sheet.width, rows * (0.38 * len(of) * sheet.font / 8.6 + 0.6))
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = panels(titles, spec)
+        rows = 1 if spec.columns(3) == 3 else 3
+        figure.set_size_inches(spec.width, rows * (0.38 * len(of) * spec.font / 8.6 + 0.6))
         for place, column in enumerate(columns):
-            _ridges(axes[place], list(of), column, sheet, named=rows == 3 or place == 0)
+            _ridges(axes[place], list(of), column, spec, named=rows == 3 or place == 0)
         best = max(each.median for each in columns[2])
         # an arm that was hardly pulled may have almost any ratio: the axis ends where the others are still to be seen
         end = min(axes[2].get_xlim()[1], FAR * best)
         axes[2].set_xlim(0.0 if end < axes[2].get_xlim()[1] else None, end)
         beyond = [row for row, each in enumerate(columns[2]) if each.high > end]
-        grey = sheet.colours["ink3"]
+        grey = spec.colours["ink3"]
         if beyond:  # Matplotlib makes no room for a line without points that is not clipped
             axes[2].plot([end] * len(beyond), beyond, linestyle="none", marker=">", color=grey, clip_on=False)
         axes[2].axvline(best, color=grey, linewidth=0.9, linestyle=(0, (1.2, 1.1)), zorder=1)
-        return finish(picture)
+        return finish(figure)
 
 
-def _ridges(axes: Axes, names: Sequence[str], of: Sequence[Density], sheet: FigureSpec, named: bool) -> None:
+def _ridges(axes: Axes, names: Sequence[str], of: Sequence[Density], spec: FigureSpec, named: bool) -> None:
     count = len(names)
     axes.set_yticks(range(count), names if named else [""] * count)
     axes.set_ylim(count - 0.8, -0.95)
     for row, density in enumerate(of):
-        colour = sheet.colours[SERIES[row]] if row < len(SERIES) else sheet.colours["ink3"]
+        colour = spec.colours[SERIES[row]] if row < len(SERIES) else spec.colours["ink3"]
         tallest = density.y[np.isfinite(density.y)].max()
         ridge = row - 0.82 * np.minimum(density.y / tallest, 1.0)
         axes.fill_between(density.x, row, ridge, color=colour, alpha=0.28, linewidth=0, zorder=2)

@@ -19,7 +19,7 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
-FURTHEST = 20.0
+FACTOR_MAX = 20.0
 """The largest factor that a profile shows."""
 FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 SHARES = (5.0, 25.0, 50.0, 75.0, 95.0)
@@ -49,15 +49,15 @@ def within(times: AnyArray, factor: AnyArray) -> AnyArray:
 def profile(
     groups: Mapping[str, AnyArray],
     series: Sequence[Series],
-    sheet: FigureSpec,
-    what: str = "regret",
+    spec: FigureSpec,
+    quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
     """A panel for each group of problems; values are problems × policies, and less is better."""
     times = {group: factors(values) for group, values in groups.items()}
     every = np.concatenate(list(times.values()))
     # as far as the policies' worst tenths, unless that is too far
-    reach = np.minimum(np.quantile(every, 0.9, axis=0, method="higher"), FURTHEST)
+    reach = np.minimum(np.quantile(every, 0.9, axis=0, method="higher"), FACTOR_MAX)
     furthest = float(max(reach.max() * 1.05, 2.0))
     grid = np.geomspace(1.0, furthest, 400)
     marks = np.array([factor for factor in FACTORS if factor <= furthest])
@@ -70,21 +70,21 @@ def profile(
                 f"{each.name}: within {factor:g} times the best on {share:.0f} %"
                 for factor, share in zip(marks, shares, strict=True)
             ]
-            _line(axes, panel, each, sheet, (grid, within(of, grid)), (marks, shares), said)
+            _line(axes, panel, each, spec, (grid, within(of, grid)), (marks, shares), said)
         axes.set_xscale("log")
         axes.set(xlim=(1.0, furthest), ylim=(0, 100))
         scales.logarithmic(axes.xaxis, 1.0, furthest, 6)
         scales.straight(axes.yaxis, 4)
 
     merit = -np.log(np.minimum(every, 1e6)).mean(axis=0)
-    return _draw(list(groups), series, sheet, draw, merit, (f"times the best {what}", "% of the problems"), ax)
+    return _draw(list(groups), series, spec, draw, merit, (f"times the best {quantity}", "% of the problems"), ax)
 
 
 def quantiles(
     groups: Mapping[str, AnyArray],
     series: Sequence[Series],
-    sheet: FigureSpec,
-    what: str = "regret",
+    spec: FigureSpec,
+    quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
     """A panel for each group: the values of each policy sorted over its problems, problems × policies."""
@@ -98,28 +98,28 @@ def quantiles(
         for place, each in enumerate(series):
             at = np.interp(marks, shares, values[:, place])
             said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(marks, at, strict=True)]
-            _line(axes, panel, each, sheet, (shares, values[:, place]), (marks, at), said)
+            _line(axes, panel, each, spec, (shares, values[:, place]), (marks, at), said)
         axes.set_xlim(0, 100)
         scales.straight(axes.xaxis, 4)
 
     ranks = [np.median(values, axis=0).argsort().argsort() for values in groups.values()]
     merit = -np.mean(ranks, axis=0)
-    return _draw(list(groups), series, sheet, draw, merit, ("% of the problems, lowest first", what), ax)
+    return _draw(list(groups), series, spec, draw, merit, ("% of the problems, lowest first", quantity), ax)
 
 
 def _draw(
-    groups: Sequence[str], series: Sequence[Series], sheet: FigureSpec, draw: Callable[[Axes, int, str], None],
+    groups: Sequence[str], series: Sequence[Series], spec: FigureSpec, draw: Callable[[Axes, int, str], None],
     merit: AnyArray, words: tuple[str, str], ax: Axes | None,
 ) -> PaperFigure | Axes:  # fmt: skip
     """Panels with a legend that names the policy of most merit first."""
-    with matplotlib.rc_context(settings(sheet)):
+    with matplotlib.rc_context(settings(spec)):
         if ax is not None:
             (group,) = groups
             draw(ax, 0, group)
             ax.set(xlabel=words[0], ylabel=words[1])
             ax.legend(handles=ax.lines[: 2 * len(series) : 2], frameon=False)
             return ax
-        picture, axes = panels(groups, sheet)
+        figure, axes = panels(groups, spec)
         for place, group in enumerate(groups):
             draw(axes[place], place, group)
             if below(axes, axes[place]):
@@ -127,25 +127,25 @@ def _draw(
             if leftmost(axes[place]):
                 axes[place].set_ylabel(words[1])
         order = np.argsort(-merit, kind="stable")
-        legend(picture, [series[place] for place in order], sheet, beside=len(groups) == 1)
-        return finish(picture)
+        legend(figure, [series[place] for place in order], spec, at_side=len(groups) == 1)
+        return finish(figure)
 
 
 def _line(
-    axes: Axes, panel: int, series: Series, sheet: FigureSpec, line: tuple[AnyArray, AnyArray],
+    axes: Axes, panel: int, series: Series, spec: FigureSpec, line: tuple[AnyArray, AnyArray],
     marks: tuple[AnyArray, AnyArray], said: Sequence[str],
 ) -> None:  # fmt: skip
     """A line without markers, and markers at round places of it."""
-    colour, order = sheet.colour(series.look), 40 - series.number
+    colour, order = spec.colour(series.style), 40 - series.number
     (drawn,) = axes.plot(
-        *line, color=colour, linestyle=series.look.line, label=series.name, zorder=order, clip_on=False
+        *line, color=colour, linestyle=series.style.line, label=series.name, zorder=order, clip_on=False
     )
     svg.tag(drawn, "line", series.number, panel)
     (dots,) = axes.plot(
         *marks,
         color=colour,
         linestyle="none",
-        marker=series.look.marker,
+        marker=series.style.marker,
         markeredgewidth=0,
         zorder=order,
         clip_on=False,

@@ -22,7 +22,7 @@ ROW = 0.2
 """Inches of a row at 8.6 points."""
 
 
-class Estimate(NamedTuple):
+class MeanInterval(NamedTuple):
     """A mean and its interval; what is not known is not finite."""
 
     mean: float
@@ -39,42 +39,42 @@ class Wins(NamedTuple):
 
 
 def dots(
-    groups: Mapping[str, Sequence[Estimate]],
+    groups: Mapping[str, Sequence[MeanInterval]],
     series: Sequence[Series],
-    sheet: FigureSpec,
-    what: str = "regret",
+    spec: FigureSpec,
+    quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
     """A panel for each group, the lowest mean on top; estimates in the order of the series. ``ax`` takes one group."""
     log = scales.apart([np.array([each.mean for each in estimates]) for estimates in groups.values()])
-    with matplotlib.rc_context(settings(sheet)):
+    with matplotlib.rc_context(settings(spec)):
         if ax is not None:
             ((_, estimates),) = groups.items()
-            _dots(ax, 0, estimates, series, sheet, log)
-            ax.set_xlabel(what)
+            _dots(ax, 0, estimates, series, spec, log)
+            ax.set_xlabel(quantity)
             return ax
-        picture, axes = _stack(list(groups), len(series), sheet)
+        figure, axes = _stack(list(groups), len(series), spec)
         for place, estimates in enumerate(groups.values()):
-            _dots(axes[place], place, estimates, series, sheet, log)
+            _dots(axes[place], place, estimates, series, spec, log)
             if below(axes, axes[place]):
-                axes[place].set_xlabel(what)
-        return finish(picture)
+                axes[place].set_xlabel(quantity)
+        return finish(figure)
 
 
-def _stack(titles: Sequence[str], rows: int, sheet: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
-    """Panels of so many rows each, each at least 3.2 inches wide."""
-    picture, axes = panels(titles, sheet, most=max(1, int(sheet.width / 3.2)))
-    above = 0.78 * sheet.font / 8.6  # title and axis
-    grid = math.ceil(len(titles) / max(1, min(len(titles), int(sheet.width / 3.2))))
-    picture.set_size_inches(sheet.width, grid * (rows * ROW * sheet.font / 8.6 + above))
-    return picture, axes
+def _stack(titles: Sequence[str], rows: int, spec: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
+    """Panels of this many rows, each at least 3.2 inches wide."""
+    figure, axes = panels(titles, spec, most=max(1, int(spec.width / 3.2)))
+    above = 0.78 * spec.font / 8.6  # title and axis
+    grid = math.ceil(len(titles) / max(1, min(len(titles), int(spec.width / 3.2))))
+    figure.set_size_inches(spec.width, grid * (rows * ROW * spec.font / 8.6 + above))
+    return figure, axes
 
 
 def _dots(
-    axes: Axes, panel: int, estimates: Sequence[Estimate], series: Sequence[Series], sheet: FigureSpec, log: bool
+    axes: Axes, panel: int, estimates: Sequence[MeanInterval], series: Sequence[Series], spec: FigureSpec, log: bool
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (math.isnan(estimates[place].mean), estimates[place].mean))
-    _names(axes, [series[place] for place in order], panel, sheet)
+    _names(axes, [series[place] for place in order], panel, spec)
     means = np.array([each.mean for each in estimates])
     tops = np.minimum([each.high for each in estimates], 2.0 * np.nanmax(means))
     low, high = scales.limits([*means, *tops])
@@ -90,23 +90,23 @@ def _dots(
         each, one = estimates[place], series[place]
         if math.isnan(each.mean):
             continue
-        colour, known = sheet.colour(one.look), math.isfinite(each.low) and math.isfinite(each.high)
+        colour, known = spec.colour(one.style), math.isfinite(each.low) and math.isfinite(each.high)
         if known:
             (band,) = axes.plot([max(each.low, low), each.high], [row, row], color=colour, linewidth=1.6, alpha=0.55)
             svg.tag(band, "band", one.number, panel)
         said = number(each.mean) + (f" [{number(each.low)}, {number(each.high)}]" if known else "")
         low_end, high_end = (each.low, each.high) if known else (None, None)
         point = svg.Point(each.mean, row, low_end, high_end, f"{one.name}: {said}")
-        (dot,) = axes.plot([each.mean], [row], color=colour, marker=one.look.marker, linestyle="none", markersize=4.5)
+        (dot,) = axes.plot([each.mean], [row], color=colour, marker=one.style.marker, linestyle="none", markersize=4.5)
         svg.tag(dot, "line", one.number, panel, points=[point])
-        svg.tag(note(axes, row, said, sheet), "name", one.number, panel, 1)
+        svg.tag(note(axes, row, said, spec), "name", one.number, panel, 1)
 
 
-def _names(axes: Axes, series: Sequence[Series], panel: int, sheet: FigureSpec) -> None:
+def _names(axes: Axes, series: Sequence[Series], panel: int, spec: FigureSpec) -> None:
     """Policies from top to bottom, with a hairline for each."""
-    spec = axes.get_subplotspec()
-    room = 0.4 * sheet.width / (1 if spec is None else spec.get_gridspec().ncols)
-    axes.set_yticks(range(len(series)), shortened([each.name for each in series], room, sheet))
+    cell = axes.get_subplotspec()
+    room = 0.4 * spec.width / (1 if cell is None else cell.get_gridspec().ncols)
+    axes.set_yticks(range(len(series)), shortened([each.name for each in series], room, spec))
     axes.set_ylim(len(series) - 0.5, -0.5)
     for each, text in zip(series, axes.get_yticklabels(), strict=True):
         svg.tag(text, "name", each.number, panel)
@@ -116,78 +116,76 @@ SHADES = ((1.0, "surely the best"), (0.5, "the best, not surely"), (0.16, "not s
 
 
 def wins(
-    groups: Mapping[str, Sequence[Wins]], problems: Mapping[str, int], series: Sequence[Series], sheet: FigureSpec
+    groups: Mapping[str, Sequence[Wins]], problems: Mapping[str, int], series: Sequence[Series], spec: FigureSpec
 ) -> PaperFigure:
     """A panel for each group of problems: on which share of them each policy is the best, most often on top."""
-    with matplotlib.rc_context(settings(sheet)):
-        picture, axes = _stack(
-            [f"{group}, {count(problems[group], 'problem')}" for group in groups], len(series), sheet
-        )
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = _stack([f"{group}, {count(problems[group], 'problem')}" for group in groups], len(series), spec)
         furthest = 102.0 * max(sum(each) / problems[group] for group, counts in groups.items() for each in counts)
         for place, (group, counts) in enumerate(groups.items()):
-            _wins(axes[place], place, counts, problems[group], series, sheet)
+            _wins(axes[place], place, counts, problems[group], series, spec)
             axes[place].set_xlim(0, furthest)
             if below(axes, axes[place]):
                 axes[place].set_xlabel("% of the problems")
-        keys = [Patch(facecolor=sheet.colours["ink2"], alpha=alpha, label=said) for alpha, said in SHADES]
-        columns = 1 if sheet.narrow else len(keys)
-        grow(picture, picture.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.2))
-        return finish(picture)
+        keys = [Patch(facecolor=spec.colours["ink2"], alpha=alpha, label=said) for alpha, said in SHADES]
+        columns = 1 if spec.narrow else len(keys)
+        grow(figure, figure.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.2))
+        return finish(figure)
 
 
 def _wins(
-    axes: Axes, panel: int, counts: Sequence[Wins], problems: int, series: Sequence[Series], sheet: FigureSpec
+    axes: Axes, panel: int, counts: Sequence[Wins], problems: int, series: Sequence[Series], spec: FigureSpec
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (-sum(counts[place][:2]), -counts[place].close))
-    _names(axes, [series[place] for place in order], panel, sheet)
+    _names(axes, [series[place] for place in order], panel, spec)
     axes.grid(axis="x")
     axes.grid(visible=False, axis="y")
     for row, place in enumerate(order):
         one, start = series[place], 0.0
         for part, ((alpha, _), won) in enumerate(zip(SHADES, counts[place], strict=True)):
             share = 100.0 * won / problems
-            (bar,) = axes.barh(row, share, left=start, height=0.66, color=sheet.colour(one.look), alpha=alpha)
+            (bar,) = axes.barh(row, share, left=start, height=0.66, color=spec.colour(one.style), alpha=alpha)
             svg.tag(bar, "fill", one.number, panel, part)
             start += share
         surely, unsurely, close = counts[place]
-        svg.tag(note(axes, row, f"{surely} + {unsurely} + {close}", sheet), "name", one.number, panel, 1)
+        svg.tag(note(axes, row, f"{surely} + {unsurely} + {close}", spec), "name", one.number, panel, 1)
     scales.straight(axes.xaxis, 5)
 
 
 def pulls(
-    groups: Mapping[str, AnyArray], ratios: Mapping[str, AnyArray], series: Sequence[Series], sheet: FigureSpec
+    groups: Mapping[str, AnyArray], ratios: Mapping[str, AnyArray], series: Sequence[Series], spec: FigureSpec
 ) -> PaperFigure:
     """A panel for each problem, a row for each policy: the share of the pulls that each arm got, policies × arms.
 
     The best arm comes first and has the full colour; the others follow by their ratios and are the paler the worse.
     """
-    with matplotlib.rc_context(settings(sheet)):
-        picture, axes = _stack(list(groups), len(series), sheet)
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = _stack(list(groups), len(series), spec)
         for place, (group, shares) in enumerate(groups.items()):
-            _pulls(axes[place], place, shares, ratios[group], series, sheet)
+            _pulls(axes[place], place, shares, ratios[group], series, spec)
             if below(axes, axes[place]):
                 axes[place].set_xlabel("% of the pulls, the best arm's first")
-        return finish(picture)
+        return finish(figure)
 
 
 def _pulls(
-    axes: Axes, panel: int, shares: AnyArray, ratios: AnyArray, series: Sequence[Series], sheet: FigureSpec
+    axes: Axes, panel: int, shares: AnyArray, ratios: AnyArray, series: Sequence[Series], spec: FigureSpec
 ) -> None:
     arms = np.argsort(-ratios, kind="stable")
     worth = ratios[arms] / ratios.max()
     alphas = np.where(worth >= 1.0 - 1e-12, 1.0, 0.12 + 0.48 * worth)
     good = shares[:, arms][:, worth >= 1.0 - 1e-12].sum(axis=1)
     order = np.argsort(-good, kind="stable")
-    _names(axes, [series[place] for place in order], panel, sheet)
+    _names(axes, [series[place] for place in order], panel, spec)
     axes.grid(visible=False)
     for row, place in enumerate(order):
         one, ends = series[place], np.cumsum(100.0 * shares[place, arms])
         bars = axes.barh(
             np.full(len(arms), row), 100.0 * shares[place, arms], left=ends - 100.0 * shares[place, arms], height=0.66,
-            color=[(sheet.colour(one.look), alpha) for alpha in alphas], edgecolor=sheet.colours["bg"], linewidth=0.4,
+            color=[(spec.colour(one.style), alpha) for alpha in alphas], edgecolor=spec.colours["bg"], linewidth=0.4,
         )  # fmt: skip
         for part, bar in enumerate(bars):
             svg.tag(bar, "fill", one.number, panel, part)
-        svg.tag(note(axes, row, f"{100.0 * good[place]:.0f} %", sheet), "name", one.number, panel, 1)
+        svg.tag(note(axes, row, f"{100.0 * good[place]:.0f} %", spec), "name", one.number, panel, 1)
     axes.set_xlim(0, 100)
     scales.straight(axes.xaxis, 4)

@@ -36,15 +36,15 @@ class RegretOptions:
 
     deviations: bool = False
     log: bool | None = None
-    what: str = "regret"
+    quantity: str = "regret"
     slopes: Mapping[str, float] | None = None
 
 
 def regret(
     groups: Mapping[str, Sequence[Curve]],
     series: Sequence[Series],
-    sheet: FigureSpec,
-    wanted: RegretOptions | None = None,
+    spec: FigureSpec,
+    options: RegretOptions | None = None,
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
     """A panel for each group, the curves in the order of the series.
@@ -52,26 +52,26 @@ def regret(
     Axes are logarithmic where budgets are `axes.geometric` or policies are `axes.apart` in some panel. ``ax`` takes a
     single group.
     """
-    wanted = wanted or RegretOptions()
-    log = apart(groups.values()) if wanted.log is None else wanted.log
-    with matplotlib.rc_context(settings(sheet)):
+    options = options or RegretOptions()
+    log = apart(groups.values()) if options.log is None else options.log
+    with matplotlib.rc_context(settings(spec)):
         if ax is not None:
             ((title, curves),) = groups.items()
-            _panel(ax, 0, curves, series, sheet, wanted, log)
-            _slope(ax, curves, wanted, title, sheet)
-            ax.set(xlabel="budget", ylabel=wanted.what)
+            _panel(ax, 0, curves, series, spec, options, log)
+            _slope(ax, curves, options, title, spec)
+            ax.set(xlabel="budget", ylabel=options.quantity)
             ax.legend(handles=[*ax.lines[: len(series)]], frameon=False)
             return ax
-        picture, axes = panels(list(groups), sheet)
+        figure, axes = panels(list(groups), spec)
         for place, (title, curves) in enumerate(groups.items()):
-            _panel(axes[place], place, curves, series, sheet, wanted, log)
-            _slope(axes[place], curves, wanted, title, sheet)
+            _panel(axes[place], place, curves, series, spec, options, log)
+            _slope(axes[place], curves, options, title, spec)
             if leftmost(axes[place]):
-                axes[place].set_ylabel(wanted.what)
+                axes[place].set_ylabel(options.quantity)
             if below(axes, axes[place]):
                 axes[place].set_xlabel("budget")
-        legend(picture, by_final_value(list(groups.values()), series), sheet, beside=len(groups) == 1)
-        return finish(picture)
+        legend(figure, by_final_value(list(groups.values()), series), spec, at_side=len(groups) == 1)
+        return finish(figure)
 
 
 def apart(groups: Iterable[Sequence[Curve]]) -> bool:
@@ -97,36 +97,36 @@ def _panel(
     panel: int,
     curves: Sequence[Curve],
     series: Sequence[Series],
-    sheet: FigureSpec,
-    wanted: RegretOptions,
+    spec: FigureSpec,
+    options: RegretOptions,
     log: bool,
 ) -> None:
     budgets = np.unique(np.concatenate([curve.budgets for curve in curves]))
     means = np.concatenate([curve.mean for curve in curves])
-    ends = [curve.mean + curve.std if wanted.deviations else curve.high for curve in curves]
+    ends = [curve.mean + curve.std if options.deviations else curve.high for curve in curves]
     # an interval of few runs may be far wider than all there is to see
     tops = np.minimum(np.concatenate(ends), 2.0 * means.max())
     scales.value_axis(axes, np.concatenate([means, tops]), log)
-    width = sheet.width / sheet.columns(1 if axes.get_subplotspec() is None else _in_row(axes))
+    width = spec.width / spec.columns(1 if axes.get_subplotspec() is None else _in_row(axes))
     scales.budget_axis(axes, budgets.tolist(), most=max(3, int(width / 0.7)))
     for place, (curve, each) in enumerate(zip(curves, series, strict=True)):
-        _curve(axes, panel, curve, each, sheet, wanted, (place + 0.5) / len(series) - 0.5)
+        _curve(axes, panel, curve, each, spec, options, (place + 0.5) / len(series) - 0.5)
 
 
 def _in_row(axes: Axes) -> int:
-    spec = axes.get_subplotspec()
-    return 1 if spec is None else int(spec.get_gridspec().ncols)
+    cell = axes.get_subplotspec()
+    return 1 if cell is None else int(cell.get_gridspec().ncols)
 
 
 def _curve(
-    axes: Axes, panel: int, curve: Curve, series: Series, sheet: FigureSpec, wanted: RegretOptions, side: float
+    axes: Axes, panel: int, curve: Curve, series: Series, spec: FigureSpec, options: RegretOptions, side: float
 ) -> None:  # fmt: skip
-    colour, order = sheet.colour(series.look), 40 - series.number  # the first policy lies on top
+    colour, order = spec.colour(series.style), 40 - series.number  # the first policy lies on top
     seen = np.isfinite(curve.mean) & ((curve.mean > 0.0) | (axes.get_yscale() == "linear"))
     if not seen.any():  # empty artists would leave no room for the panel
         return
     x, y, low, high = (part[seen] for part in (curve.budgets, curve.mean, curve.low, curve.high))
-    if wanted.deviations:
+    if options.deviations:
         x = _aside(axes, x, side)
         std = np.nan_to_num(curve.std[seen])
         bars = axes.errorbar(x, y, yerr=std, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.6, zorder=order)
@@ -140,7 +140,7 @@ def _curve(
         )  # fmt: skip
         svg.tag(band, "band", series.number, panel)
     (line,) = axes.plot(
-        x, y, color=colour, linestyle=series.look.line, marker=series.look.marker, markeredgewidth=0,
+        x, y, color=colour, linestyle=series.style.line, marker=series.style.marker, markeredgewidth=0,
         label=series.name, zorder=order, clip_on=False,
     )  # fmt: skip
     svg.tag(line, "line", series.number, panel, points=_points(series.name, curve, seen))
@@ -165,13 +165,13 @@ def _aside(axes: Axes, x: AnyArray, side: float) -> AnyArray:
     return np.asarray(x + side * 0.025 * (high - low))
 
 
-def _slope(axes: Axes, curves: Sequence[Curve], wanted: RegretOptions, title: str, sheet: FigureSpec) -> None:
+def _slope(axes: Axes, curves: Sequence[Curve], options: RegretOptions, title: str, spec: FigureSpec) -> None:
     """A triangle whose long side rises as slowly as the lower bound lets any good policy's regret, in the long run.
 
     It stands on the lowest curve, from the middle budget to the last; where the axes are not ln B and regret, its long
     side is bent as they bend it.
     """
-    slope = (wanted.slopes or {}).get(title)
+    slope = (options.slopes or {}).get(title)
     if slope is None or not slope > 0.0:
         return
     lowest = min(curves, key=lambda curve: float(curve.mean[-1]))
@@ -179,9 +179,9 @@ def _slope(axes: Axes, curves: Sequence[Curve], wanted: RegretOptions, title: st
     x = np.geomspace(lowest.budgets[start], lowest.budgets[-1], 60)
     foot = float(lowest.mean[start])
     rise = foot + slope * np.log(x / x[0])
-    axes.fill_between(x, foot, rise, color=sheet.colours["ink3"], alpha=0.22, linewidth=0, zorder=0.5)
-    axes.plot(x, rise, color=sheet.colours["ink2"], linewidth=0.8, zorder=0.6)
+    axes.fill_between(x, foot, rise, color=spec.colours["ink3"], alpha=0.22, linewidth=0, zorder=0.5)
+    axes.plot(x, rise, color=spec.colours["ink2"], linewidth=0.8, zorder=0.6)
     axes.text(
         0.99, 0.02, f"the lower bound's slope: {number(slope)} per ln B", transform=axes.transAxes,
-        ha="right", va="bottom", color=sheet.colours["ink2"],
+        ha="right", va="bottom", color=spec.colours["ink2"],
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """What figures look like: colours, lines and markers of policies, sizes for each width, Matplotlib's settings.
 
-A policy is told from another by colour, line style and marker at once. Six colours and five line styles are taken in
+Policies differ in colour, line style and marker at once. Six colours and five line styles are taken in
 step, so that thirty policies in a row all differ in the pair and neighbours in both; eleven markers in the same step
 keep 330 apart. The colours stay apart for every eye: at least 14 in CIE76 under simulated protanopia, deuteranopia
 and tritanopia (`tests/figures/test_style.py`).
@@ -14,24 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.web.palette import DARK, LIGHT, SERIES
 
-LIGHT = {
-    "bg": "#ffffff", "track": "#e9ecea", "hair": "#ecefed", "line": "#dfe3e0",
-    "ink": "#151917", "ink2": "#525a56", "ink3": "#6b736f", "accent": "#0b7563",
-    "series-1": "#2a6fbb", "series-2": "#cf7f0a", "series-3": "#b8598f",
-    "series-4": "#389dd6", "series-5": "#a83f08", "series-6": "#3a434b",
-}  # fmt: skip
-"""Colours by what they are for: page, empty bars, grid, axes, three kinds of text, one accent, six series."""
-
-DARK = {
-    "bg": "#0f1312", "track": "#262d2a", "hair": "#202624", "line": "#2c3330",
-    "ink": "#e8ecea", "ink2": "#a8b1ad", "ink3": "#88928d", "accent": "#4cc2aa",
-    "series-1": "#6ba6ee", "series-2": "#f3b556", "series-3": "#dd8bbb",
-    "series-4": "#9ad8f8", "series-5": "#e5743c", "series-6": "#dfe4e8",
-}  # fmt: skip
-"""The same on a dark page."""
-
-SERIES = tuple(name for name in LIGHT if name.startswith("series-"))
 LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")
 
@@ -71,14 +55,14 @@ class FigureSpec:
         fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
         return math.ceil(panels / math.ceil(panels / fit))
 
-    def colour(self, look: SeriesStyle) -> str:
-        return self.colours[look.series]
+    def colour(self, style: SeriesStyle) -> str:
+        return self.colours[style.series]
 
 
-def sheet(width: str | float = "page", dark: bool = False) -> FigureSpec:
+def figure_spec(width: str | float = "page", dark: bool = False) -> FigureSpec:
     """A sheet of a width by name, or in inches.
 
-    >>> sheet("paper").width, sheet("paper").font, sheet(7).font
+    >>> figure_spec("paper").width, figure_spec("paper").font, figure_spec(7).font
     (3.3, 7.5, 8.6)
     """
     if isinstance(width, str):
@@ -95,39 +79,39 @@ def sheet(width: str | float = "page", dark: bool = False) -> FigureSpec:
     return FigureSpec(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
 
 
-def look(place: int) -> SeriesStyle:
+def series_style(place: int) -> SeriesStyle:
     """The look of a place; neighbours differ in everything."""
     return SeriesStyle(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
 
 
-def looks(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
+def series_styles(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
     """A look for each policy, in their order.
 
     Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
     differs in colour and line style from the policy before and, if that is a fixed one, the policy after, and has a
     colour that no other policy of the figure has, as long as there is one.
 
-    >>> [each.series for each in looks(["bts", "mine", "kube"], fixed=["bts", "kube"])]
+    >>> [each.series for each in series_styles(["bts", "mine", "kube"], fixed=["bts", "kube"])]
     ['series-1', 'series-3', 'series-2']
     """
     places = [fixed.index(policy) if policy in fixed else None for policy in policies]
     taken = {place for place in places if place is not None} | set(range(len(fixed)))
     for i, place in enumerate(places):
         if place is None:
-            beside = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
+            neighbours = [places[j] for j in (i - 1, i + 1) if 0 <= j < len(places)]
             used = {other % len(SERIES) for other in places if other is not None}
-            chosen = _first_free(taken, [other for other in beside if other is not None], used)
+            chosen = _first_free(taken, [other for other in neighbours if other is not None], used)
             places[i] = chosen
             taken.add(chosen)
-    return [look(place) for place in places if place is not None]
+    return [series_style(place) for place in places if place is not None]
 
 
-def _first_free(taken: set[int], beside: Sequence[int], used: set[int]) -> int:
+def _first_free(taken: set[int], neighbours: Sequence[int], used: set[int]) -> int:
     """The first place that is free, unlike its neighbours and of a colour that is not used; with five line styles there
     always is one."""
     avoided = used if len(used) < len(SERIES) else set()
     place = 0
-    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in beside):
+    while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in neighbours):
         place += 1
     return place
 

@@ -1,4 +1,4 @@
-"""Figures as SVG for a page: what can be hidden, hovered over and coloured anew there.
+"""Figures as SVG for a page, which can hide policies, show points on hovering and change the colours.
 
 The convention, for style sheets and scripts:
 
@@ -6,14 +6,14 @@ The convention, for style sheets and scripts:
 * What belongs to a policy is a ``<g>`` with the classes ``policy-N`` and its role, ``data-policy="N"`` and, inside a
   panel, ``data-panel``. N counts from 0 in the order of the study, whatever a figure sorts by. Roles are ``line`` (with
   its markers), ``band`` (the interval of a mean), ``bars`` (deviations), ``fill`` (an area or a bar), ``legend`` (key
-  and name in the legend) and ``name`` (a name or number beside the data). Its id is
+  and name in the legend) and ``name`` (a name or number next to the data). Its id is
   ``PREFIX-panel-P-policy-N-ROLE``, without the panel in a legend, and with a number behind it where there are several.
   So ``.policy-3 { display: none }`` hides a policy everywhere.
 * A point is a ``<use>`` with the classes ``policy-N`` and ``point``, the id ``PREFIX-panel-P-point-N-I`` (I counts the
   budgets, or whatever the line goes over), ``data-x``, ``data-y`` and, where there is an interval, ``data-low`` and
   ``data-high``. Its ``<title>`` says the same in words: a browser shows it on hovering, without a script.
 * Colours are custom properties with the colour as drawn behind them: ``var(--series-1, #2a6fbb)``. The names are those
-  of `style.LIGHT`; `style_sheet` declares them for light and dark. Text has the family ``var(--figure-font, ...)``.
+  of `web.palette`, which declares them for light and dark pages. Text has the family ``var(--figure-font, ...)``.
 * Width and height are in pixels, 96 to an inch: shown at that size, text has the size it was drawn for.
 
 The same figure gives the same text, byte for byte.
@@ -31,7 +31,8 @@ import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from budgetbandits.figures.style import DARK, LIGHT, SAVING
+from budgetbandits.figures.style import SAVING
+from budgetbandits.web.palette import DARK, LIGHT
 
 PIXELS = 96
 ROLES = ("line", "band", "bars", "fill", "legend", "name")
@@ -90,12 +91,6 @@ def to_svg(figure: Figure, prefix: str = "figure", label: str = "") -> str:
         "style": "stroke-linejoin: round; stroke-linecap: butt",
     }
     return re.sub(r"\s*\n\s*", "\n", ElementTree.tostring(root, encoding="unicode"))
-
-
-def style_sheet() -> str:
-    """The colours of `to_svg` as CSS, light and dark."""
-    light, dark = (" ".join(f"--{name}: {value};" for name, value in of.items()) for of in (LIGHT, DARK))
-    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
 def _is_tagged(artist: Artist) -> bool:

@@ -1,4 +1,7 @@
-"""Text for people: numbers, money, dates and times, small tables, cells of a spreadsheet.
+"""Text for people: every number, amount, date and table of pages, reports and the command line is written here.
 
-Start with `numbers`. Imports nothing of the package but the errors.
+`numbers` has numbers, counts and names; `money` amounts with the decimals that they need; `datetimes` moments and
+durations; `tables` small tables as HTML, Markdown and LaTeX; `spreadsheet` cells that no spreadsheet computes.
+
+Read `numbers` first. Imports only the errors, and everything may use it.
 """

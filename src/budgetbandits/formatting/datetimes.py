@@ -138,7 +138,7 @@ class Times:
         return f"{local.day} {local:%b}{year}"
 
     def midnights(self, begin: float, end: float, most: int) -> list[float]:
-        """The beginnings of days in this time, every so many days, so that there are at most ``most`` of them.
+        """The beginnings of days in this time, every n-th, so that there are at most ``most`` of them.
 
         >>> [Times.of("", 0.0).day(at) for at in Times.of("", 0.0).midnights(1.0, 900 * DAY, 3)]
         ['2 Jan', '30 Oct', '27 Aug 1971']

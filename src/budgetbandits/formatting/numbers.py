@@ -1,9 +1,16 @@
-"""How numbers are written, in reports and on the command line."""
+"""Numbers, counts and names as text, for pages, reports and the command line."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
+from collections.abc import Sequence
 from decimal import Decimal
+
+SPACE = "\u00a0"
+"""A space at which no line breaks."""
+MAGNITUDES = ((12, "tn"), (9, "bn"), (6, "M"))
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
@@ -34,7 +41,7 @@ def short(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """A number that somebody wrote down, with thousands set off.
+    """A number as it was given, with thousands separators.
 
     >>> exact(50_000.0), exact(0.25)
     ('50,000', '0.25')
@@ -53,7 +60,7 @@ def in_full(number: float) -> str:
 
 
 def written(value: object) -> str:
-    """What somebody gave for a number: one as people write it, anything else as Python does; cut if it is long.
+    """A value for a message: a number as people write it, anything else as Python does; cut if it is long.
 
     >>> written(1e20), written(0.5), written("two"), written(math.inf), written(True)
     ('100,000,000,000,000,000,000', '0.5', "'two'", 'inf', 'True')
@@ -115,6 +122,129 @@ def listed(words: list[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def significant(number: float, digits: int = 3) -> str:
+    r"""An estimate with this many significant digits, short at any magnitude.
+
+    >>> significant(0.012345), significant(1234.5), significant(0.0), significant(-0.5)
+    ('0.0123', '1,234', '0', '−0.500')
+    >>> significant(3_612_123_770.0), significant(241_196_951.0, 2), significant(1.613e-10), significant(-2e17)
+    ('3.61\xa0bn', '240\xa0M', '1.61\xa0×\xa010⁻¹⁰', '−2.00\xa0×\xa010¹⁷')
+    """
+    if number == 0 or not math.isfinite(number):
+        return "0" if number == 0 else "–"
+    power = int(f"{number:.{digits - 1}e}".partition("e")[2])
+    if power < -6 or power >= 15:
+        return f"{number / 10.0**power:.{digits - 1}f}{SPACE}×{SPACE}10{str(power).translate(SUPERSCRIPT)}".replace(
+            "-", "−"
+        )
+    for size, word in MAGNITUDES:
+        if power >= size + (size == 6):  # below ten million all digits are easy to read
+            number, power = round(number, digits - 1 - power) / 10.0**size, power - size
+            return f"{number:,.{max(0, digits - 1 - power)}f}{SPACE}{word}".replace("-", "−")
+    return f"{number:,.{max(0, digits - 1 - power)}f}".replace("-", "−")
+
+
+def axis_labels(values: Sequence[float]) -> list[str]:
+    """The round values of an axis, each with the digits it needs, short at any magnitude.
+
+    >>> axis_labels([0.0, 0.5, 1.0]), axis_labels([0.0, 2e5]), axis_labels([0.0, 0.1, 0.2, 0.30000000000000004])
+    (['0', '0.5', '1'], ['0', '200,000'], ['0', '0.1', '0.2', '0.3'])
+    >>> [axis_labels(each) for each in ([0.0, 2.5e7], [0.0, 5e11, 1e12], [0.0, 1e-10, 2e-10], [0.0, 2e-6, 4e-6])]
+    [['0', '25 M'], ['0', '500 bn', '1 tn'], ['0', '1 × 10⁻¹⁰', '2 × 10⁻¹⁰'], ['0', '0.000002', '0.000004']]
+    """
+    digits, largest = _distinct_decimals(values), max(map(abs, values), default=0.0)
+    if (1e-5 > largest > 0 and digits > 7) or largest >= 1e15:
+        return [_scientific(value) for value in values]
+    names = []
+    for value in values:
+        size, word = next(((s, w) for s, w in MAGNITUDES if abs(value) >= 10.0**s and largest >= 1e7), (0, ""))
+        names.append(f"{in_full(round(value / 10.0**size, 6 if size else digits))} {word}".rstrip())
+    return names
+
+
+def _scientific(value: float) -> str:
+    """A round value as a few digits and a power of ten."""
+    if value == 0:
+        return "0"
+    figures, _, power = f"{value:.3e}".partition("e")
+    return f"{figures.rstrip('0').rstrip('.')} × 10{str(int(power)).translate(SUPERSCRIPT)}".replace("-", "−")
+
+
+def _distinct_decimals(values: Sequence[float]) -> int:
+    """The decimals that tell these round values apart.
+
+    >>> _distinct_decimals([0.0, 250.0]), _distinct_decimals([0.0, 0.25]), _distinct_decimals([0.0, 5e-07, 1e-06])
+    (0, 2, 7)
+    """
+    largest = max(values, default=0.0)
+    return next((n for n in range(12) if all(abs(round(v, n) - v) <= 1e-9 * largest for v in values)), 12)
+
+
+def plain(number: float) -> str:
+    """A number with all its digits if they are few, otherwise with six.
+
+    >>> plain(1.0), plain(0.25), plain(12345.678), plain(1e12), plain(1 / 3), plain(2.5e-7), plain(1e-12 / 3)
+    ('1', '0.25', '12,345.678', '1,000,000,000,000', '0.333333', '0.00000025', '< 0.000001')
+    """
+    text = in_full(number)
+    if len(text) <= 12:
+        return text
+    if abs(number) >= 1e6:
+        return f"{number:,.0f}".replace("-", "−")
+    return significant(number, 6) if abs(number) >= 1e-6 else "< 0.000001"
+
+
+def percentage(value: float) -> str:
+    """A share as a percentage with one decimal; 0 and 100 % only if it is exactly that.
+
+    >>> [percentage(each) for each in (0.5, 0.0004, 0.9996, 0.0, 60 / 45, 1.0001)]
+    ['50.0 %', '< 0.1 %', '> 99.9 %', '0 %', '133.3 %', '> 100 %']
+    """
+    if value in (0.0, 1.0):
+        return f"{value:.0%}".replace("%", " %")
+    if value < 0.001:
+        return "< 0.1 %"
+    if 0.999 < value < 1.001:
+        return "> 99.9 %" if value < 1 else "> 100 %"
+    return f"{100 * value:,.1f} %"
+
+
+def thousands(number: float) -> str:
+    """
+    >>> thousands(1234.4)
+    '1,234'
+    """
+    return f"{number:,.0f}"
+
+
+def truncated(name: str, width: int = 16) -> str:
+    """A name cut to the width of this many digits.
+
+    >>> truncated("EUR"), truncated("thousands of tokens"), truncated("検索広告の費用について")
+    ('EUR', 'thousands of toke…', '検索広告の費用…')
+    """
+    if sum(map(_width, name)) <= width:
+        return name
+    room, kept = width - 1.0, ""
+    for letter in name:
+        room -= _width(letter)
+        if room < 0:
+            break
+        kept += letter
+    return f"{kept}…"
+
+
+def _width(letter: str) -> float:
+    """The width of a letter in digits."""
+    if unicodedata.combining(letter):
+        return 0.0
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.0
+    if letter in "MWmw@%":
+        return 1.6
+    return 0.55 if letter in "fijlrtI .,:;'|!-" else 1.2 if letter.isupper() else 1.0
 
 
 def _decimals(half: float) -> int:

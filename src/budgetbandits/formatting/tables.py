@@ -1,6 +1,6 @@
 """Small tables as HTML for notebooks, as Markdown and as LaTeX: one `Table`, three ways to write it.
 
->>> rows = [("bts", Estimate("41.2", "0.8", best=True)), ("kube", Estimate("97.0", "1.1"))]
+>>> rows = [("bts", EstimateCell("41.2", "0.8", best=True)), ("kube", EstimateCell("97.0", "1.1"))]
 >>> table = Table(("policy", "regret"), rows)
 >>> print(table.to_markdown())
 | policy |         regret |
@@ -47,7 +47,7 @@ _LATEX = {
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimateCell:
     """A value as text, how far it may be off, and whether it is surely the best of its column."""
 
     value: str
@@ -55,7 +55,7 @@ class Estimate:
     best: bool = False
 
 
-Cell = str | Estimate
+Cell = str | EstimateCell
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Table:
     def to_latex(self) -> str:
         r"""A ``tabular`` with the rules of the package booktabs; the caption is yours.
 
-        >>> print(Table(("policy", "regret"), [("a_b", Estimate("1,019.9", "0.8"))]).to_latex().splitlines()[4])
+        >>> print(Table(("policy", "regret"), [("a_b", EstimateCell("1,019.9", "0.8"))]).to_latex().splitlines()[4])
         a\_b & $1{,}019.9 \pm 0.8$ \\
         """
         rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
@@ -111,21 +111,21 @@ class Table:
         return "\n".join([*lines, r"\end{tabular}", *note])
 
 
-def estimate(mean: float, error: float | None = None, best: bool = False) -> Estimate:
+def estimate(mean: float, error: float | None = None, best: bool = False) -> EstimateCell:
     """A mean and its error, to two digits of the error; without one, to four digits of the mean or its whole part.
 
     >>> estimate(43.1234, 0.8), estimate(4630.4, 123.0), estimate(0.5)
-    (Estimate(value='43.12', error='0.80', best=False), Estimate(value='4,630', error='123', best=False), \
-Estimate(value='0.5', error='', best=False))
+    (EstimateCell(value='43.12', error='0.80', best=False), EstimateCell(value='4,630', error='123', best=False), \
+EstimateCell(value='0.5', error='', best=False))
     """
     if math.isnan(mean):
-        return Estimate("–")
+        return EstimateCell("–")
     known = error is not None and math.isfinite(error)
     if not known or not error:
         text = f"{mean:,.0f}" if abs(mean) >= 1000 else f"{mean:.4g}"
-        return Estimate(text, "0" if known else "", best)
+        return EstimateCell(text, "0" if known else "", best)
     digits = max(0, 1 - math.floor(math.log10(error)))
-    return Estimate(f"{mean:,.{digits}f}", f"{error:,.{digits}f}", best)
+    return EstimateCell(f"{mean:,.{digits}f}", f"{error:,.{digits}f}", best)
 
 
 def column(values: Sequence[float]) -> list[str]:
@@ -140,7 +140,7 @@ def column(values: Sequence[float]) -> list[str]:
 
 
 def left_out(rows: int) -> str:
-    """What to say under a table of so many rows that shows MOST_ROWS at most.
+    """The note under a table of this many rows that shows MOST_ROWS at most.
 
     >>> left_out(10), left_out(1000)
     ('', 'and 990 more')

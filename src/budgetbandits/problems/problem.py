@@ -15,7 +15,7 @@ import numpy as np
 
 from budgetbandits.errors import ProblemError
 from budgetbandits.fingerprint import fingerprint
-from budgetbandits.formatting.tables import MOST_ROWS, Estimate, Table, column, left_out
+from budgetbandits.formatting.tables import MOST_ROWS, EstimateCell, Table, column, left_out
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems import custom
 from budgetbandits.problems.distributions import (
@@ -254,7 +254,7 @@ class Problem:
             style,  # Matplotlib is in the extra lab
         )
 
-        return arms.plane(self.names, self.cost_means, self.reward_means, style.sheet(width, dark), ax)
+        return arms.plane(self.names, self.cost_means, self.reward_means, style.figure_spec(width, dark), ax)
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -353,7 +353,13 @@ def _table(names: Sequence[str], rewards: Array, costs: Array) -> Table:
         column(values[:MOST_ROWS].tolist()) for values in (rewards, costs, ratios, np.where(best, np.nan, top - ratios))
     )
     rows = [
-        (name, reward[arm], cost[arm], Estimate(ratio[arm], best=bool(best[arm])), "best" if best[arm] else gap[arm])
+        (
+            name,
+            reward[arm],
+            cost[arm],
+            EstimateCell(ratio[arm], best=bool(best[arm])),
+            "best" if best[arm] else gap[arm],
+        )
         for arm, name in enumerate(names[:MOST_ROWS])
     ]
     columns = ("arm", "mean reward", "mean cost", "ratio", "gap")

@@ -1,32 +1,33 @@
-"""The figures of a report: each as files beside the page, and drawn for two widths in it."""
+"""The figures of a report: each as files next to the page, and drawn for two widths in it; and the legend's marks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
+import matplotlib
+import numpy as np
 import polars as pl
 from markupsafe import Markup
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from budgetbandits.experiments import plots
-from budgetbandits.experiments.growth import Growth
-from budgetbandits.experiments.paper.findings import Findings
+from budgetbandits.experiments.growth import Exponent, Growth
 from budgetbandits.experiments.results import Results
-from budgetbandits.figures import layout as picture
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures import layout as layout
 from budgetbandits.figures import profiles, svg
-from budgetbandits.figures.layout import Series
-from budgetbandits.figures.style import FigureSpec, looks, sheet
+from budgetbandits.figures.layout import PaperFigure, Series, below, finish, grow, leftmost, panels
+from budgetbandits.figures.style import FigureSpec, SeriesStyle, figure_spec, series_style, series_styles, settings
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.policies import PAPER_POLICIES, label
-from budgetbandits.report import paper_figures, theory_figures
-from budgetbandits.report.legend import Mark, marks
 from budgetbandits.report.tables import regrets
 
 WIDTHS: dict[str, str | float] = {"wide": 12.0, "narrow": "phone"}
@@ -47,7 +48,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PageFigure:
     """A figure of the page. ``read`` is what the points at one place share, if they are read together; ``legend`` says
     whether the page's list of policies belongs to it."""
 
@@ -67,11 +68,11 @@ def names(policies: Sequence[str]) -> list[str]:
     return [label(policy) for policy in policies]
 
 
-def marks_of(policies: Sequence[str]) -> list[Mark]:
-    return marks(looks(policies, PAPER_POLICIES))
+def legend_marks(policies: Sequence[str]) -> list[LegendMark]:
+    return marks(series_styles(policies, PAPER_POLICIES))
 
 
-def of_study(results: Results, folder: Path) -> list[Drawn]:
+def of_study(results: Results, folder: Path) -> list[PageFigure]:
     """Regret against budget, or at a single one; with several problems in a group also how they differ."""
     several = len(results.record["problems"]) > len(results.groups)
     found = [_dots(results, folder) if len(results.budgets) == 1 else _regret(results, folder)]
@@ -80,14 +81,14 @@ def of_study(results: Results, folder: Path) -> list[Drawn]:
     return found
 
 
-def _regret(results: Results, folder: Path) -> Drawn:
+def _regret(results: Results, folder: Path) -> PageFigure:
     caption = f"Mean pseudo-regret. {_intervals(results)}"
-    return _scaled(folder, Drawn("regret", "Regret against budget", caption, read="B =", legend=True), results)
+    return two_scales(folder, PageFigure("regret", "Regret against budget", caption, read="B =", legend=True), results)
 
 
-def _dots(results: Results, folder: Path) -> Drawn:
+def _dots(results: Results, folder: Path) -> PageFigure:
     caption = f"Mean pseudo-regret at B = {exact(results.largest())}, the lowest first. {_intervals(results)}"
-    return _plain(folder, Drawn("dots", "Regret", caption, legend=True), partial(plots.dots, results))
+    return single_scale(folder, PageFigure("dots", "Regret", caption, legend=True), partial(plots.dots, results))
 
 
 def _intervals(results: Results) -> str:
@@ -100,23 +101,23 @@ def _intervals(results: Results) -> str:
     )
 
 
-def _over_problems(results: Results, folder: Path) -> list[Drawn]:
+def _over_problems(results: Results, folder: Path) -> list[PageFigure]:
     budget = exact(results.largest())
-    profile = Drawn(
+    profile = PageFigure(
         "profile",
         "How far from the best",
-        f"On which share of the problems the mean regret of a policy at B = {budget} is at most so many times that of "
+        f"On which share of the problems a policy's mean regret at B = {budget} is at most this many times that of "
         "the problem's best policy: further up and to the left is better.",
         read="times the best:",
         legend=True,
     )
-    wins = Drawn(
+    wins = PageFigure(
         "wins",
         "Who wins where",
         f"On which share of the problems a policy has the lowest mean regret at B = {budget}: surely, not surely, or "
         f"is not surely worse than the lowest ({results.test}, 95 %, Holm over the others of a problem).",
     )
-    quantiles = Drawn(
+    quantiles = PageFigure(
         "quantiles",
         "Easy and hard problems",
         f"The mean regrets of each policy at B = {budget}, sorted over the problems: its quantiles.",
@@ -124,30 +125,30 @@ def _over_problems(results: Results, folder: Path) -> list[Drawn]:
         legend=True,
     )
     return [
-        _plain(folder, profile, partial(plots.profile, results)),
-        _plain(folder, wins, partial(plots.wins, results)),
-        _plain(folder, quantiles, partial(plots.quantiles, results)),
+        single_scale(folder, profile, partial(plots.profile, results)),
+        single_scale(folder, wins, partial(plots.wins, results)),
+        single_scale(folder, quantiles, partial(plots.quantiles, results)),
     ]
 
 
 def over_settings(
     all_problems: AnyArray, settings: Mapping[str, AnyArray], policies: Sequence[str], folder: Path
-) -> list[Drawn]:
+) -> list[PageFigure]:
     """Of a leaderboard: how far from the best, over the problems of all settings, and the tails, setting by setting;
     values are problems × policies."""
     series = [
-        Series(place, label(policy), look)
-        for place, (policy, look) in enumerate(zip(policies, looks(policies, PAPER_POLICIES), strict=True))
+        Series(place, label(policy), style)
+        for place, (policy, style) in enumerate(zip(policies, series_styles(policies, PAPER_POLICIES), strict=True))
     ]
-    profile = Drawn(
+    profile = PageFigure(
         "profile",
         "How far from the best",
-        "On which share of the problems of all settings the regret of a policy is at most so many times that of the "
+        "On which share of the problems of all settings the regret of a policy is at most this many times that of the "
         "problem's best policy among these: further up and to the left is better.",
         read="times the best:",
         legend=True,
     )
-    quantiles = Drawn(
+    quantiles = PageFigure(
         "quantiles",
         "Easy and hard problems, and the tails",
         "The regrets of each policy at the largest budget, sorted over the problems of a setting. Where a line rises "
@@ -156,8 +157,8 @@ def over_settings(
         legend=True,
     )
     return [
-        _plain(folder, profile, partial(_profile, all_problems, series)),
-        _plain(folder, quantiles, partial(_quantiles, settings, series)),
+        single_scale(folder, profile, partial(_profile, all_problems, series)),
+        single_scale(folder, quantiles, partial(_quantiles, settings, series)),
     ]
 
 
@@ -169,89 +170,41 @@ def _quantiles(settings: Mapping[str, AnyArray], series: Sequence[Series], of: F
     return profiles.quantiles(settings, series, of)
 
 
-def growth(slopes: pl.DataFrame, folder: Path) -> Drawn:
-    about = Drawn(
+def growth(slopes: pl.DataFrame, folder: Path) -> PageFigure:
+    about = PageFigure(
         "growth-figure",
         "How fast the regret of BTS grows",
         "The slope of the mean regret against ln B from each budget to the next, by the constant of the asymptotic "
         "lower bound: no policy that is good on every problem can stay below 1 in the long run. "
         "Bars are 95 % intervals.",
     )
-    return _plain(folder, about, partial(theory_figures.growth_beside_the_bound, slopes), "growth")
+    return single_scale(folder, about, partial(growth_beside_the_bound, slopes), "growth")
 
 
-def worst(hardest: pl.DataFrame, fitted: Sequence[Growth], folder: Path) -> Drawn:
-    about = Drawn(
+def worst(hardest: pl.DataFrame, fitted: Sequence[Growth], folder: Path) -> PageFigure:
+    about = PageFigure(
         "worst-case",
         "The hardest problem",
         "The largest mean pseudo-regret over all gaps that were played: one half of the runs chooses the hardest "
         "problem, the other half measures it, and the other way round. Lines are the fit ln regret = c + a ln B + b ln "
         "K. Hollow: the hardest gap is the first or last of its sweep.",
     )
-    return _plain(folder, about, partial(theory_figures.worst_regret, hardest, fitted))
+    return single_scale(folder, about, partial(worst_regret, hardest, fitted))
 
 
-def of_paper(found: Findings, folder: Path) -> Iterable[Drawn]:
-    """The paper's figures, drawn by as many processes as `joblib.parallel_config` has been told to use, while the
-    caller does other things."""
-    calibrated, ensemble, bounds = found.calibrated, found.ensemble, found.bounds
-    drawn: Iterable[Drawn] = joblib.Parallel(return_as="generator")(
-        joblib.delayed(draw)(folder, *arguments, **options)
-        for draw, arguments, options in (
-            (_scaled, (FIGURE_1, calibrated), {"log": False, "deviations": True}),  # linear as in the paper
-            (_plain, (_figure_2(ensemble), partial(paper_figures.who_wins, ensemble)), {}),
-            (_plain, (FIGURE_3, partial(theory_figures.bounds_over_regret, calibrated, bounds)), {}),
-            (_plain, (FIGURE_4, partial(theory_figures.slope_of_the_lower_bound, calibrated, bounds)), {}),
-        )
-    )
-    return drawn
-
-
-FIGURE_1 = Drawn(
-    "figure-1",
-    "Regret against budget, as in the paper's figure",
-    "Mean pseudo-regret; bars are one standard deviation of it over the runs. The problem of panel (a) was searched "
-    "for until ε-first agreed with the three numbers the paper gives; the other panels are the same seed.",
-    read="B =",
-    legend=True,
-)
-FIGURE_3 = Drawn(
-    "figure-3",
-    "What is proven",
-    "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, γ optimised "
-    "for each arm; a bound above the dotted line says nothing.",
-)
-FIGURE_4 = Drawn(
-    "figure-4",
-    "The slowest growth there can be",
-    "The regret of BTS against ln B. The lower bound is one on the slope alone, in the long run: no policy that is "
-    "good on every problem can keep rising more slowly than the triangle's long side. It says nothing about the regret "
-    "at any budget, so where the triangle stands means nothing.",
-)
-
-
-def _figure_2(ensemble: Results) -> Drawn:
-    return Drawn(
-        "figure-2",
-        "Random problems",
-        f"Each point is a random problem at B = {exact(ensemble.largest())}. Above the diagonal BTS has the lowest "
-        "mean regret, below it another policy has; colour and shape say which of the others is the best. Hollow: "
-        "unsure, for neither is BTS surely the lowest nor another one surely lower (Welch's test, Holm over the four).",
-        legend=True,
-    )
-
-
-def _plain(folder: Path, about: Drawn, draw: Draw, name: str | None = None) -> Drawn:
+def single_scale(folder: Path, about: PageFigure, draw: Draw, name: str | None = None) -> PageFigure:
     """A figure with one scale."""
-    saved = _save(draw(sheet(WIDTHS["wide"])), folder, name or about.id)
+    saved = _save(draw(figure_spec(WIDTHS["wide"])), folder, name or about.id)
     wide = drawing_of(about, draw, "wide") if about.legend else _as_drawing(about, saved, "wide")
     return replace(about, drawings=(wide, drawing_of(about, draw, "narrow")))
 
 
-def _scaled(folder: Path, about: Drawn, results: Results, log: bool | None = None, **options: Any) -> Drawn:
+def two_scales(
+    folder: Path, about: PageFigure, results: Results, log: bool | None = None, **options: Any
+) -> PageFigure:
     """Regret against budget with a logarithmic and a linear axis; the files have the one that comes first: ``log``, or
     what suits the numbers. A logarithm needs positive ones."""
-    saved = plots.regret(results, sheet(WIDTHS["wide"]), log=log, **options)
+    saved = plots.regret(results, figure_spec(WIDTHS["wide"]), log=log, **options)
     assert isinstance(saved, Figure)
     _save(saved, folder, about.id)
     scales = [LOG, LINEAR] if saved.axes[0].get_yscale() == LOG else [LINEAR, LOG]
@@ -265,13 +218,13 @@ def _scaled(folder: Path, about: Drawn, results: Results, log: bool | None = Non
     return replace(about, drawings=tuple(drawings))
 
 
-def drawing_of(about: Drawn, draw: Draw, width: str, scale: str = "") -> Drawing:
+def drawing_of(about: PageFigure, draw: Draw, width: str, scale: str = "") -> Drawing:
     """The figure drawn for one of `WIDTHS`."""
-    on = sheet(WIDTHS[width])
+    on = figure_spec(WIDTHS[width])
     return _as_drawing(about, _laid_out(draw(replace(on, legend=not about.legend))), width, scale)
 
 
-def _as_drawing(about: Drawn, figure: Figure, width: str, scale: str = "") -> Drawing:
+def _as_drawing(about: PageFigure, figure: Figure, width: str, scale: str = "") -> Drawing:
     prefix = "-".join(filter(None, (about.id, width, scale)))
     return Drawing(width, scale, Markup(svg.to_svg(figure, prefix, about.title)))
 
@@ -287,5 +240,125 @@ def _save(figure: Figure, folder: Path, name: str) -> Figure:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     figure = _laid_out(figure)
     for kind in FORMATS:
-        picture.save(figure, folder / "figures" / f"{name}.{kind}")
+        layout.save(figure, folder / "figures" / f"{name}.{kind}")
     return figure
+
+
+MARKERS = {
+    "o": "M11.6 6a3.4 3.4 0 1 1 6.8 0a3.4 3.4 0 1 1-6.8 0z",
+    "s": "M12 3h6v6h-6z",
+    "^": "M15 2.2l3.8 7h-7.6z",
+    "v": "M15 9.8l3.8-7h-7.6z",
+    "<": "M11.2 6l7-3.8v7.6z",
+    ">": "M18.8 6l-7-3.8v7.6z",
+    "D": "M15 1.9l4.1 4.1-4.1 4.1-4.1-4.1z",
+    "P": "M13.6 2.2h2.8v2.4h2.4v2.8h-2.4v2.4h-2.8v-2.4h-2.4v-2.8h2.4z",
+    "X": "M12.6 2l2.4 2.4 2.4-2.4 1.6 1.6-2.4 2.4 2.4 2.4-1.6 1.6-2.4-2.4-2.4 2.4-1.6-1.6 2.4-2.4-2.4-2.4z",
+    "p": "M15 2l4 2.9-1.5 4.7h-5l-1.5-4.7z",
+    "*": "M15 1.4l1.2 3.2 3.4.1-2.7 2.1 1 3.3-2.9-1.9-2.9 1.9 1-3.3-2.7-2.1 3.4-.1z",
+}
+"""Paths around the point (15, 6), by Matplotlib's names of markers."""
+STROKE = 1.75
+"""Width of the line, by which dashes are measured."""
+
+
+@dataclass(frozen=True)
+class LegendMark:
+    """The name of a colour, the dashes of a line and the path of a marker."""
+
+    series: str
+    dashes: str
+    marker: str
+
+
+def marks(styles: Sequence[SeriesStyle]) -> list[LegendMark]:
+    """The marks of policies that figures draw with these looks."""
+    return [LegendMark(style.series, _dashes(style.line), MARKERS[style.marker]) for style in styles]
+
+
+def _dashes(line: str | tuple[float, Sequence[float]]) -> str:
+    return "" if isinstance(line, str) else " ".join(f"{STROKE * part:g}" for part in line[1])
+
+
+def place_style(place: int, spec: FigureSpec) -> dict[str, Any]:
+    """The colour and marker of a place."""
+    return {"color": spec.colour(series_style(place)), "marker": series_style(place).marker}
+
+
+def name_axes(axes: Sequence[Axes], of: Axes, along: str, up: str) -> None:
+    """The names of the axes, where a panel stands at the edge."""
+    if below(axes, of):
+        of.set_xlabel(along)
+    if leftmost(of):
+        of.set_ylabel(up)
+
+
+def legend_below(figure: PaperFigure, of: Axes, columns: int) -> None:
+    """Below the panels, with the names that one of them has."""
+    grow(figure, figure.legend(*of.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
+
+
+def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigure:
+    """A panel for each group: the slope of BTS against ln B by the lower bound's constant, from budget to budget."""
+    groups = slopes["group"].unique(maintain_order=True).to_list()
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = panels(groups, spec)
+        for axis, group in zip(axes, groups, strict=True):
+            of_group = slopes.filter(pl.col("group") == group)
+            problems = of_group["problem"].unique(maintain_order=True).to_list()
+            for place, problem in enumerate(problems):
+                rows = of_group.filter(pl.col("problem") == problem)
+                share, low, high = (
+                    rows[name].to_numpy() / rows["lower"].to_numpy() for name in ("slope", "low", "high")
+                )
+                middle = np.sqrt(rows["from"].to_numpy() * rows["to"].to_numpy())
+                axis.errorbar(
+                    middle * (1 + 0.12 * place), share, yerr=[share - low, high - share], **place_style(place, spec),
+                    elinewidth=0.9, capsize=2, label=problem.removeprefix(group).strip(" /"),
+                )  # fmt: skip
+            axis.axhline(1.0, color=spec.colours["ink2"], linewidth=0.9, linestyle="--")
+            axis.set_xscale("log")
+            axis.set_ylim(0.0, 1.05 * max(axis.get_ylim()[1], 1.0))
+            scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
+            scales.straight(axis.yaxis)
+            name_axes(axes, axis, "budget", "slope / lower bound's constant")
+            if len(problems) > 1:
+                axis.legend(loc="lower right")
+        return finish(figure)
+
+
+def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], spec: FigureSpec) -> PaperFigure:
+    """A panel for each policy: the worst regret against budget, a line for each number of arms; hollow at the edge."""
+    titles = [
+        f"{label(growth.policy)}\nB to the power {exponent(growth.in_budget)}\n"
+        f"K to the power {exponent(growth.in_arms)}"
+        for growth in fitted
+    ]
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = panels(titles, spec, shape=0.9)
+        for axis, growth in zip(axes, fitted, strict=True):
+            _worst_panel(axis, hardest.filter(pl.col("policy") == growth.policy), growth, spec)
+            name_axes(axes, axis, "budget B", "regret on the hardest problem")
+        legend_below(figure, axes[0], 4 if spec.narrow else 8)
+        return finish(figure)
+
+
+def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth, spec: FigureSpec) -> None:
+    axis.set(xscale="log", yscale="log")
+    for place, arms in enumerate(rows["arms"].unique(maintain_order=True)):
+        line = rows.filter(pl.col("arms") == arms)
+        budgets, worst, edge = (line[name].to_numpy() for name in ("budget", "crossed", "edge"))
+        fit = math.exp(growth.constant) * budgets**growth.in_budget.value * float(arms) ** growth.in_arms.value
+        mark = place_style(place, spec)
+        axis.plot(budgets, fit, color=mark["color"], linewidth=1.0, zorder=2)
+        axis.plot(budgets, worst, linestyle="", markersize=4.5, label=f"K = {arms}", zorder=3, **mark)
+        axis.plot(
+            budgets[edge], worst[edge], linestyle="", markersize=4.5, markerfacecolor=spec.colours["bg"], zorder=4,
+            **mark,
+        )  # fmt: skip
+    scales.logarithmic(axis.yaxis, *axis.get_ylim(), 5)
+    scales.logarithmic(axis.xaxis, *axis.get_xlim(), 5)
+
+
+def exponent(of: Exponent) -> str:
+    return f"{of.value:.2f} [{of.low:.2f}, {of.high:.2f}]"

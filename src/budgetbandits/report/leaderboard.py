@@ -1,4 +1,4 @@
-"""The page of a leaderboard: who wins where, quantiles over problems, and what is known of every policy."""
+"""The page of a leaderboard: winners by setting, quantiles over problems, and facts about every policy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Pa
         "warning": "This is a quick look, not the leaderboard: leave out --quick." if quick else None,
         "sentences": sentences(summary),
         "contents": sections,
-        "names": drawings.names(drawn), "marks": drawings.marks_of(drawn), "order": list(range(len(drawn))),
+        "names": drawings.names(drawn), "marks": drawings.legend_marks(drawn), "order": list(range(len(drawn))),
         "budgets": [], "records": [{"versions": versions()}],
         "figures": figures(summary, values, drawn, out),
         "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
@@ -79,7 +79,7 @@ def figure_policies(summary: dict[str, Any]) -> list[str]:
 
 def figures(
     summary: dict[str, Any], values: Mapping[str, SettingGames], drawn: list[str], out: Path
-) -> list[drawings.Drawn]:
+) -> list[drawings.PageFigure]:
     """None without a setting of several problems, over which there would be something to draw."""
     titles = {each["name"]: each["title"] for each in summary["settings"]}
     several = {

@@ -1,25 +1,24 @@
-"""One HTML page without a network: what was found, figures, tables, and what was run."""
+"""One HTML page without a network: findings, figures, tables, and how they were made."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from budgetbandits import web
 from budgetbandits.experiments.paper.findings import Findings, is_paper, load
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, number, open_interval, short
 from budgetbandits.policies import label
-from budgetbandits.report import paper, problems, study, tables
-from budgetbandits.report.theory_figures import exponent
+from budgetbandits.report import paper, study, tables
+from budgetbandits.report.figures import exponent
+from budgetbandits.web import assets
 
 REPORT = "report.html"
+PACKAGE = "budgetbandits.report"
 
 
 def write_report(folder: str | Path, found: Findings | None = None) -> Path:
@@ -51,30 +50,27 @@ def with_way_back(page: str, to: str) -> str:
 
 def render(content: dict[str, Any], template: str = "report.html") -> str:
     """A page without a network, from one of the templates."""
-    environment = Environment(
-        loader=PackageLoader("budgetbandits.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
-    environment.globals |= {
+    filters = {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
+    names = {
         "estimate": estimate, "interval": interval, "open_interval": open_interval,
-        "counted": count, "shown_arms": problems.ARMS,
+        "counted": count, "shown_arms": tables.ARMS,
         "shown_groups": tables.GROUPS,
     }  # fmt: skip
     script = _text("rescale.js") + _text("report.js")
-    return environment.get_template(template).render(
-        content,
-        style_sheets=Markup(web.style_sheet() + _text("report.css")),
-        script=Markup(script),
-        script_hash=_allowed(script),
+    return (
+        assets.environment(PACKAGE, filters, names)
+        .get_template(template)
+        .render(
+            content,
+            style_sheets=Markup(assets.style_sheet() + _text("report.css")),
+            script=Markup(script),
+            script_hash=_allowed(script),
+        )
     )
 
 
 def _text(name: str) -> str:
-    return (resources.files("budgetbandits.report") / "templates" / name).read_text(encoding="utf-8")
+    return assets.text(PACKAGE, "templates", name)
 
 
 def _allowed(script: str) -> str:

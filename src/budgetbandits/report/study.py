@@ -1,4 +1,4 @@
-"""What the page of a study shows."""
+"""The content of a study's page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from budgetbandits.experiments.growth import slopes
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.formatting.numbers import count
 from budgetbandits.report import figures as drawings
-from budgetbandits.report import problems as asked
 from budgetbandits.report import summary, tables
 
 BUDGETS = {
@@ -25,7 +24,7 @@ BUDGETS = {
 
 
 def content(results: Results, folder: Path) -> dict[str, Any]:
-    """Everything the template asks for; writes the figures and tables beside the page."""
+    """Everything the template asks for; writes the figures and tables next to the page."""
     tables.write_files(results, folder)
     several = len(results.record["problems"]) > len(results.groups)
     found = {
@@ -49,13 +48,13 @@ def about(results: Results) -> dict[str, Any]:
     groups = tables.by_group(results)
     return {
         "names": drawings.names(results.policies),
-        "marks": drawings.marks_of(results.policies),
+        "marks": drawings.legend_marks(results.policies),
         "place": {policy: place for place, policy in enumerate(results.policies)},
         "order": _order(groups, len(results.policies)),
         "budgets": sorted(results.budgets, reverse=True),
         "groups": groups,
         "several": len(results.record["problems"]) > len(results.groups),
-        "problems": asked.problems(results),
+        "problems": tables.problems(results),
     }
 
 

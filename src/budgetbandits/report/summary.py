@@ -1,4 +1,4 @@
-"""What a study found, in three sentences: who is best and whether that is sure, by how much, what was measured."""
+"""The findings of a study in three sentences: who is best and how surely, by how much, and what was measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from budgetbandits.formatting.numbers import count, estimate, exact, interval, l
 from budgetbandits.policies import label
 from budgetbandits.report.tables import regrets
 
-FEW = 4
+GROUPS_NAMED = 4
 """Groups that a sentence goes through one by one."""
 
 
@@ -84,7 +84,7 @@ def _alone(results: Results, budget: str) -> str:
         f"{estimated(row['mean'], row['half'])}" + (f" on {row['group']}" if len(results.groups) > 1 else "")
         for row in regrets(results).filter(pl.col("budget") == results.largest()).rows(named=True)
     ]
-    return f"{label(results.policies[0])} has a mean regret of {listed(means[:FEW])} at {budget}."
+    return f"{label(results.policies[0])} has a mean regret of {listed(means[:GROUPS_NAMED])} at {budget}."
 
 
 def _best(results: Results, lead: Lead, budget: str) -> str:
@@ -135,7 +135,7 @@ def _surely(sure: int, of: int) -> str:
 
 
 def _ahead_of_several(found: list[Lead]) -> str:
-    if len(found) <= FEW:
+    if len(found) <= GROUPS_NAMED:
         return f"The lead over the next policy: {'; '.join(map(_led, found))}."
     share = [lead.ahead / (lead.mean + lead.ahead) if lead.mean + lead.ahead > 0.0 else 0.0 for lead in found]
     least, most = (found[share.index(pick(share))] for pick in (min, max))

@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
-from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX
 
@@ -79,7 +79,7 @@ def to_units(micros: int) -> float:
 def in_words(account: Account, *micros: int) -> list[str]:
     """Amounts as this account's money is shown: with as many decimals as any of it needs."""
     money = (account.budget, account.spent, account.held, account.overrun, account.leased)
-    return shown([to_units(each) for each in micros], beside=[to_units(each) for each in money])
+    return same_decimals([to_units(each) for each in micros], others=[to_units(each) for each in money])
 
 
 def day_of(at: float) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.errors import BadParameter
-from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
@@ -43,7 +43,7 @@ def planned_campaign(
     caps = [checked_cap(arm, cap) for arm, cap in arms.items()]
     amount = to_micros(budget, "budget")
     if amount < min(caps):
-        least, offered = shown([to_units(min(caps)), budget])
+        least, offered = same_decimals([to_units(min(caps)), budget])
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
     rule = _own_policy(policy)
     scaled = _scaled(known, list(arms), amount, max(caps))

@@ -308,9 +308,9 @@ def _draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axe
             raise BadParameter("figure 'pulls' has two panels; leave out ax")
         options["ax"] = ax
     from budgetbandits.figures.layout import chosen  # Matplotlib is in the extra lab
-    from budgetbandits.figures.style import sheet
+    from budgetbandits.figures.style import figure_spec
 
-    return chosen(FIGURES, figure, options)(outcome, sheet(width, dark), **options)
+    return chosen(FIGURES, figure, options)(outcome, figure_spec(width, dark), **options)
 
 
 def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = None) -> PaperFigure:
@@ -328,7 +328,7 @@ def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = No
     mean, low, high = _interval(share)
     title = f"{label(outcome.policy)}, B = {budgets[place]:,g}, {outcome.runs} runs"
     names, ratios = outcome.problem.names, oracle.ratios(outcome.problem)
-    return arms.pulls(arms.Pulls(names, ratios, games.mean(axis=0), mean, low, high), title, spec)
+    return arms.pulls(arms.PullShares(names, ratios, games.mean(axis=0), mean, low, high), title, spec)
 
 
 def _draw_regret(
@@ -337,13 +337,13 @@ def _draw_regret(
     """Mean pseudo-regret against budget with its 95 % interval, or with bars of the standard deviation."""
     from budgetbandits.figures import regret as curves
     from budgetbandits.figures.layout import Series
-    from budgetbandits.figures.style import looks
+    from budgetbandits.figures.style import series_styles
 
     order = np.argsort(outcome.budgets)
     values = outcome.pseudo_regret[:, order]
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
     curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
-    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER_POLICIES)[0])
+    series = Series(0, label(outcome.policy), series_styles([outcome.policy], PAPER_POLICIES)[0])
     return curves.regret({"": [curve]}, [series], spec, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
 
 

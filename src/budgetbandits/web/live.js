@@ -23,14 +23,14 @@ function state(instead) {
   document.body.classList.toggle("stale", over || old || cutOff !== null);
   document.body.classList.toggle("is-live", word === "Live");
   show("disconnected", cutOff !== null && !over);
-  show("not-told", full && !over);
+  show("not-live", full && !over);
   show("silent", silent && cutOff === null && !over);
   show("signed-out", over);
   const words = document.querySelector("#live-state [data-words]");
   if (words) words.textContent = instead ?? word;
 }
 
-// In the zone of the page's other times: so many seconds east of Greenwich as it says, or else the browser's.
+// In the time zone of the page, given in seconds east of Greenwich, or else in the browser's.
 function clock(at) {
   const east = document.body.dataset.east;
   return east ? new Date(at + 1000 * Number(east)).toISOString().slice(11, 19) : new Date(at).toTimeString().slice(0, 8);
@@ -78,7 +78,7 @@ function age() {
 let drawing = false;
 let again = false;
 let newer = 0; // the timer that asks for what was not drawn yet
-let wanted = 0; // the number of the latest event that the page has been told of
+let wanted = 0; // the number of the latest event that the page has heard of
 
 // Put the newest numbers in place; what has the focus, what is being typed and what was opened stays.
 async function draw() {
@@ -111,7 +111,7 @@ async function draw() {
     cutOff = null;
     old = false;
     show("store-error", false);
-    // what was drawn for somebody else a moment ago may not know of it yet; the server says when it is drawn again
+    // a view cached a moment ago may not know of it yet; the server says when it is drawn again
     clearTimeout(newer);
     const seconds = Math.max(1, Number(answer.headers.get("X-Again") ?? 1));
     if (Number(answer.headers.get("X-Event")) < wanted) newer = setTimeout(draw, 1000 * seconds);

@@ -1,4 +1,4 @@
-"""The socket of a server, opened before anything else: whoever connects while it starts waits and is answered."""
+"""The listening socket of a server, opened first: clients that connect during the start wait and are served."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from budgetbandits.errors import BadParameter
 
 
 def listening(host: str, port: int, remedy: str = "choose another --host or --port") -> socket.socket:
-    """Nobody else has the port from here on: whoever is shown a key here can use it here."""
+    """Open the socket; from here on the port is ours, so a printed key or address can be used."""
     if not 0 <= port <= 65535:
         raise BadParameter(f"there is no port {port}; {remedy}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

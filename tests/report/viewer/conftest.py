@@ -7,11 +7,11 @@ import pytest
 
 from budgetbandits.experiments import run
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.report.viewer import preview
+from budgetbandits.report.viewer import pages
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer
 from budgetbandits.report.viewer.server import Server
-from budgetbandits.web.view_cache import DRAWS
+from budgetbandits.web.view_cache import THREAD_NAME
 from studies import small
 from viewed import past
 
@@ -51,7 +51,7 @@ def asked():
         return f'<span class="brand">b</span>{results.record["name"]}'
 
     with pytest.MonkeyPatch.context() as patch:  # as long as any thread may still draw
-        patch.setattr(preview, "page_of", page_of)
+        patch.setattr(pages, "page_of", page_of)
         yield asked
 
 
@@ -60,7 +60,7 @@ def nothing_left_to_draw():
     """A test does not leave its drawings to the next, which may count its own."""
     yield
     for thread in threading.enumerate():
-        if thread.name == DRAWS:
+        if thread.name == THREAD_NAME:
             thread.join(20.0)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.study import Study, progress
-from budgetbandits.report.viewer import pages, preview, server
+from budgetbandits.report.viewer import pages, server
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer
 from budgetbandits.report.viewer.server import Server
@@ -221,17 +221,17 @@ def test_a_report_is_drawn_again_when_fewer_policies_are_asked_for(done, asked):
 
 
 def test_a_report_that_failed_is_tried_again(done, monkeypatch):
-    monkeypatch.setattr(view_cache, "RETRY", 0.05)
-    good = preview.page_of
+    monkeypatch.setattr(view_cache, "RETRY_SECONDS", 0.05)
+    good = pages.page_of
     with monkeypatch.context() as full:
 
         def boom(*_):
             raise OSError(28, "No space left on device")
 
-        full.setattr(preview, "page_of", boom)
+        full.setattr(pages, "page_of", boom)
         viewer = Viewer(Folder(done))
         until(lambda: "No space left" in text(viewer.answer("/study/deep/one", {})))
-    assert preview.page_of is good
+    assert pages.page_of is good
     until(lambda: text(viewer.answer("/study/deep/one", {})).endswith("small"))
 
 

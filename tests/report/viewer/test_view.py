@@ -16,13 +16,13 @@ from budgetbandits.experiments.study import Study, progress
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report.leaderboard import write_page
 from budgetbandits.report.page import with_way_back
+from budgetbandits.report.viewer import pages
 from budgetbandits.report.viewer import pages as view_pages
-from budgetbandits.report.viewer import preview
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer, address_of
 from budgetbandits.report.viewer.server import Server
 from budgetbandits.web import view_cache
-from budgetbandits.web.view_cache import SHARE, BackgroundValue
+from budgetbandits.web.view_cache import CPU_SHARE, BackgroundValue
 from studies import small
 from suites import TINY
 from viewed import ask, everything, past, text, until
@@ -72,7 +72,7 @@ def test_curves_of_policies_that_have_not_all_played(tmp_path, budgets):
     kept = {cell["key"] for cell in study.asked()["cells"] if cell["policy"] != "kube"}
     for key in set(study.there()) - kept:
         study.part(key).unlink()
-    found = preview.curves(study.folder)
+    found = pages.curves(study.folder)
     assert (found.runs, found.groups) == (54, 2)
     assert "policy-0 line" in found.drawings[0].svg
     assert [each.width for each in found.drawings] == ["wide", "narrow"]
@@ -215,10 +215,10 @@ def test_what_takes_long_is_done_seldom(alone):
     of.latest()
     until(lambda: of.number == 1)
     until(lambda: not of._making)
-    now[0] = 2.0 + 2.0 / SHARE - 0.1
+    now[0] = 2.0 + 2.0 / CPU_SHARE - 0.1
     of.latest()
     assert of.number == 1
-    now[0] = 2.0 + 2.0 / SHARE
+    now[0] = 2.0 + 2.0 / CPU_SHARE
     assert of.latest() in (2.0, now[0])
     until(lambda: of.number == 2)
 

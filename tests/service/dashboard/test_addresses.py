@@ -6,8 +6,8 @@ import re
 import pytest
 
 from browsing import Browser, button
-from budgetbandits.service.dashboard.actions import ACTIONS
-from budgetbandits.service.dashboard.addresses import address
+from budgetbandits.service.dashboard.actions.catalog import ACTIONS
+from budgetbandits.service.dashboard.query import address
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.service import DecisionService

@@ -9,8 +9,8 @@ import pytest
 
 from browsing import Browser
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.campaign_view import REASONS, campaign_view
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.campaign import REASONS, campaign_view
+from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
@@ -126,7 +126,7 @@ def test_the_list_reads_no_events_though_a_long_lease_keeps_the_mark_back(store,
     assert steps[1] < 1.3 * steps[0]
 
 
-def _steps(store, read=lambda tx: overview(tx, Asked(), None)):
+def _steps(store, read=lambda tx: overview(tx, ListQuery(), None)):
     """What the list, or something else that is read, takes SQLite, in tens of instructions."""
     steps = []
 

@@ -6,8 +6,8 @@ from scipy import integrate, stats
 
 from budgetbandits.numerics.posteriors import BetaPosterior
 from budgetbandits.service.dashboard.beliefs import (
-    Told,
-    Values,
+    ArmFeedback,
+    ValueSums,
     belief,
     beta_density,
     chances_of_best,
@@ -17,16 +17,16 @@ from budgetbandits.service.dashboard.beliefs import (
 
 
 def trials(successes, failures):
-    return Values(successes + failures, float(successes), float(successes))
+    return ValueSums(successes + failures, float(successes), float(successes))
 
 
 def told(reward, cost):
-    return belief(Told(trials(*reward), trials(*cost)), 1.0, 1.0)
+    return belief(ArmFeedback(trials(*reward), trials(*cost)), 1.0, 1.0)
 
 
 def test_trials_give_thompson_samplings_posterior():
     assert trials(7, 3).beta() == pytest.approx((8.0, 4.0), rel=0.1)  # the variance has one trial mixed in
-    assert Values().beta() == (1.0, 1.0)
+    assert ValueSums().beta() == (1.0, 1.0)
     assert trials(5, 0).beta() == (6.0, 1.0)
 
 
@@ -37,7 +37,7 @@ def test_an_interval_holds_the_mean_of_values_that_vary_little(count, least, wid
     rng, inside, width = np.random.default_rng(4), 0, []
     for _ in range(400):
         prices = rng.beta(8.0, 32.0, count)
-        law = BetaPosterior(*Values(count, prices.sum(), (prices**2).sum()).beta())
+        law = BetaPosterior(*ValueSums(count, prices.sum(), (prices**2).sum()).beta())
         low, high = law.quantile(np.array([0.025, 0.975]))
         inside += low <= 0.2 <= high
         width.append(high - low)
@@ -46,13 +46,13 @@ def test_an_interval_holds_the_mean_of_values_that_vary_little(count, least, wid
 
 
 def test_prices_have_their_laws_interval_in_the_users_units():
-    made, law = belief(Told(cost=trials(7, 3)), 2.0, 5.0).price, BetaPosterior(*trials(7, 3).beta())
+    made, law = belief(ArmFeedback(cost=trials(7, 3)), 2.0, 5.0).price, BetaPosterior(*trials(7, 3).beta())
     assert [made.low, made.median, made.high] == pytest.approx(5.0 * law.quantile(np.array([0.025, 0.5, 0.975])))
 
 
 def test_a_mean_price_above_the_largest_is_as_it_was_told():
     costs = np.random.default_rng(3).normal(1.5, 0.1, 4000)
-    made = belief(Told(trials(60, 40), Values(4000, costs.sum(), (costs**2).sum())), 1.0, 2.0)
+    made = belief(ArmFeedback(trials(60, 40), ValueSums(4000, costs.sum(), (costs**2).sum())), 1.0, 2.0)
     assert made.price.median == pytest.approx(2.0 * costs.mean(), rel=0.001)
     assert made.price.high - made.price.low == pytest.approx(2.0 * 2 * 1.96 * 0.1 / np.sqrt(4000), rel=0.1)
     assert made.ratio.median == pytest.approx(0.6 / (2.0 * costs.mean()), rel=0.02)
@@ -64,7 +64,7 @@ def exact_ratio_cdf(x, reward, cost):
 
 
 def test_the_ratio_is_that_of_two_independent_means():
-    made = belief(Told(trials(60, 40), trials(20, 80)), 1.0, 1.0).ratio
+    made = belief(ArmFeedback(trials(60, 40), trials(20, 80)), 1.0, 1.0).ratio
     shapes = (trials(60, 40).beta(), trials(20, 80).beta())
     reward, cost = ((a - 1, b - 1) for a, b in shapes)
     for value, share in ((made.low, 0.025), (made.median, 0.5), (made.high, 0.975)):
@@ -81,7 +81,7 @@ def test_the_density_of_a_mean_is_its_betas(a, b):
 
 
 def test_the_curves_of_a_belief_are_those_of_its_estimates():
-    made = belief(Told(trials(60, 40), trials(20, 80)), 5.0, 3.0)
+    made = belief(ArmFeedback(trials(60, 40), trials(20, 80)), 5.0, 3.0)
     for what in ("reward", "price", "ratio"):
         where, high = made.curve(what, (0.0, np.inf))
         middle = getattr(made, what)

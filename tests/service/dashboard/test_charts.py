@@ -9,13 +9,12 @@ import pytest
 from budgetbandits.formatting.datetimes import HOUR, Times
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.dashboard import campaign_view as campaign_module
-from budgetbandits.service.dashboard.campaign_json import campaign_json
-from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.charts import _plan, money_chart, share_chart, whole_shares
-from budgetbandits.service.dashboard.pages import render
+from budgetbandits.service.dashboard import campaign as campaign_module
+from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
+from budgetbandits.service.dashboard.charts.inline import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.charts.over_time import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.dashboard.svg import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -112,7 +111,7 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
     page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
-    assert "Not said of a budget that is for so many requests" in page
+    assert "Not shown for a budget that is for a number of requests" in page
     engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
     page = render("_campaign.html", view=seen(store), times=Times.of("UTC", view.now), admin=True, inline=False)
     assert "Failed</span>" in page
@@ -167,11 +166,11 @@ def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     clock.now += 60.0
     engine.expire_due()
     requests = seen(store).requests
-    assert (requests.answered, requests.failed, requests.gone) == (1, 0, 5)
+    assert (requests.answered, requests.failed, requests.used) == (1, 0, 5)
     assert requests.each == pytest.approx(2.4 / 5)
     assert requests.to_come == pytest.approx(7.6 / 15)
     page = render("_campaign.html", view=seen(store), times=Times.of("UTC", clock.now), admin=True, inline=False)
-    assert "1 of 20 expected; the money of 5 is gone" in page
+    assert "1 of 20 expected; 5 have used their money" in page
 
 
 def test_failures_are_no_prices(store):
@@ -367,7 +366,7 @@ def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, mo
     assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
     assert page().count("bring-back-arm?arm=arm%203") == 1
     assert "retire-arm" not in page(admin=False)
-    monkeypatch.setattr(campaign_module, "MOST_LISTED", 4)
+    monkeypatch.setattr(campaign_module, "ARMS_LISTED_MAX", 4)
     few = page()
     assert "4 more arms, those with the most spend; 5 are not listed" in few
     assert 'href="/campaigns/ads/retire-arm"' in few

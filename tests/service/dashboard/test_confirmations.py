@@ -168,7 +168,7 @@ def test_a_top_up_of_a_campaign_with_leases_says_what_is_left_then(store, admin,
 
 
 @pytest.mark.parametrize(
-    ("action", "words"), [("close", "stays held until it is told"), ("pause", "stays held; feedback")]
+    ("action", "words"), [("close", "stays held until feedback"), ("pause", "stays held; feedback")]
 )
 def test_what_stays_held_is_what_is_held_then(store, admin, leased, action, words):
     path = str(httpx.URL(f"/campaigns/{leased}/{action}"))

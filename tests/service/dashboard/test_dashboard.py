@@ -12,16 +12,17 @@ from browsing import Browser, button
 from budgetbandits.errors import BadParameter, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaigns import Total
-from budgetbandits.service.dashboard import fields, sessions
-from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard import sessions
+from budgetbandits.service.dashboard.actions import fields
+from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.dashboard.view_cache import Fresh
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.web.view_cache import ViewCache
 from clock import Clock
 from reads_here import ReadsHere
 
@@ -446,17 +447,19 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
         return len(made)
 
     async def run():
-        fresh = Fresh(1.0, clock)
-        assert fresh.lasts() == 1.0
+        fresh = ViewCache(1.0, clock)
+        assert fresh.lifetime() == 1.0
         assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
-        assert fresh.left("a", "view") == 5.0  # a hundredth of a processor; for the first time, no longer than that
+        assert (
+            fresh.time_left("a", "view") == 5.0
+        )  # a hundredth of a processor; for the first time, no longer than that
         clock.now += 4.9
         assert await fresh.get("a", "view", slow) == 1
-        assert fresh.left("a", "view") == pytest.approx(0.1)
+        assert fresh.time_left("a", "view") == pytest.approx(0.1)
         assert await fresh.get("a", "other view", slow) == 2
         clock.now += 5.1
         assert await fresh.get("a", "view", slow) == 3
-        fresh.forget()
+        fresh.clear()
         assert await fresh.get("a", "view", slow) == 4
         with pytest.raises(StoreError):
             await fresh.get("b", "view", broken)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service.dashboard.campaign_view import campaign_view
-from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.dashboard.projection import runs_out
+from budgetbandits.service.dashboard.campaign import campaign_view
+from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.query import PageQuery
+from budgetbandits.service.dashboard.status import runs_out
 from budgetbandits.service.ledger import Account, Limits, earliest_end, place
 from budgetbandits.service.rollups import roll_up
 from served import served
@@ -100,7 +100,7 @@ def said(store, name):
 
     def read(tx):
         tx.now = lambda: store.clock.now
-        [line] = overview(tx, Asked(name), None).lines
+        [line] = overview(tx, ListQuery(name), None).lines
         return line.runs_out, campaign_view(tx, tx.campaign_named(name), PageQuery()).runs_out
 
     return store.read(read)

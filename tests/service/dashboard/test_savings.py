@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from budgetbandits.service.dashboard.campaign_json import campaign_json
-from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.arms import saved_by
+from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.records import Counts

@@ -54,7 +54,9 @@ def test_a_cost_below_the_cap_that_came_too_late_is_not_said_to_be_above_it(stor
     engine.feedback(engine.decide("ads", "2").decision, cost=1.0, reward=1.0)
     engine.feedback(late.decision, cost=0.5, reward=1.0)
     page = seen(admin("GET", "/campaigns/ads"))
-    assert f"Decision {late.decision[:8]} of arm b cost 0.5000. That was told after its hold had been released" in page
+    assert (
+        f"Decision {late.decision[:8]} of arm b cost 0.5000. It was reported after its hold had been released" in page
+    )
     assert "0.5000 is booked apart, as overrun" in page
     assert "Frozen by an overrun of b, 0.5000 booked apart" in page
     assert "0.5000 booked apart as overrun" in seen(admin("GET", "/"))
@@ -62,7 +64,7 @@ def test_a_cost_below_the_cap_that_came_too_late_is_not_said_to_be_above_it(stor
     engine.set_status("ads", "active")
     engine.top_up("ads", 9.0)
     again = seen(admin("GET", "/campaigns/ads?range=day"))
-    assert "tell costs before holds expire, or change the terms : hold for longer, or charge what expires" in again
+    assert "report costs before holds expire, or change the terms : hold for longer, or charge what expires" in again
     for text in (page, again, seen(admin("GET", "/campaigns/ads/events")), seen(admin("GET", "/"))):
         assert "above" not in text
         assert "higher cap" not in text
@@ -115,12 +117,12 @@ def test_nobody_is_blocked_while_a_lease_has_money(store, admin):
         store.engine.feedback(store.engine.decide("ads", f"{number}").decision, cost=1.0, reward=1.0)
     store.engine.decide_many("ads", "batch", 30)
     page, listed = (seen(admin("GET", path)) for path in ("/campaigns/ads", "/"))
-    assert "Nearly exhausted. 0.00 left beside leases, one of which has 2.00. Only under that lease" in page
-    assert "Nobody gets a decision until" not in page
-    assert "Nearly exhausted 0.00 left beside leases, one of which has 2.00" in listed
+    assert "Nearly exhausted. 0.00 left next to leases, one of which has 2.00. Only that lease makes decisions" in page
+    assert "No decision is made until the cost" not in page
+    assert "Nearly exhausted 0.00 left next to leases, one of which has 2.00" in listed
     for number in range(2):
         assert store.engine.decide("ads", f"more {number}").arm in "ab"
-    assert "Nobody gets a decision until" in seen(admin("GET", "/campaigns/ads?range=day"))
+    assert "No decision is made until the cost" in seen(admin("GET", "/campaigns/ads?range=day"))
     assert "Blocked by holds" in seen(admin("GET", "/?order=name"))
 
 
@@ -129,7 +131,7 @@ def test_nobody_is_blocked_while_a_lease_has_money(store, admin):
 
 def test_shares_of_spend_are_of_all_that_was_spent(store, admin, monkeypatch):
     """Arms that are not compared with the others have spent as well."""
-    monkeypatch.setattr("budgetbandits.service.dashboard.arms.MOST_ARMS", 1)
+    monkeypatch.setattr("budgetbandits.service.dashboard.arms.ARMS_COMPARED_MAX", 1)
     store.engine.create("ads", "bts", 40.0, {"a": 3.0, "b": 3.0})
     for number, (arm, cost) in enumerate([("a", 0.5), ("a", 0.5), ("b", 3.0)]):
         store.engine.feedback(store.engine.decide("ads", f"{number}", arms=[arm]).decision, cost=cost, reward=1.0)
@@ -140,7 +142,7 @@ def test_shares_of_spend_are_of_all_that_was_spent(store, admin, monkeypatch):
 @pytest.mark.parametrize(
     ("pulls", "words"),
     [
-        ({"a": (8, 2), "b": (8, 2)}, r"Cannot be told For the same reward an even split would have cost between \d"),
+        ({"a": (8, 2), "b": (8, 2)}, r"Not known For the same reward an even split would have cost between \d"),
         ({"a": (60, 1), "b": (20, 10)}, r"What this saved \d+\.\d\d is what an even split would have cost on top"),
         ({"a": (20, 1), "b": (60, 10)}, r"What this saved Nothing An even split would have cost \d+\.\d\d less"),
     ],

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.dashboard.beliefs import Told, Values, belief
-from budgetbandits.service.dashboard.svg import small_density
-from budgetbandits.service.dashboard.view_cache import LONGEST, MOST, MOST_COSTS, Fresh, Load
+from budgetbandits.service.dashboard.beliefs import ArmFeedback, ValueSums, belief
+from budgetbandits.service.dashboard.charts.inline import small_density
+from budgetbandits.web.view_cache import COSTS_MAX, LIFETIME_MAX, VIEWS_MAX, Load, ViewCache
 
 
 class Clock:
@@ -25,44 +25,45 @@ def busy(seconds):
 
 
 def test_views_that_differ_by_the_zone_are_read_once():
-    read, drawn = [], []
+    read, rendered = [], []
 
     def make():
         read.append(1)
         return len(read)
 
     def draw(zone):
-        return lambda data: drawn.append((zone, data)) or f"{zone} {data}"
+        return lambda data: rendered.append((zone, data)) or f"{zone} {data}"
 
     async def run():
-        fresh = Fresh(1.0, Clock())
+        fresh = ViewCache(1.0, Clock())
         for _ in range(2):
-            found = await asyncio.gather(*(fresh.drawn("a", "view", make, zone, draw(zone)) for zone in "xyz"))
+            found = await asyncio.gather(*(fresh.rendered("a", "view", make, zone, draw(zone)) for zone in "xyz"))
             assert found == [(1, "x 1"), (1, "y 1"), (1, "z 1")]
 
     asyncio.run(run())
     assert read == [1]
-    assert sorted(drawn) == [("x", 1), ("y", 1), ("z", 1)]
+    assert sorted(rendered) == [("x", 1), ("y", 1), ("z", 1)]
 
 
 def test_what_is_known_of_an_arm_is_drawn_once_for_all_zones():
-    drawn = [small_density("price", belief(Told(cost=Values(10, 4.0, 2.5)), 1.0, 1.0), None, (0.0, 1.0), "arm1")
+    known = belief(ArmFeedback(cost=ValueSums(10, 4.0, 2.5)), 1.0, 1.0)
+    rendered = [small_density("price", known, None, (0.0, 1.0), "arm1")
              for _ in range(2)]  # fmt: skip
-    assert drawn[0] is drawn[1]
-    known = belief(Told(cost=Values(11, 4.0, 2.5)), 1.0, 1.0)
-    assert small_density("price", known, None, (0.0, 1.0), "arm1") != drawn[0]
+    assert rendered[0] is rendered[1]
+    known = belief(ArmFeedback(cost=ValueSums(11, 4.0, 2.5)), 1.0, 1.0)
+    assert small_density("price", known, None, (0.0, 1.0), "arm1") != rendered[0]
 
 
 def test_views_of_two_kinds_share_what_they_may_take():
     clock, load = Clock(), Load()
 
     async def run():
-        one, other = Fresh(1.0, clock, load), Fresh(3.0, clock, load)
+        one, other = ViewCache(1.0, clock, load), ViewCache(3.0, clock, load)
         for _ in range(3):  # the first time counts for nothing
             clock.now += 9.0
             await one.get("a", None, lambda: busy(0.02))
-            await other.drawn("b", None, lambda: busy(0.02), "zone", lambda _: busy(0.03))
-        assert one.lasts() == other.lasts() == pytest.approx(7.0, rel=0.2)
+            await other.rendered("b", None, lambda: busy(0.02), "zone", lambda _: busy(0.03))
+        assert one.lifetime() == other.lifetime() == pytest.approx(7.0, rel=0.2)
 
     asyncio.run(run())
 
@@ -71,12 +72,12 @@ def test_nothing_is_good_for_longer_than_a_page_may_be_old():
     clock = Clock()
 
     async def run():
-        fresh = Fresh(1.0, clock)
+        fresh = ViewCache(1.0, clock)
         for _ in range(5):
             for view in range(6):
                 await fresh.get("a", view, lambda: busy(0.04))
             clock.now += 9.0
-        assert fresh.lasts() == LONGEST
+        assert fresh.lifetime() == LIFETIME_MAX
 
     asyncio.run(run())
 
@@ -86,16 +87,16 @@ def test_pages_that_were_left_make_no_other_older():
     clock = Clock()
 
     async def run():
-        fresh = Fresh(1.0, clock)
+        fresh = ViewCache(1.0, clock)
         for view in range(10):
             await fresh.get("a", view, lambda: busy(0.03))
-        assert fresh.lasts() == 1.0
+        assert fresh.lifetime() == 1.0
         for _ in range(3):
             clock.now += 5.0
             await fresh.get("b", None, lambda: busy(0.04))
-        assert fresh.lasts() == pytest.approx(4.0, rel=0.3)
+        assert fresh.lifetime() == pytest.approx(4.0, rel=0.3)
         clock.now += 2.0 * 5.0 + 1.0
-        assert fresh.lasts() == 1.0
+        assert fresh.lifetime() == 1.0
 
     asyncio.run(run())
 
@@ -105,10 +106,10 @@ def test_what_could_not_be_drawn_is_drawn_again():
         raise StoreError("odd")
 
     async def run():
-        fresh = Fresh(1.0, Clock())
+        fresh = ViewCache(1.0, Clock())
         with pytest.raises(StoreError):
-            await fresh.drawn("a", "view", lambda: 1, "zone", broken)
-        assert await fresh.drawn("a", "view", lambda: 2, "zone", str) == (1, "1")
+            await fresh.rendered("a", "view", lambda: 1, "zone", broken)
+        assert await fresh.rendered("a", "view", lambda: 2, "zone", str) == (1, "1")
 
     asyncio.run(run())
 
@@ -117,9 +118,9 @@ def test_what_is_kept_takes_a_number_of_bytes_at_most():
     """Of one view drawn for very many, and of very many views; whoever asks is answered all the same."""
 
     async def run():
-        fresh = Fresh(1.0, Clock(), most_bytes=1_000_000)
+        fresh = ViewCache(1.0, Clock(), bytes_max=1_000_000)
         for zone in range(50):
-            assert (await fresh.drawn("a", "view", lambda: 1, zone, lambda _: "x" * 90_000))[1] == "x" * 90_000
+            assert (await fresh.rendered("a", "view", lambda: 1, zone, lambda _: "x" * 90_000))[1] == "x" * 90_000
             assert fresh.bytes <= 1_000_000
         for view in range(50):
             await fresh.get("b", view, lambda: {"lines": ["y" * 9_000 for _ in range(10)]})  # all that it is made of
@@ -135,15 +136,15 @@ def test_what_was_asked_for_longest_ago_leaves_first():
     made = []
 
     async def run():
-        fresh = Fresh(1.0, Clock(), most_bytes=1_000_000)
+        fresh = ViewCache(1.0, Clock(), bytes_max=1_000_000)
         for view in range(30):
             for each in ("often", view):
                 await fresh.get("a", each, lambda each=each: made.append(each) or "x" * 90_000)
-        many = Fresh(1.0, Clock())
-        for view in range(MOST + 30):
+        many = ViewCache(1.0, Clock())
+        for view in range(VIEWS_MAX + 30):
             for each in ("often too", view):
                 await many.get("a", each, lambda each=each: made.append(each))
-        await many.get("a", MOST + 29, lambda: made.append("again"))
+        await many.get("a", VIEWS_MAX + 29, lambda: made.append("again"))
 
     asyncio.run(run())
     assert made.count("often") == made.count("often too") == 1
@@ -152,10 +153,10 @@ def test_what_was_asked_for_longest_ago_leaves_first():
 
 def test_costs_are_known_of_a_number_of_views_at_most():
     load = Load()
-    for number in range(2 * MOST_COSTS):
+    for number in range(2 * COSTS_MAX):
         load.begin(("a", number), 100.0)
         load.asked(("a", 0), 100.0)
         load.add(("a", number), 0.5)
     load.begin(("a", 0), 100.0)
-    assert len(load._costs) == MOST_COSTS
+    assert len(load._costs) == COSTS_MAX
     assert load.seconds(("a", 0), 100.0) == 0.5  # what is asked for again and again is known still

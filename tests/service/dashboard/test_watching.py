@@ -8,7 +8,7 @@ import pytest
 
 from browsing import Browser
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.dashboard import live, routes, sessions
+from budgetbandits.service.dashboard import pages, sessions
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
@@ -173,14 +173,14 @@ def test_a_list_or_a_cookie_of_other_figures_is_no_mistake_of_ours(store, reader
 def test_pages_are_drawn_for_zones_that_there_are(store, reader, monkeypatch):
     """Whoever makes up zones sees the page in UTC that is there already, and fills no memory."""
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
-    drawn, render = [], routes.render
-    monkeypatch.setattr(routes, "FRESH", dict.fromkeys(routes.FRESH, 600.0))
+    drawn, render = [], pages.render
+    monkeypatch.setattr(pages, "LIFETIMES", dict.fromkeys(pages.LIFETIMES, 600.0))
 
     def noted(template, **values):
         drawn.append((template, str(values["times"].zone)))
         return render(template, **values)
 
-    monkeypatch.setattr(routes, "render", noted)
+    monkeypatch.setattr(pages, "render", noted)
     app, made_up = create_app(store.engine, store), ("Mars/1", "Mars/2", "europe/berlin", "right/UTC", "../UTC")
     for zone in ("", *made_up, "Europe/Berlin", "Mars/3", "Asia/Tokyo"):
         for path in ("/", "/campaigns/ads"):
@@ -274,7 +274,7 @@ def passes_proxies(headers):
 
 
 def test_a_page_too_many_is_told_that_it_is(store, reader, monkeypatch):
-    monkeypatch.setattr(live, "MOST_LIVE", 0)
+    monkeypatch.setattr(pages, "STREAMS_MAX", 0)
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     for path in ("/live", "/campaigns/ads/live"):
         answer = reader("GET", path)
@@ -286,7 +286,7 @@ def test_a_page_too_many_is_told_that_it_is(store, reader, monkeypatch):
 @pytest.mark.parametrize("ending", ["key", "time"])
 def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
     """Else the stream goes on for as long as the page is open, and this test hangs."""
-    monkeypatch.setitem(routes.FRESH, "campaign", 0.01)
+    monkeypatch.setitem(pages.LIFETIMES, "campaign", 0.01)
     monkeypatch.setattr(sessions, "KEY_CACHE_SECONDS", 0.0)
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     key = make_key(store, ["read"], 0.0)
@@ -326,8 +326,8 @@ def test_a_cookie_that_was_made_up_is_told_nothing_of_keys(store):
 
 
 def test_a_page_hears_something_within_a_beat_however_seldom_it_is_drawn(store, monkeypatch):
-    monkeypatch.setitem(routes.FRESH, "campaign", 0.5)
-    monkeypatch.setattr(live.look, "BEAT", 0.1)
+    monkeypatch.setitem(pages.LIFETIMES, "campaign", 0.5)
+    monkeypatch.setattr(pages, "BEAT", 0.1)
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     browser = Browser(create_app(store.engine, store), make_key(store, ["read"], 0.0))
     asked = []

@@ -9,7 +9,7 @@ from browsing import Browser
 from budgetbandits.errors import BadState
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.reader import Job, answer
-from budgetbandits.service.dashboard.actions import ACTIONS
+from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_key

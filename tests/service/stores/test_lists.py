@@ -3,7 +3,7 @@
 import random
 
 from budgetbandits.service.dashboard import overview as module
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.status import standing
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
@@ -85,7 +85,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
             for group in ("all", "attention", "running", "stopped"):
 
                 def read(tx, asked=(text, group, order)):
-                    views = [overview(tx, Asked(*asked, page), None) for page in range(1, 9)]
+                    views = [overview(tx, ListQuery(*asked, page), None) for page in range(1, 9)]
                     return views, tx.pages().summaries(ids)
 
                 views, glances = store.read(read)
@@ -105,17 +105,17 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
 def test_sums_are_over_all_campaigns_of_one_currency(store):
     engine = DecisionService(store, Clock(1e9))
-    nothing = store.read(lambda tx: overview(tx, Asked(), None))
+    nothing = store.read(lambda tx: overview(tx, ListQuery(), None))
     assert (nothing.campaigns, nothing.lines, nothing.found) == (0, [], 0)
     first = engine.create("first", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency="EUR")
     engine.create("second", "bts", 2.0**39, {"a": 1.0, "b": 1.0}, currency="EUR")
     engine.decide("first", "1")
-    seen = store.read(lambda tx: overview(tx, Asked("second"), None))
+    seen = store.read(lambda tx: overview(tx, ListQuery("second"), None))
     assert (seen.campaigns, seen.currency, seen.sums["budget"], seen.sums["held"]) == (2, "EUR", 2.0**39 + 10, 1.0)
     assert seen.sums["left"] == to_units(sum(engine.account(name).left for name in ("first", "second")))
     engine.create("third", "bts", 10.0, {"a": 1.0, "b": 1.0})
-    assert store.read(lambda tx: overview(tx, Asked(), None)).sums is None
-    alone = store.read(lambda tx: overview(tx, Asked(), first))
+    assert store.read(lambda tx: overview(tx, ListQuery(), None)).sums is None
+    alone = store.read(lambda tx: overview(tx, ListQuery(), first))
     assert (alone.campaigns, alone.currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
 
 
@@ -136,4 +136,4 @@ def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store)
         "budget": budget, "spent": 30, "held": 0, "leased": 10 * (10**17 - 7), "overrun": 10 * 2**62,
         "left": budget - 30 - 10 * (10**17 - 7), "spent_with_leases": 30 + 10 * (2**62 - 1),
     }  # fmt: skip
-    assert store.read(lambda tx: overview(tx, Asked(), None)).as_json()["sums"]
+    assert store.read(lambda tx: overview(tx, ListQuery(), None)).as_json()["sums"]

@@ -8,8 +8,7 @@ import pytest
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import rollups
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.dashboard.campaign_json import campaign_json
-from budgetbandits.service.dashboard.campaign_view import campaign_view
+from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
 from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import History, Refusals, roll_up

@@ -1,1 +1,5 @@
-"""The laboratory's page: studies, reports and studies that are still running, in a browser."""
+"""The viewer: studies and their reports in a browser, those that are still running too.
+
+`folder` finds studies and pages below a folder; `pages` answers requests; `server` is the HTTP server on this machine.
+Nothing is written into the folder. Used by `budgetbandits view`.
+"""

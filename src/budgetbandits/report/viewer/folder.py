@@ -1,6 +1,6 @@
-"""What there is to see beneath a folder: studies, and pages that were written beside them.
+"""The studies of a folder, and the pages that were written next to them.
 
-Whatever one entry is or does, the others are shown: what cannot be read of it is said in its place, and logged.
+One broken entry does not harm the others: what is wrong with it is shown in its place, and logged.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class Listing:
-    """All studies, running ones first, then the latest first; pages beside them, the latest first; and what is wrong
-    with what cannot be read."""
+    """All studies, running ones first, then the latest first; pages next to them, the latest first; and what is wrong
+    with entries that cannot be read."""
 
     studies: list[StudyEntry]
     pages: list[PageEntry]
@@ -75,7 +75,7 @@ class Folder:
             raise StudyError(f"{root} is no folder; name that of a study, or one with studies in it")
 
     def look(self, now: float) -> Listing:
-        """Everything there is now. A folder that is gone is an error, not an empty one."""
+        """Everything there is now. A missing folder is an error, not an empty one."""
         studies, pages, wrong = list[StudyEntry](), list[PageEntry](), list[str]()
         folders, refused = self._folders()
         for error in refused:

@@ -1,4 +1,4 @@
-"""The pages of a folder of studies: what is asked for by its address, and the answer."""
+"""The pages of a folder of studies: requests and their responses, and the previews of running studies."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ import json
 import logging
 import math
 import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
-from budgetbandits import web
 from budgetbandits.errors import NotFound
+from budgetbandits.experiments import plots
+from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.datetimes import Times, duration
 from budgetbandits.formatting.numbers import count, exact, listed, short
 from budgetbandits.policies import label
-from budgetbandits.report.figures import marks_of
-from budgetbandits.report.page import with_way_back
-from budgetbandits.report.viewer import preview
+from budgetbandits.report.figures import WIDTHS, Drawing, PageFigure, drawing_of, legend_marks
+from budgetbandits.report.page import page_of, with_way_back
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
-from budgetbandits.web.view_cache import EXPECTED, BackgroundValue
+from budgetbandits.web import assets
+from budgetbandits.web.streams import BEAT
+from budgetbandits.web.view_cache import EXPECTED_ERRORS, BackgroundValue
 
+PACKAGE = "budgetbandits.report.viewer"
 HTML = "text/html; charset=utf-8"
 ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
           "icon.svg": "image/svg+xml"}  # fmt: skip
@@ -44,8 +47,8 @@ FOREIGN = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {CLOSED}"
 )
-"""For what comes from the folder, which somebody else may have made: it is shown, and its scripts run, but as a page of
-nowhere, which can read nothing of these pages and send nothing anywhere. A report brings a stricter policy besides."""
+"""For files of the folder, which may come from others: they are shown, and their scripts run, but in a sandbox that can
+read nothing of these pages and send nothing anywhere. A report has a stricter policy of its own."""
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +56,35 @@ OWN_REPORT = 20.0
 """Seconds after its last part that a study has to write its report itself."""
 
 
+ABOUT = PageFigure("so-far", "Mean pseudo-regret so far", "", legend=True)
+
+
+class Curves(NamedTuple):
+    """The figure for each width; how many runs and groups of problems are in it."""
+
+    drawings: list[Drawing]
+    runs: int
+    groups: int
+
+
+def curves(folder: Path) -> Curves | None:
+    """Regret as far as it is known, for two widths; None before the first part."""
+    results = Results.so_far(folder)
+    if results is None:
+        return None
+    draw = partial(plots.regret if len(results.budgets) > 1 else plots.dots, results)
+    drawings = [drawing_of(ABOUT, draw, width) for width in WIDTHS]
+    return Curves(drawings, results.table.height // len(results.budgets), len(results.groups))
+
+
+def report(folder: Path) -> str:
+    """The page that `budgetbandits report` would write, without writing into the study."""
+    with tempfile.TemporaryDirectory(prefix="budgetbandits-view-") as scratch:
+        return page_of(Results.load(folder, keep=False), Path(scratch))
+
+
 @dataclass(frozen=True)
-class Answer:
+class PageResponse:
     """What is sent back."""
 
     body: bytes
@@ -68,20 +98,20 @@ class Viewer:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._curves: dict[str, BackgroundValue[preview.Curves | None]] = {}
+        self._curves: dict[str, BackgroundValue[Curves | None]] = {}
         self._reports: dict[str, tuple[tuple[int, ...], BackgroundValue[str]]] = {}
 
-    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> Answer:
+    def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> PageResponse:
         """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
         try:
             return self._answer(path, query, part)
         except NotFound as error:
             return _page("problem.html", 404, problem=str(error), title="Not found")
         except Exception as error:
-            status = 503 if isinstance(error, EXPECTED) else 500
+            status = 503 if isinstance(error, EXPECTED_ERRORS) else 500
             return _page("problem.html", status, problem=why(error, path), title="This cannot be shown")
 
-    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> Answer:
+    def _answer(self, path: str, query: Mapping[str, str], part: bool) -> PageResponse:
         first, _, rest = path.lstrip("/").partition("/")
         if first == "":
             return self._list(query, part)
@@ -94,7 +124,7 @@ class Viewer:
         name = rest.rpartition("/")[2]
         if first == "assets" and name in ASSETS:
             kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-            return Answer(asset(name), ASSETS[name], headers=kept)
+            return PageResponse(asset(name), ASSETS[name], headers=kept)
         raise NotFound(f"there is no page {path!r:.80}; go back to the list")
 
     def pulse(self, path: str) -> int:
@@ -108,7 +138,7 @@ class Viewer:
 
     # --- pages ---------------------------------------------------------------------------------------------------
 
-    def _list(self, query: Mapping[str, str], part: bool) -> Answer:
+    def _list(self, query: Mapping[str, str], part: bool) -> PageResponse:
         seen = self.folder.look(time.time())
         if query.get("format") == "json":
             return _json({"studies": [_numbers(each) for each in seen.studies], "unreadable": seen.wrong})
@@ -120,7 +150,7 @@ class Viewer:
         }  # fmt: skip
         return _page("_list.html" if part else "list.html", **values)
 
-    def _study(self, place: str, query: Mapping[str, str], part: bool) -> Answer:
+    def _study(self, place: str, query: Mapping[str, str], part: bool) -> PageResponse:
         """The report of a study that is done; a study that is not is watched."""
         shown = self.folder.study(place, time.time())
         if query.get("format") == "json" or not shown.progress.finished:
@@ -133,20 +163,20 @@ class Viewer:
         if text is None:
             return self._watch(shown, query, part)
         if part:  # of a page that was watched: it is another one now
-            return Answer(b"", headers={"X-Reload": "1"})
+            return PageResponse(b"", headers={"X-Reload": "1"})
         return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
     def _report(self, shown: StudyEntry) -> str | None:
-        """Drawn here, once for each state of the study; None while that goes on, or whoever ran it may do it."""
+        """Drawn here, once for each state of the study; None meanwhile, or while the study may still write it."""
         if shown.progress.quiet_for < OWN_REPORT:
             return None
         of, made = self._reports.get(shown.place, ((), None))
         if made is None or of != shown.progress.state:
-            made = BackgroundValue(partial(preview.report, self.folder.inside(shown.place)), least=math.inf)
+            made = BackgroundValue(partial(report, self.folder.inside(shown.place)), seconds_min=math.inf)
             self._reports[shown.place] = (shown.progress.state, made)
         return made.latest()
 
-    def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> Answer:
+    def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> PageResponse:
         if query.get("format") == "json":
             return _json(_numbers(shown))
         curves = self._curves_of(shown)
@@ -154,7 +184,7 @@ class Viewer:
         without = shown.progress.finished and shown.report is None
         report_to_come = without and (report is None or not report.number)
         values: dict[str, Any] = {
-            "study": shown, "marks": marks_of(shown.record["policies"]), "making": report_to_come,
+            "study": shown, "marks": legend_marks(shown.record["policies"]), "making": report_to_come,
             "curves": None if report_to_come else curves.latest(), "failed": curves.failed, "tried": curves.number > 0,
             "wrong": "" if report is None else report.failed, "slower": shown.slower,
         }  # fmt: skip
@@ -162,9 +192,9 @@ class Viewer:
             return _page("_study.html", headers={"X-Event": str(self._event(shown))}, **values)
         return _page("study.html", **values, live=f"/live/watch/{address(shown.place)}")
 
-    def _curves_of(self, shown: StudyEntry) -> BackgroundValue[preview.Curves | None]:
+    def _curves_of(self, shown: StudyEntry) -> BackgroundValue[Curves | None]:
         if shown.place not in self._curves:
-            self._curves[shown.place] = BackgroundValue(partial(preview.curves, self.folder.inside(shown.place)))
+            self._curves[shown.place] = BackgroundValue(partial(curves, self.folder.inside(shown.place)))
         return self._curves[shown.place]
 
     def _event(self, shown: StudyEntry) -> int:
@@ -173,7 +203,7 @@ class Viewer:
         drawings = self._curves_of(shown).number + (0 if report is None else report.number)
         return shown.progress.cells_done + drawings
 
-    def _file(self, place: str) -> Answer:
+    def _file(self, place: str) -> PageResponse:
         path = self.folder.file(place)
         content = path.read_bytes()
         if path.suffix == ".html":
@@ -183,16 +213,16 @@ class Viewer:
 
 def why(error: Exception, path: str) -> str:
     """What a page says of an error, which is logged; with the traceback if nobody foresaw it."""
-    foreseen = isinstance(error, EXPECTED)
+    foreseen = isinstance(error, EXPECTED_ERRORS)
     log.error("%s: %s", as_text(path)[:200], as_text(str(error)), exc_info=None if foreseen else error)
     return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
 
 
-def _foreign(content: bytes, kind: str) -> Answer:
+def _foreign(content: bytes, kind: str) -> PageResponse:
     headers = {"Content-Security-Policy": FOREIGN}
     if kind == SERVED[".pdf"]:  # browsers show none that is closed in like this
         headers["Content-Disposition"] = "attachment"
-    return Answer(content, kind, headers=headers)
+    return PageResponse(content, kind, headers=headers)
 
 
 def address(place: str) -> str:
@@ -219,24 +249,24 @@ def _numbers(shown: StudyEntry) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _json(content: dict[str, Any]) -> Answer:
+def _json(content: dict[str, Any]) -> PageResponse:
     text = json.dumps(content, ensure_ascii=False)
-    return Answer(text.encode("utf-8", "replace"), "application/json")
+    return PageResponse(text.encode("utf-8", "replace"), "application/json")
 
 
 # --- templates and assets ----------------------------------------------------------------------------------------
 
 
-def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> Answer:
+def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> PageResponse:
     text = _filled(template, {"live": ""} | values)
-    return Answer(
+    return PageResponse(
         text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {})
     )
 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
     times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
-    return environment().get_template(template).render({"times": times, "beat": web.BEAT} | values)
+    return environment().get_template(template).render({"times": times, "beat": BEAT} | values)
 
 
 def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[str]) -> list[Markup]:
@@ -255,28 +285,22 @@ def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[
 def asset(name: str) -> bytes:
     """A file that pages refer to."""
     if name == "style.css":
-        own = resources.files("budgetbandits.report.viewer") / "templates" / "view.css"
-        return (web.live_style_sheet() + own.read_text(encoding="utf-8")).encode()
-    return (web.live_script() if name == "live.js" else web.icon()).encode()
+        return (assets.live_style_sheet() + assets.text(PACKAGE, "templates", "view.css")).encode()
+    return (assets.live_script() if name == "live.js" else assets.icon()).encode()
 
 
 @cache
 def asset_path(name: str) -> str:
-    return web.asset_path(name, asset(name))
+    return assets.asset_path(name, asset(name))
 
 
 @cache
 def environment() -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("budgetbandits.report.viewer"), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    made.globals.update(asset_path=asset_path, counted=count)
-    made.filters.update(
-        policy=label, duration=duration, path=address, short=short, exact=exact, listed=listed,
-        thousands=lambda number: f"{number:,.0f}", rate=_rate,
-    )  # fmt: skip
-    return made
+    filters = {
+        "policy": label, "duration": duration, "path": address, "short": short, "exact": exact, "listed": listed,
+        "thousands": lambda number: f"{number:,.0f}", "rate": _rate,
+    }  # fmt: skip
+    return assets.environment(PACKAGE, filters, {"asset_path": asset_path, "counted": count})
 
 
 def _rate(per_second: float) -> str:

@@ -1,7 +1,7 @@
 """The laboratory's page over HTTP, with the standard library's server.
 
-It reads files and has no sign-in, so it listens on this machine alone unless told otherwise; then the few lines that
-connect pages with requests are all there is to it, and the laboratory needs nothing of the service's.
+It reads files and has no sign-in, so it listens on this machine only, unless another host is given. A few lines
+connect pages with requests, so the laboratory needs none of the service's packages.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
-from budgetbandits import web
-from budgetbandits.report.viewer.pages import Answer, Viewer, why
+from budgetbandits.report.viewer.pages import PageResponse, Viewer, why
 from budgetbandits.web.sockets import listening
+from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 
 log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -48,7 +48,7 @@ class Server(http.server.ThreadingHTTPServer):
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that has gone away is no error; whatever else ends a connection is logged."""
+        """A browser that disconnects is no error; anything else that ends a connection is logged."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             log.error("a connection has failed: %s", error, exc_info=error)
@@ -65,12 +65,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             asked = urlsplit(self.path)
         except ValueError:
-            self._send(Answer(b"this is no address of a page\n", "text/plain", 400))
+            self._send(PageResponse(b"this is no address of a page\n", "text/plain", 400))
             return
         # names of files are bytes, and not always text
         path = os.fsdecode(unquote_to_bytes(asked.path.encode("latin-1", "replace")))
         if not self._for_us():
-            self._send(Answer(b"open this page by its address on this machine\n", "text/plain", 403))
+            self._send(PageResponse(b"open this page by its address on this machine\n", "text/plain", 403))
         elif path.startswith("/live/"):
             self._stream(path.removeprefix("/live"))
         else:
@@ -88,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOOPBACK
         return False
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageResponse) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -103,15 +103,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, path: str) -> None:
         """Server-sent events: that something has changed. What, the page asks for itself."""
         self.send_response(200)
-        for name, value in {**web.STREAM, "Connection": "close"}.items():
+        for name, value in {**HEADERS, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
-        for event in self._events(path):
-            self.wfile.write(event)
+        for each in self._events(path):
+            self.wfile.write(each)
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
-        seen, told, words = NOTHING, time.monotonic(), ""
+        seen, sent_at, words = NOTHING, time.monotonic(), ""
         while not self.server.stopping:
             began = time.monotonic()
             try:
@@ -119,17 +119,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except Exception as error:
                 words = words if seen == FAILED else why(error, path)
                 seen = FAILED
-                yield b"event: store\ndata: %s\n\n" % " ".join(words.split()).encode("utf-8", "replace")
+                yield event("store", " ".join(words.split()))
             else:
-                if last != seen or began - told >= web.BEAT:  # so that ages and rates are right
-                    yield b"event: %s\ndata: %d\n\n" % (b"changed" if last != seen else b"quiet", last)
-                    seen, told = last, began
+                if last != seen or began - sent_at >= BEAT:  # so that ages and rates are right
+                    yield change(last, seen)
+                    seen, sent_at = last, began
             seconds = max(LOOK_EVERY, 20.0 * (time.monotonic() - began))
-            while seconds > web.BEAT / 2 and not self.server.stopping:
-                time.sleep(web.BEAT / 2)
-                seconds -= web.BEAT / 2
-                yield b"event: beat\ndata: 1\n\n"
-            time.sleep(min(seconds, web.BEAT / 2))
+            while seconds > BEAT / 2 and not self.server.stopping:
+                time.sleep(BEAT / 2)
+                seconds -= BEAT / 2
+                yield IDLE
+            time.sleep(min(seconds, BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:
         """Nobody wants a line for every look."""

@@ -1,14 +1,35 @@
-"""The arms on the page of a campaign: those that are compared, and the others."""
+"""The arms on a campaign's page: those that are compared, the others, and what choosing among them has saved.
+
+Savings compare the campaign with an even split of its money, on the same requests. A request counts when both its cost
+and its reward are reported. A failure counts with its cost and a reward of 0, for the campaign and for the arms: an
+even split would meet each arm's failures as often as they occurred, though policies do not learn from them. Left out on
+both sides are costs without a reward, rewards without a cost, expired holds without feedback, and overruns.
+
+A saving is claimed only if its interval excludes zero. Policies drop arms that had bad luck, and these keep their low
+estimates: an even split looks worse than it is, so the median is too high on average. Rollups have the sums of costs
+and of rewards, not of the requests that have both; where an arm has more of one, the larger sum is taken in proportion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.campaign_cooldowns import Rest
-from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
-from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
+from budgetbandits.service.dashboard.beliefs import (
+    ARMS_COMPARED_MAX,
+    ArmFeedback,
+    Belief,
+    ValueSums,
+    Worth,
+    belief,
+    chances_of_best,
+    chances_of_most,
+    compare,
+    worth_of,
+)
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
@@ -16,7 +37,7 @@ from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 
 @dataclass
-class Arm:
+class ArmView:
     """One arm: what it cost and brought, and what that says of it."""
 
     number: int
@@ -30,20 +51,20 @@ class Arm:
     cost: float
     reward: float
     pulls: int
-    told: int
+    reported: int
     """Costs and rewards that are known."""
     belief: Belief
     hour_ago: Belief | None
-    """None if nothing had been told of it by then."""
+    """None if it had no feedback by then."""
     chance: float | None
-    """Of being the best; None if it is retired, or nothing was told of it."""
+    """Of being the best; None if it is retired or has no feedback."""
     failures: int = 0
     rests_until: float | None = None
     """None if it does not rest after a failure now."""
     worth: Worth | None = None
-    """Of a request that it answers, if the budget is for so many requests ..."""
+    """Of a request that it answers, if the budget is for a number of requests ..."""
     worth_hour_ago: Worth | None = None
-    """... and by what had been told an hour ago, at the price of now."""
+    """... and by the feedback of an hour ago, at the price of now."""
     learned_as: float | None = None
     """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
 
@@ -53,18 +74,18 @@ class Arm:
         return not self.active, self.chance is None, -(self.chance or 0.0), -self.belief.ratio.median
 
 
-def by_worth(arms: Sequence[Arm], price: float | None) -> None:
+def by_worth(arms: Sequence[ArmView], price: float | None) -> None:
     """Compare arms by what a request is worth with each, at this price on money; if it is not known, not at all."""
     for arm in arms:
         arm.chance = None
-        if price is not None and arm.told:
+        if price is not None and arm.reported:
             arm.worth = worth_of(arm.belief, price)
             arm.worth_hour_ago = None if arm.hour_ago is None else worth_of(arm.hour_ago, price)
     if price is not None:
         choosable = [arm for arm in arms if arm.active]
         chances = chances_of_most([worth_of(arm.belief, price) for arm in choosable])
         for arm, chance in zip(choosable, chances, strict=True):
-            arm.chance = chance if arm.told else None
+            arm.chance = chance if arm.reported else None
 
 
 @dataclass(frozen=True)
@@ -78,37 +99,37 @@ class OtherArm:
     spent: float
 
 
-def _told(counts: Counts, less: Counts | None, most: float, price: int) -> Told:
-    """What was told of an arm, less what was told in the last hour, as shares of the largest reward and price."""
+def _feedback(counts: Counts, less: Counts | None, most: float, price: int) -> ArmFeedback:
+    """The feedback on an arm, without that of the last hour, as shares of the largest reward and price."""
     less = less or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
-    return Told(
-        Values(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / most,
+    return ArmFeedback(
+        ValueSums(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / most,
                max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
-        Values(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
+        ValueSums(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
 
 
 def compared_arms(
     rows: Sequence[ArmRow], totals: dict[int, Counts], history: History, row: Campaign, now: float
-) -> tuple[list[Arm], int]:
+) -> tuple[list[ArmView], int]:
     """All arms in their order, and how many that could be chosen are not among those compared."""
     last_hour = by_arm(history.by(60, now - HOUR))
     most = row.settings["reward_max"]
     active = sorted(
         (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
     )
-    shown = {each.number for each in active[:MOST_ARMS]}
-    shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
+    shown = {each.number for each in active[:ARMS_COMPARED_MAX]}
+    shown |= {each.number for each in rows[: 2 * ARMS_COMPARED_MAX] if not each.active}
     arms = []
     for each in rows:
         if each.number in shown:
             counts = totals.get(each.number) or Counts(0, each.number)
             price = cost_scale(row.settings, each.cost_cap)
             scales = most, to_units(price)
-            now_told = _told(counts, None, most, price)
-            then_told = _told(counts, last_hour.get(each.number), most, price)
-            arms.append(Arm(
+            now_told = _feedback(counts, None, most, price)
+            then_told = _feedback(counts, last_hour.get(each.number), most, price)
+            arms.append(ArmView(
                 each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.prices[0] + counts.rewards_reported, belief(now_told, *scales),
@@ -117,7 +138,7 @@ def compared_arms(
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
-        arm.chance = chance if arm.told else None  # what nobody has told anything of has no chance to speak of
+        arm.chance = chance if arm.reported else None  # without feedback there is no estimate to compare
     return arms, len(active) - len(choosable)
 
 
@@ -134,3 +155,52 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
     rest = Rest.of(arm.learned, now)
     return rest.failures, rest.until
+
+
+def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:
+    """None until every arm that can be chosen is known and there is a reward; and for a horizon, whose goal is not the
+    best ratio."""
+    choosable = [arm for arm in arms if arm.active]
+    counts = [totals.get(arm.number) for arm in choosable]
+    known = [each for each in counts if each is not None and _is_known(each)]
+    bought = [_bought(each) for each in totals.values() if _is_known(each)]
+    money, reward = sum(each[0] for each in bought), sum(each[1] for each in bought)
+    paced = row.settings.get("horizon") is not None
+    if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
+        return None
+    most, beliefs = row.settings["reward_max"], []
+    for arm, each in zip(choosable, known, strict=True):
+        beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
+    made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
+    claim = "saved" if made.saved.low > 0.0 else "lost" if made.saved.high < 0.0 else None
+    return asdict(made) | {
+        "claim": claim,
+        "best_arm": choosable[made.best_arm].name, "spent": to_units(money), "left_out": to_units(spent - money),
+        "arms": len(choosable),
+    }  # fmt: skip
+
+
+def _is_known(counts: Counts) -> bool:
+    """Whether costs and rewards of an arm are reported, or it has only failed."""
+    answered = counts.prices[0]
+    return bool(counts.rewards_reported) if answered else bool(counts.failed and not counts.rewards_reported)
+
+
+def _bought(counts: Counts) -> tuple[int, float]:
+    """The money in micros of the requests of an arm that count, and their reward."""
+    answered, charged = counts.prices[0], counts.cost - counts.overrun
+    both = min(answered, counts.rewards_reported)
+    money = charged if both == answered else round(charged * both / answered)
+    return money, counts.reward if both == counts.rewards_reported else counts.reward * both / counts.rewards_reported
+
+
+def _feedback_with_failures(counts: Counts, most: float, price: int) -> ArmFeedback:
+    """The feedback on an arm with its failures, as shares of the largest reward and price."""
+    answered, charged = counts.prices[0], counts.cost - counts.overrun
+    failed = counts.failed * counts.rewards_reported / answered if answered else counts.failed
+    # no charge is above the cap, so that their squares add up to no more than this without the overruns
+    squares = min(counts.cost_squared, float(charged) * price)
+    return ArmFeedback(
+        ValueSums(counts.rewards_reported + failed, counts.reward / most, counts.reward_squared / most**2),
+        ValueSums(counts.costs_reported, charged / price, squares / float(price) ** 2),
+    )

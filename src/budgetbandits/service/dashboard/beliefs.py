@@ -1,10 +1,14 @@
-"""What the feedback says of each arm: its mean reward, its mean price, and their ratio.
+"""Estimates of each arm from its feedback: mean reward, mean price, their ratio, and the worth of a request.
 
-Each value is taken as a share of the largest there can be. With n values told of mean m, Thompson sampling's posterior
-of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in between vary
-less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance mixed in once.
-For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is computed from
-what was told, so it is there for every policy, whatever the policy itself believes.
+Each value is taken as a share of the largest there can be. With n reported values of mean m, Thompson sampling's
+posterior of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in
+between vary less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance
+mixed in once. For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is
+computed from the feedback alone, so every policy has it, whatever the policy itself believes.
+
+Where the budget is for a number of requests, the best ratio is not the goal: the program of money and requests
+(`fluid`) puts a price on money, and takes the arm with the largest mean reward less that price times the mean cost.
+Arms are then compared by this worth, at the price of now, with reward and cost taken as independent.
 
 Nothing is drawn at random: a distribution is its values at equally likely points.
 """
@@ -21,17 +25,17 @@ import numpy as np
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import BetaPosterior, Ratio
 
-POINTS = 512
+RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
 GRID = 512
 """Points at which arms are compared, at most."""
-MOST_ARMS = 60
+ARMS_COMPARED_MAX = 60
 """Arms that are compared with each other."""
 
 
 @dataclass(frozen=True)
-class Values:
-    """Values that were told, as shares of the largest: how many, their sum and the sum of their squares."""
+class ValueSums:
+    """Reported values, as shares of the largest: their number, sum and sum of squares."""
 
     count: float = 0
     sum: float = 0.0
@@ -51,21 +55,21 @@ class Values:
     def mean(self) -> float:
         return self.sum / self.count if self.count else 0.0
 
-    def as_shares_of(self, largest: float) -> Values:
-        """The same values as shares of so many times what they are shares of."""
-        return Values(self.count, self.sum / largest, self.squares / largest**2)
+    def as_shares_of(self, largest: float) -> ValueSums:
+        """The same values as shares of a largest value that is ``largest`` times as large."""
+        return ValueSums(self.count, self.sum / largest, self.squares / largest**2)
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was told of an arm."""
+class ArmFeedback:
+    """The feedback on one arm."""
 
-    reward: Values = Values()
-    cost: Values = Values()
+    reward: ValueSums = ValueSums()
+    cost: ValueSums = ValueSums()
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MedianInterval:
     """A median and the middle 95 %."""
 
     median: float
@@ -73,13 +77,13 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True, eq=False)  # `belief` makes one for what was told, so it is known by being that one
+@dataclass(frozen=True, eq=False)  # `belief` caches one per feedback, so identity is enough
 class Belief:
     """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 
-    reward: Estimate
-    price: Estimate
-    ratio: Estimate
+    reward: MedianInterval
+    price: MedianInterval
+    ratio: MedianInterval
     ratios: Array
     law: Ratio
     """Of the ratio of the shares ..."""
@@ -105,28 +109,28 @@ class Belief:
 
 
 @lru_cache(maxsize=4096)
-def belief(told: Told, reward_max: float, cost_max: float) -> Belief:
+def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
     """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
     # of twice the mean: then the law has as much room above it as below
-    room = 2.0 * told.cost.mean if told.cost.mean > 1.0 else 1.0
+    room = 2.0 * feedback.cost.mean if feedback.cost.mean > 1.0 else 1.0
     cost_max *= room
-    shapes = told.reward.beta(), told.cost.as_shares_of(room).beta()
+    shapes = feedback.reward.beta(), feedback.cost.as_shares_of(room).beta()
     reward, price = BetaPosterior(*shapes[0]), BetaPosterior(*shapes[1])
     ratio, scale = Ratio(reward, price), reward_max / cost_max
     return Belief(
-        Estimate(*(reward.quantile(_LEVELS) * reward_max).tolist()),
-        Estimate(*(price.quantile(_LEVELS) * cost_max).tolist()),
-        Estimate(*(ratio.quantile(_LEVELS) * scale).tolist()),
-        ratio.spread(POINTS) * scale,
+        MedianInterval(*(reward.quantile(_LEVELS) * reward_max).tolist()),
+        MedianInterval(*(price.quantile(_LEVELS) * cost_max).tolist()),
+        MedianInterval(*(ratio.quantile(_LEVELS) * scale).tolist()),
+        ratio.spread(RATIO_POINTS) * scale,
         ratio,
         scale,
         ((*shapes[0], reward_max), (*shapes[1], cost_max)),
     )
 
 
-def estimate(values: Array) -> Estimate:
+def estimate(values: Array) -> MedianInterval:
     median, low, high = np.quantile(values, [0.5, 0.025, 0.975])
-    return Estimate(float(median), float(low), float(high))
+    return MedianInterval(float(median), float(low), float(high))
 
 
 def chances_of_best(arms: Sequence[Belief]) -> list[float]:
@@ -182,13 +186,13 @@ class Comparison:
     """What the money that was spent has brought, and what it would have brought otherwise."""
 
     reward: float
-    even: Estimate
+    even: MedianInterval
     """Split evenly among the arms that can be chosen now."""
-    best: Estimate
+    best: MedianInterval
     """All on the arm that is most likely the best."""
     best_arm: int
     """Its place among the arms that were compared."""
-    saved: Estimate
+    saved: MedianInterval
     """The money that an even split would have needed besides for the same reward."""
 
 
@@ -198,7 +202,52 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
     with np.errstate(over="ignore"):
         mean = np.mean([np.exp(each.logarithms(rng.standard_normal(2000))) for each in arms], axis=0)
     best = int(np.argmax(chances))
-    alone = Estimate(*(spent * each for each in astuple(arms[best].ratio)))
+    alone = MedianInterval(*(spent * each for each in astuple(arms[best].ratio)))
     with np.errstate(divide="ignore", over="ignore"):
         saved = np.where(mean > 0, reward / np.maximum(mean, 1e-300) - spent, 0.0)
     return Comparison(reward, estimate(spent * mean), alone, best, estimate(saved))
+
+
+WORTH_POINTS = 32
+"""Of the law of a mean; a difference has the square of that."""
+COMPARED_POINTS = 64
+"""Points of each arm at which it is compared with the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Of a request that one arm answers, in units of reward; ``values`` are equally likely, in order."""
+
+    worth: MedianInterval
+    values: Array
+
+    def curve(self, what: str, ends: tuple[float, float]) -> tuple[Array, Array]:
+        """Where, and how dense between 0 and 1; like that of a belief."""
+        return density(self.values, ends)
+
+
+@lru_cache(maxsize=1024)
+def worth_of(belief: Belief, price: float) -> Worth:
+    """At this price on money."""
+    from scipy.special import betaincinv  # a server that shows no page need not wait for it
+
+    levels = (np.arange(WORTH_POINTS) + 0.5) / WORTH_POINTS
+    reward, cost = (betaincinv(a, b, levels) * scale for a, b, scale in belief.betas)
+    values = np.sort(np.subtract.outer(reward, price * cost).ravel())
+    return Worth(estimate(values), values)
+
+
+def chances_of_most(arms: Sequence[Worth]) -> list[float]:
+    """For each arm the probability that it is worth the most, each independent of the others."""
+    if not arms:
+        return []
+    places = np.linspace(0, WORTH_POINTS * WORTH_POINTS - 1, COMPARED_POINTS).astype(int)
+    points = np.concatenate([arm.values[places] for arm in arms])
+    # between the two sides, so that arms which are worth the same have the same chance
+    counts = [np.searchsorted(arm.values, points) + np.searchsorted(arm.values, points, "right") for arm in arms]
+    below = np.log(np.maximum(np.array(counts) / (2 * WORTH_POINTS * WORTH_POINTS), 1e-12))
+    others = below.sum(axis=0).reshape(len(arms), -1) - np.stack(
+        [below[place].reshape(len(arms), -1)[place] for place in range(len(arms))]
+    )
+    chances = np.exp(others).mean(axis=1)
+    return [float(each) for each in chances / chances.sum()]

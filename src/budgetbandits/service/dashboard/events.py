@@ -1,4 +1,4 @@
-"""What operators have done to a campaign, and when it froze: all of it, in pages."""
+"""The events page: what operators did to a campaign, and when it froze."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgetbandits.service.dashboard.numbers import digits_for
-from budgetbandits.service.dashboard.term_form import differences
+from budgetbandits.formatting.money import budget_decimals
+from budgetbandits.service.dashboard.actions.terms import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
 from budgetbandits.service.settings import versions
@@ -32,7 +32,7 @@ class EventsView:
 
     @property
     def digits(self) -> int:
-        return digits_for(to_units(self.row.account.budget))
+        return budget_decimals(to_units(self.row.account.budget))
 
     def as_json(self) -> dict[str, Any]:
         events = [event_json(event, self.names) | {"changed": self.changes.get(event.seq)} for event in self.events]

@@ -1,22 +1,26 @@
-"""All campaigns at a glance, as plain data."""
+"""The overview page: all campaigns as plain data, and the same as JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
-from urllib.parse import urlencode
+from typing import Any
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY, HOUR
-from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.dashboard.projection import RunsOut, lasts_for, projections
-from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, standing
+from budgetbandits.service.dashboard.query import ListQuery
+from budgetbandits.service.dashboard.status import (
+    Pace,
+    RunsOut,
+    Standing,
+    lasts_for,
+    pace,
+    projections,
+    since,
+    standing,
+)
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary
-from budgetbandits.service.stores.sql.dashboard import Group, Order
 
 PAGE = 100
 """Campaigns on a page."""
@@ -24,36 +28,8 @@ PAGE = 100
 HOURS = 24
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Which campaigns somebody wants to see, and in which order."""
-
-    text: str = ""
-    group: Group | Literal["all"] = "all"
-    order: Order = "alarm"
-    page: int = 1
-
-    @classmethod
-    def of(cls, text: str, group: str, order: str, page: str) -> Asked:
-        number = whole_number(page[:9])
-        if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
-            raise BadParameter("there is no such list; use the links of the page")
-        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
-
-    def query(self, **others: Any) -> str:
-        """The query of an address for this, with these others.
-
-        >>> Asked("a b", page=3).query(group="stopped")
-        '?q=a+b&group=stopped'
-        """
-        wanted = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
-        first = {"q": "", "group": "all", "order": "alarm", "page": 1}
-        given = {name: value for name, value in wanted.items() if value != first.get(name)}
-        return f"?{urlencode(given)}" if given else "?"
-
-
 @dataclass
-class Line:
+class CampaignLine:
     """One campaign of the list."""
 
     glance: CampaignSummary
@@ -71,8 +47,8 @@ class Overview:
     """A page of the list, and sums over all campaigns that the key may see."""
 
     now: float
-    asked: Asked
-    lines: list[Line]
+    query: ListQuery
+    lines: list[CampaignLine]
     found: int
     """Campaigns in all that were asked for."""
     counts: Counter[str]
@@ -89,7 +65,7 @@ class Overview:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "at": self.now, "found": self.found, "page": self.asked.page, "pages": self.pages,
+            "at": self.now, "found": self.found, "page": self.query.page, "pages": self.pages,
             "groups": dict(self.counts), "sums": self.sums,
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
@@ -108,11 +84,11 @@ class Overview:
 MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 
 
-def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
+def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
     now, pages = tx.now(), tx.pages()
     lists = pages.campaign_list(only)
-    listed = lists.listed(since(now), asked.text, asked.group, asked.order, PAGE, (asked.page - 1) * PAGE)
+    listed = lists.listed(since(now), query.text, query.group, query.order, PAGE, (query.page - 1) * PAGE)
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count
@@ -122,14 +98,14 @@ def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
     lines = [
-        Line(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour), out.get(glance.id),
-             _lasts(glance))
+        CampaignLine(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour),
+                     out.get(glance.id), _lasts(glance))
         for glance in glances
     ]  # fmt: skip
     sums = lists.sums()
     one = len(sums.currencies) < 2
     return Overview(
-        now, asked, lines, counts[asked.group], counts,
+        now, query, lines, counts[query.group], counts,
         {name: to_units(amount) for name, amount in sums.money.items()} if one else None,
         next(iter(sums.currencies), None) if one else None, sums.campaigns,
     )  # fmt: skip

@@ -1,69 +1,372 @@
-"""Templates and assets: what a page is put together from."""
+"""The pages of a server: their routes, what every page goes through, sign-in, and the live streams."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from functools import partial
+from typing import Any
+from urllib.parse import quote
 
-from budgetbandits import web
-from budgetbandits.formatting.datetimes import duration, exact_duration, wait
-from budgetbandits.formatting.numbers import in_full
-from budgetbandits.service.dashboard import addresses, charts, numbers, price_chart, svg
-from budgetbandits.service.ledger import to_units
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-if TYPE_CHECKING:
-    import jinja2
+from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
+from budgetbandits.formatting.datetimes import Times, known_zones
+from budgetbandits.service.damage import isolated
+from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view
+from budgetbandits.service.dashboard.events import events_view
+from budgetbandits.service.dashboard.overview import Overview, overview
+from budgetbandits.service.dashboard.query import (
+    ListQuery,
+    PageQuery,
+    address,
+    address_of,
+    campaign_address,
+    event_of,
+    path_of,
+)
+from budgetbandits.service.dashboard.rendering import TYPES, asset, render, warm
+from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions, check_origin, read_form, secured
+from budgetbandits.service.http.problem_json import EXPECTED, describe
+from budgetbandits.service.http.request_checks import log_failure
+from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.stores.contract import T, Transaction, find_campaign
+from budgetbandits.service.stores.records import Campaign
+from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
+from budgetbandits.web.view_cache import Load, ViewCache
 
-FOLDER = resources.files("budgetbandits.service.dashboard")
-SHARED = {"live.js": web.live_script, "icon.svg": web.icon}
-SCRIPT = "text/javascript; charset=utf-8"
-TYPES = {"style.css": "text/css; charset=utf-8", "live.js": SCRIPT, "dashboard.js": SCRIPT, "icon.svg": "image/svg+xml"}
+LIFETIMES = {"campaign": 1.0, "overview": 3.0}
+"""Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
+happened; longer if it takes long to draw."""
+NAMES_MAX = 10_000
+"""Campaigns whose names a server remembers."""
 
-
-@cache
-def asset(name: str) -> bytes:
-    """A file that pages refer to."""
-    if name in SHARED:
-        return SHARED[name]().encode()
-    text = (FOLDER / "assets" / name).read_text(encoding="utf-8")
-    return (web.live_style_sheet() + text if name == "style.css" else text).encode()
-
-
-@cache
-def asset_path(name: str) -> str:
-    return web.asset_path(name, asset(name))
-
-
-@cache
-def environment() -> jinja2.Environment:
-    import jinja2  # a server that shows no page need not wait for it
-
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("budgetbandits.service.dashboard"), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    made.globals.update(
-        asset_path=asset_path, svg=svg, charts=charts, price=price_chart, asset=lambda name: asset(name).decode(),
-        beat=web.BEAT, address=addresses.address, campaign_address=addresses.campaign_address,
-    )  # fmt: skip
-    made.filters.update(
-        money=numbers.money, exact=numbers.exact, count=numbers.count, share=numbers.share, duration=duration,
-        exact_duration=exact_duration, wait=wait,
-        units=to_units, short=numbers.short, digits=numbers.digits_for, significant=numbers.significant,
-        plain=numbers.plain, size_class=numbers.size_class, in_full=in_full,
-    )  # fmt: skip
-    return made
+PagePart = tuple[str, dict[str, str]]
+"""What is drawn of a page, and headers: the number of the latest event that it knows of, and after how many seconds
+there may be something newer."""
+Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
-def render(template: str, **values: Any) -> str:
-    return environment().get_template(template).render(**values)
+class Dashboard:
+    """The pages of one server."""
+
+    def __init__(self, service: ServerState, sessions: Sessions) -> None:
+        self.service, self.sessions = service, sessions
+        load = Load()
+        self._campaigns, self._overviews = (
+            ViewCache(LIFETIMES["campaign"], load=load),
+            ViewCache(LIFETIMES["overview"], load=load),
+        )
+        self._known: dict[str, tuple[str, str]] = {}
+        self._live = LiveStreams(service)
+        known_zones()  # which takes a moment, in which nobody waits yet
+
+    def clear(self) -> None:
+        """Drop all cached views, after a change."""
+        self._campaigns.clear()
+        self._overviews.clear()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.page(self._overview)),
+            Route("/live", self.page(self._overview_live)),
+            Route("/campaigns/{campaign}", self.page(self._campaign)),
+            Route("/campaigns/{campaign}/live", self.page(self._campaign_live)),
+            Route("/campaigns/{campaign}/file", self.page(self._file)),
+            Route("/campaigns/{campaign}/events", self.page(self._events)),
+            Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
+            Route("/sign-out", self.page(self._sign_out), methods=["POST"]),
+            Route("/assets/{digest}/{name}", self._asset),
+        ]
+
+    # --- what every page passes ----------------------------------------------------------------------------------
+
+    def page(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """A route for signed-in users; errors are pages as well."""
+
+        async def answer(request: Request) -> Response:
+            session = None
+            try:
+                session = await self.sessions.of(request.cookies.get(COOKIE, ""))
+                if session is None:
+                    return self._to_sign_in(request)
+                response = await handler(request, session)
+            except Exception as error:
+                response = self._problem(request, session, error)
+            return secured(response)
+
+        return answer
+
+    def _to_sign_in(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD") or _of_a_script(request):
+            error = NotAllowed(self.sessions.why_over(request.cookies.get(COOKIE, "")), known=False)
+            return secured(self._problem(request, None, error))
+        return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
+
+    def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
+        if not isinstance(error, EXPECTED):
+            log_failure(request.scope, error)
+        fields: dict[str, Any] = {
+            "status": 500,
+            "title": "internal_error",
+            "detail": "internal error; see the log of the service",
+        }
+        if isinstance(error, BudgetBanditsError):
+            fields = describe(error)
+        if _of_a_script(request):
+            return JSONResponse(fields, fields["status"], media_type="application/problem+json")
+        page = render("problem.html", **self.shared(request, session), problem=fields)
+        return Response(page, fields["status"], media_type="text/html")
+
+    def shared(self, request: Request, session: Session | None, now: float | None = None) -> dict[str, Any]:
+        """What every template is given."""
+        times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
+        return {"session": session, "times": times, "live": "", "path": path_of(request), "inline": False}
+
+    def filled(self, template: str, request: Request, session: Session, status: int = 200, **values: Any) -> Response:
+        """A page of this template."""
+        return Response(render(template, **self.shared(request, session), **values), status, media_type="text/html")
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await asyncio.to_thread(self.service.store.read, work)
+
+    async def campaign(self, request: Request, session: Session) -> Campaign:
+        """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
+        name = request.path_params["campaign"]
+        try:
+            row = await self.read(isolated(name, lambda tx: find_campaign(tx, name)))
+        except BudgetBanditsError:
+            session.check(name, "")
+            raise
+        session.check(name, row.id)
+        return row
+
+    async def named(self, request: Request, session: Session) -> tuple[str, str]:
+        """The id and the name of that campaign. Neither ever changes, so live pages need not look them up each time."""
+        path = request.path_params["campaign"]
+        if path not in self._known:
+            row = await self.campaign(request, session)
+            if len(self._known) >= NAMES_MAX:
+                self._known.clear()
+            self._known[path] = row.id, row.name
+        session.check(path, self._known[path][0])
+        return self._known[path]
+
+    # --- pages ---------------------------------------------------------------------------------------------------
+
+    async def _overview(self, request: Request, session: Session) -> Response:
+        query = ListQuery.of(request.query_params)
+        only = session.key.campaign
+        if wants_json(request):
+            return JSONResponse(await self.read(lambda tx: overview(tx, query, only).as_json()))
+        shared = self.shared(request, session)
+        variant = shared["times"].zone_key, session.creates
+        read = partial(self.service.store.read, lambda tx: (_last_event(tx, only), overview(tx, query, only)))
+
+        def draw(found: tuple[int, Overview]) -> str:
+            return render("_overview.html", **shared | {"view": found[1], "creates": session.creates})
+
+        part, headers = await _part(self._overviews, ("overview", only), query, read, variant, draw)
+        if "x-part" in request.headers:
+            return Response(part, media_type="text/html", headers=headers)
+        shared |= {"live": address("live"), "part": part, "query": query}
+        return Response(render("overview.html", **shared), media_type="text/html")
+
+    async def _campaign(self, request: Request, session: Session) -> Response:
+        id, name = await self.named(request, session)
+        query = PageQuery.of(request.query_params)
+        if wants_json(request):
+            return JSONResponse(campaign_json(await self.read(_viewed(id, query))))
+        part, headers = await self._campaign_part(request, session, id, query)
+        if "x-part" in request.headers:
+            return Response(part, media_type="text/html", headers=headers)
+        shared = self.shared(request, session) | {"live": campaign_address(name, "live"), "query": query}
+        return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
+
+    async def _campaign_part(self, request: Request, session: Session, id: str, query: PageQuery) -> PagePart:
+        """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
+        shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
+        variant = shared["times"].zone_key, session.admin, session.creates
+        viewed = _viewed(id, query)
+        read = partial(self.service.store.read, lambda tx: (tx.last_event(id), viewed(tx)))
+
+        def draw(found: tuple[int, CampaignView]) -> str:
+            return render("_campaign.html", **shared | {"view": found[1]})
+
+        return await _part(self._campaigns, ("campaign", id), query, read, variant, draw)
+
+    async def _file(self, request: Request, session: Session) -> Response:
+        """The page as one file to send by mail: no scripts, nothing to load, no buttons."""
+        row, query = await self.campaign(request, session), PageQuery.of(request.query_params)
+        view = await self.read(_viewed(row.id, query))
+        shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
+        shared |= {"view": view, "query": query}
+        page = render("campaign.html", **shared, name=row.name, part=render("_campaign.html", **shared))
+        response = Response(page, media_type="text/html")
+        response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
+        return response
+
+    async def _events(self, request: Request, session: Session) -> Response:
+        """All that operators have done, and when the campaign froze."""
+        row, before = await self.campaign(request, session), event_of(request.query_params)
+        view = await self.read(lambda tx: events_view(tx, find_campaign(tx, row.id), before))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        return self.filled("events.html", request, session, view=view, before=before)
+
+    async def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in TYPES:
+            return secured(self._problem(request, None, BadParameter("there is no such file; reload the page")))
+        response = secured(Response(asset(name), media_type=TYPES[name]))
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+    # --- live ----------------------------------------------------------------------------------------------------
+
+    async def _overview_live(self, request: Request, session: Session) -> Response:
+        only = session.key.campaign
+        look = partial(_last_event, only=only)
+        return self._live.stream(self._overviews, ("overview", only), look, self._over(session))
+
+    async def _campaign_live(self, request: Request, session: Session) -> Response:
+        id, _ = await self.named(request, session)
+        subject = "campaign", id
+        return self._live.stream(self._campaigns, subject, lambda tx: tx.last_event(id), self._over(session))
+
+    def _over(self, session: Session) -> Callable[[], Awaitable[str]]:
+        async def why() -> str:
+            signed_in = await self.sessions.of(session.token) is not None
+            return "" if signed_in else self.sessions.why_over(session.token)
+
+        return why
+
+    # --- sign in and out -----------------------------------------------------------------------------------------
+
+    async def _sign_in(self, request: Request) -> Response:
+        target = request.query_params.get("next", "/")
+        if not target.startswith("/") or target.startswith(("//", "/\\")):
+            target = "/"
+        values = self.shared(request, None) | {"target": target, "error": "", "over": ""}
+        if request.method in ("GET", "HEAD"):
+            await asyncio.to_thread(warm)
+            token = request.cookies.get(COOKIE, "")
+            if token and await self.sessions.of(token) is None:
+                values["over"] = self.sessions.why_over(token)
+            return secured(Response(render("sign_in.html", **values), media_type="text/html"))
+        try:
+            check_origin(request)
+            form = await read_form(request)
+            token = await self.sessions.sign_in(form.get("key", ""), request.scope.get("client"))
+        except BudgetBanditsError as error:
+            fields = describe(error)
+            page = render("sign_in.html", **values | {"error": _sign_in_words(error)})
+            return secured(Response(page, fields["status"], media_type="text/html"))
+        response = RedirectResponse(target, 303)
+        secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure, path="/")
+        return secured(response)
+
+    async def _sign_out(self, request: Request, session: Session) -> Response:
+        session.check_form((await read_form(request)).get("code", ""))
+        response = RedirectResponse(address("sign-in"), 303)
+        response.delete_cookie(COOKIE, path="/")
+        return response
 
 
-@cache
-def warm() -> None:
-    """Have ready what the first page needs and what takes long to import."""
-    import scipy.special  # noqa: F401
+async def _part(
+    fresh: ViewCache, subject: Hashable, view: Hashable, read: Callable[[], tuple[int, T]], variant: Hashable,
+    draw: Callable[[tuple[int, T]], str],
+) -> PagePart:  # fmt: skip
+    (last, _), part = await fresh.rendered(subject, view, read, variant, draw)
+    return part, {"X-Event": str(last), "X-Again": f"{fresh.time_left(subject, view):.1f}"}
 
-    for name in ("_overview.html", "_campaign.html", "campaign.html", "overview.html"):
-        environment().get_template(name)
+
+def _viewed(campaign: str, query: PageQuery) -> Callable[[Transaction], CampaignView]:
+    """What the page of a campaign shows; damaged rows are named."""
+    return isolated(campaign, lambda tx: campaign_view(tx, find_campaign(tx, campaign), query))
+
+
+def _last_event(tx: Transaction, only: str | None) -> int:
+    """The number of the latest event, of one campaign or of all."""
+    return tx.pages().last_event() if only is None else tx.last_event(only)
+
+
+def _sign_in_words(error: BudgetBanditsError) -> str:
+    if isinstance(error, NotAllowed) and not error.known:
+        return "No such key. Paste the whole of it, from bb_ on."
+    if isinstance(error, NotAllowed):
+        return "This key may not look at pages. Use one of scope read or admin."
+    return str(error)
+
+
+def _of_a_script(request: Request) -> bool:
+    """Whether no person waits for a page as an answer."""
+    listens = "text/event-stream" in request.headers.get("accept", "")
+    return wants_json(request) or "x-part" in request.headers or listens
+
+
+def wants_json(request: Request) -> bool:
+    return request.query_params.get("format") == "json"
+
+
+STREAMS_MAX = 500
+"""Pages of one server that may listen at the same time; further ones are refused politely."""
+FULL = event("full", STREAMS_MAX)
+
+
+class LiveStreams:
+    """The streams of one server."""
+
+    def __init__(self, service: ServerState) -> None:
+        self._service = service
+        self._pulses = ViewCache(0.9)
+        self._open = 0
+
+    def stream(
+        self, drawn: ViewCache, subject: tuple[Any, ...], look_at: Callable[[Transaction], int],
+        over: Callable[[], Awaitable[str]],
+    ) -> Response:  # fmt: skip
+        """Events for a page, at most as often as it is drawn, until the session ends: ``over`` says why it has ended,
+        and nothing until then."""
+        if self._open >= STREAMS_MAX:
+            return Response(FULL, headers=HEADERS)  # and the page asks again some time later
+        events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
+        return StreamingResponse(events, headers=HEADERS)
+
+    async def _events(
+        self, drawn: ViewCache, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
+    ) -> AsyncIterator[bytes]:
+        self._open += 1
+        try:
+            seen, sent_at = -1, 0.0
+            while not self._service.reads.stopping:
+                every = drawn.lifetime()
+                try:
+                    if why := await over():
+                        yield event("over", why)
+                        return
+                    last = await self._pulses.get(subject, None, pulse)
+                except BudgetBanditsError:
+                    yield event("store", "cannot be read")
+                else:
+                    now = time.monotonic()
+                    if last != seen or now >= sent_at + BEAT:
+                        yield change(last, seen)
+                        seen, sent_at = last, now
+                async for beat in _waiting(every):
+                    yield beat
+        finally:
+            self._open -= 1
+
+
+async def _waiting(seconds: float) -> AsyncIterator[bytes]:
+    """Wait for so long, with a beat wherever that is longer than a page goes without one."""
+    while seconds > BEAT / 2:
+        await asyncio.sleep(BEAT / 2)
+        seconds -= BEAT / 2
+        yield IDLE
+    await asyncio.sleep(seconds)

@@ -1,16 +1,21 @@
-"""What somebody wants to see of a campaign, as the address of its page says."""
+"""Addresses of pages: the query that an address carries, and the addresses that pages link to.
+
+A name may have any printable character; a campaign's name has no slash. Quoted segment by segment, every name leads to
+itself: the address of the campaign `summer%20sale` differs from that of `summer sale`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
-from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind
+from budgetbandits.service.names import normal
+from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
 
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
@@ -41,13 +46,44 @@ class PageQuery:
         return self.show != "all" or bool(self.arm or self.segment)
 
     def query(self, **others: Any) -> str:
-        """The query of an address for this, with these others; a list of decisions begins anew unless they say where.
+        """The query of an address for this, with these changes; a list of decisions starts at the latest.
 
-        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), Wanted(arm="all").query()
+        >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), PageQuery(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
-        wanted, first = {**vars(self), "before": None, **others}, vars(PageQuery())
-        given = {name: value for name, value in wanted.items() if value != first.get(name)}
+        values, first = {**vars(self), "before": None, **others}, vars(PageQuery())
+        given = {name: value for name, value in values.items() if value != first.get(name)}
+        return f"?{urlencode(given)}" if given else "?"
+
+
+@dataclass(frozen=True)
+class ListQuery:
+    """Which campaigns the overview lists, and in which order."""
+
+    text: str = ""
+    group: Group | Literal["all"] = "all"
+    order: Order = "alarm"
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> ListQuery:
+        """Read from the query of an address."""
+        text, page = query.get("q", ""), query.get("page", "1")
+        group, order = query.get("group", "all"), query.get("order", "alarm")
+        number = whole_number(page[:9])
+        if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
+            raise BadParameter("there is no such list; use the links of the page")
+        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
+
+    def query(self, **others: Any) -> str:
+        """The query of an address for this, with these others.
+
+        >>> ListQuery("a b", page=3).query(group="stopped")
+        '?q=a+b&group=stopped'
+        """
+        values = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
+        first = {"q": "", "group": "all", "order": "alarm", "page": 1}
+        given = {name: value for name, value in values.items() if value != first.get(name)}
         return f"?{urlencode(given)}" if given else "?"
 
 
@@ -58,3 +94,34 @@ def event_of(query: Mapping[str, str]) -> int | None:
     if text and number is None:
         raise BadParameter(f"before is {text!r:.20}; use the links of the page")
     return number
+
+
+def address(*segments: str, **query: Any) -> str:
+    """The address of a page of this server, by the segments of its path as they are called.
+
+    >>> address(), address("campaigns", "50% off?", "retire-arm", arm="a & b")
+    ('/', '/campaigns/50%25%20off%3F/retire-arm?arm=a%20%26%20b')
+    """
+    path = "/" + "/".join(quote(each, safe="") for each in segments)
+    return f"{path}?{urlencode(query, quote_via=quote)}" if query else path
+
+
+def campaign_address(name: str, *segments: str, **query: Any) -> str:
+    """The address of a campaign's page, or of one below it."""
+    return address("campaigns", name, *segments, **query)
+
+
+def path_of(request: Request) -> str:
+    """The path that was asked for, as an address: servers hand it over unquoted."""
+    return address(*request.scope["path"].split("/")[1:])
+
+
+def address_of(request: Request) -> str:
+    """All of the address that was asked for."""
+    query = request.scope["query_string"].decode("latin-1")
+    return path_of(request) + (f"?{query}" if query else "")
+
+
+def whole_number(text: str, max_digits: int = 18) -> int | None:
+    """The whole number in an address or a cookie; None if there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= max_digits else None

@@ -1,4 +1,4 @@
-"""Requests of a campaign that looks at them: how many are answered of those expected, and what each segment brings."""
+"""The requests of a campaign with a horizon or segments: answered against expected, and the results of each segment."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
-from budgetbandits.service.dashboard.beliefs import Estimate
-from budgetbandits.service.dashboard.projection import lasts_for
+from budgetbandits.service.dashboard.beliefs import MedianInterval
+from budgetbandits.service.dashboard.status import lasts_for
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import SUMS_ENTRY, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
-SHOWN = 12
+SEGMENTS_SHOWN = 12
 """Segments, those with the most requests."""
 
 
@@ -35,12 +35,12 @@ class SegmentLine:
 @dataclass(frozen=True)
 class Requests:
     """``horizon`` is how many are expected in all, if that was said, ``failed`` how many of them had no answer, and
-    ``gone`` how many have had their money, whatever was told of them besides; ``each`` is what one of these has cost,
+    ``used`` how many have used their money, with or without a reward; ``each`` is what one of these has cost,
     and ``to_come`` what is left for each still to come."""
 
     answered: int
     failed: int
-    gone: int
+    used: int
     horizon: float | None
     each: float | None
     to_come: float | None
@@ -48,7 +48,7 @@ class Requests:
     not_shown: int
     stops: bool
     """Whether the policy makes no decision beyond the horizon."""
-    lasts: Estimate | None
+    lasts: MedianInterval | None
     """For how many requests the money lasts in all, if they go on costing what they have cost."""
     left_over: float | None
     """What is left when all expected requests have come, if they do."""
@@ -56,11 +56,11 @@ class Requests:
     @property
     def beyond(self) -> bool:
         """Whether more have come than were expected."""
-        return self.horizon is not None and self.gone > self.horizon
+        return self.horizon is not None and self.used > self.horizon
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "answered": self.answered, "failed": self.failed, "used": self.gone, "horizon": self.horizon,
+            "answered": self.answered, "failed": self.failed, "used": self.used, "horizon": self.horizon,
             "cost_each": self.each, "left_each": self.to_come,
             "money_lasts_for": None if self.lasts is None else asdict(self.lasts), "left_over": self.left_over,
             "segments": [
@@ -78,18 +78,18 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "requests_used", "failed"))
+    spent, used, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "requests_used", "failed"))
     to_come = None
-    if horizon is not None and horizon > gone:
-        to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one
-    each = to_units(spent) / gone if gone else None
+    if horizon is not None and horizon > used:
+        to_come = to_units(row.account.budget - spent) / max(horizon - used, 1.0)  # as the policy counts the last one
+    each = to_units(spent) / used if used else None
     left, lasts, left_over = row.account.budget - spent, None, None
     if horizon is not None:
-        lasts = lasts_for(gone, spent, sum(counts.cost_squared for counts in totals), left)
+        lasts = lasts_for(used, spent, sum(counts.cost_squared for counts in totals), left)
         if each is not None:
-            left_over = max(to_units(left) - each * max(horizon - gone, 0.0), 0.0)
-    return Requests(answered_of(arms), failed, gone, horizon, each, to_come, lines[:SHOWN], len(lines[SHOWN:]),
-                    stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
+            left_over = max(to_units(left) - each * max(horizon - used, 0.0), 0.0)
+    return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN],
+                    len(lines[SEGMENTS_SHOWN:]), stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
 
 
 def stops_at_horizon(policy: str) -> bool:
@@ -98,10 +98,10 @@ def stops_at_horizon(policy: str) -> bool:
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
-    """None if nothing was told of it yet."""
+    """None without feedback."""
     policy = parse_policy(row.policy)
     if SegmentSums.kept_for(policy, 0) is not None:
-        sums = [_told(arm, number) for arm in arms]
+        sums = [_reported(arm, number) for arm in arms]
     else:
         sums = [_learned(row, arm, number) for arm in arms]
     answered, reward, cost = (sum(column) for column in zip(*sums, strict=True))
@@ -114,7 +114,7 @@ def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) 
     )  # fmt: skip
 
 
-def _told(arm: ArmRow, segment: int) -> tuple[float, float, float]:
+def _reported(arm: ArmRow, segment: int) -> tuple[float, float, float]:
     """How many requests of a segment an arm has answered, what they brought, and what they cost in micros."""
     sums = arm.learned.get(SUMS_ENTRY, ())
     return tuple(sums[segment]) if len(sums) > segment else (0, 0.0, 0)

@@ -14,10 +14,17 @@ import hmac
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
-from budgetbandits.errors import NotAllowed
-from budgetbandits.service.dashboard.fields import whole_number
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from budgetbandits.errors import BadParameter, NotAllowed
+from budgetbandits.service.dashboard.query import whole_number
 from budgetbandits.service.http.auth import KEY_CACHE_SECONDS, KeyRing, actor, check_header
+from budgetbandits.service.http.request_checks import read_body
+from budgetbandits.service.names import check_text
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Key
 
@@ -25,9 +32,9 @@ COOKIE = "budgetbandits_session"
 LASTS = 12 * 3600
 """Seconds."""
 KEPT = LASTS + 12 * 3600
-"""Seconds that a browser keeps the cookie: who comes back after the session is told that it is over."""
+"""Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
-MOST_REMEMBERED = 1000
+SESSIONS_MAX = 1000
 
 
 @dataclass(frozen=True)
@@ -99,14 +106,14 @@ class Sessions:
         if session is None:
             self._known.pop(token, None)
         else:
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= SESSIONS_MAX:
                 self._known.clear()
             self._known[token] = self._clock() + KEY_CACHE_SECONDS, session
         return session
 
     def why_over(self, token: str) -> str:
-        """Why a cookie is no session any more, and what to do. It says the same of a key that was dropped and of one
-        that never was: a cookie that somebody has made up learns nothing of keys."""
+        """Why a cookie is no session any more, and what to do. It says the same of a dropped key and of one
+        that never existed: a forged cookie reveals nothing about keys."""
         prefix, expires, code = (*token.split("."), "", "", "")[:3]
         until = whole_number(expires, 11)
         if until is None or not code or not (prefix.isascii() and prefix.isalnum()):
@@ -131,3 +138,60 @@ class Sessions:
 
 def _code(key: Key, text: str) -> str:
     return hmac.new(key.digest.encode(), f"{key.prefix} {text}".encode(), hashlib.sha256).hexdigest()
+
+
+FORM_BYTES_MAX = 800_000
+"""Bytes of a form after sign-in: a new campaign may have thousands of arms ..."""
+OPEN_FORM_BYTES_MAX = 10_000
+"""... and of a form without sign-in."""
+
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def secured(response: Response) -> Response:
+    for name, value in SECURITY.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def check_origin(request: Request) -> None:
+    """Refuse requests that another site makes a browser send; browsers say where a request comes from."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise NotAllowed("another site has sent this form; open the page itself", known=True)
+
+
+async def sent(request: Request, session: Session) -> dict[str, str]:
+    """The fields that were sent, if the session may make changes and the form is its own."""
+    session.check_admin()
+    if request.method == "GET":
+        return dict(request.query_params)
+    check_origin(request)
+    form = await read_form(
+        request, FORM_BYTES_MAX, "create a campaign with this many arms with the API or the command line"
+    )
+    session.check_form(form.get("code", ""))
+    return form
+
+
+async def read_form(
+    request: Request, max_bytes: int = OPEN_FORM_BYTES_MAX, remedy: str = "use the page"
+) -> dict[str, str]:
+    """The fields of a form of at most ``max_bytes``; of fields with the same name the last."""
+    try:
+        content = await read_body(request, max_bytes)
+    except HTTPException:
+        raise BadParameter(f"this form has more than {max_bytes:,} bytes; {remedy}") from None
+    try:
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
+    except ValueError:
+        raise BadParameter("this is not a form; use the page") from None
+    for name, value in fields.items():
+        check_text("the form", name + value)
+    return fields

@@ -27,9 +27,9 @@ from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.damage import named_damage
-from budgetbandits.service.dashboard.action_routes import Actions
-from budgetbandits.service.dashboard.key_routes import Keys
-from budgetbandits.service.dashboard.routes import Dashboard
+from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.keys import KeyPages
+from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import actor, check_header
@@ -79,7 +79,7 @@ def operators(service: ServerState) -> Router:
     worker_routes.document(api)
     api.add_route("/openapi.json", OpenApiDocument(api.openapi).__call__, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
+    pages = [*dashboard.routes(), *KeyPages(dashboard).routes(), *ActionPages(dashboard).routes()]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 

@@ -105,7 +105,7 @@ def _refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:
         return problem(status, kind, detail)
 
     async def page(scope: Scope, receive: Receive, send: Send) -> None:
-        from budgetbandits.service.dashboard.problem_page import problem_page  # takes long to import
+        from budgetbandits.service.dashboard.rendering import problem_page  # takes long to import
 
         response = await asyncio.to_thread(problem_page, status, kind, detail)
         await response(scope, receive, send)

@@ -18,7 +18,7 @@ if (linked && keyField) {
   keyField.form.submit();
 }
 
-// The filter of the list asks while somebody types.
+// The filter of the list works while a person types.
 let waiting = 0;
 document.addEventListener("input", (event) => {
   const filter = event.target.closest("[data-filter]");
@@ -34,7 +34,7 @@ document.addEventListener("submit", (event) => {
 });
 
 // What a form would do, said by the server while it is filled in. Only the answer to the newest question counts, and
-// until it is there, nothing can be confirmed. What is wrong with a field is said next to it, once somebody has left it
+// until it is there, nothing can be confirmed. What is wrong with a field is said next to it, once the field was left
 // or wants to go on.
 const form = document.querySelector("form[data-check]");
 if (form) {

@@ -1,4 +1,4 @@
-"""The form of a new campaign: its fields, the campaign that they describe, and what would be refused."""
+"""The form of a new campaign: the fields, what the campaign will do, and what would be refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.formatting.datetimes import DAY
+from budgetbandits.formatting.money import MoneyFormat, exact_money
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.dashboard.fields import Change, Field, Fields, number, term
-from budgetbandits.service.dashboard.numbers import Unit, exact
-from budgetbandits.service.dashboard.preview import Preview
+from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number, term
+from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
@@ -88,7 +88,7 @@ def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     given = planned(fields)
     check(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
-    does = f"{DOES} with {Unit.of(budget, given, budget).money(budget)}"
+    does = f"{DOES} with {MoneyFormat.for_budget(budget, given, budget).money(budget)}"
     return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
 
 
@@ -110,7 +110,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
     micros = to_micros(given["budget"], "budget")
     budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
-    unit = Unit.of(budget, given, budget, least, most)
+    unit = MoneyFormat.for_budget(budget, given, budget, least, most)
     changes: list[Change] = [
         ("Name", given["name"], ""),
         ("Policy", given["policy"], ""),
@@ -124,13 +124,13 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         a_day = unit.money(budget * min(DAY / given["pace_seconds"], 1.0))
         notes["pace_seconds"] = f", about {a_day} a day; decisions that are ahead of it wait"
     if "horizon" in given:
-        average = Unit(6, unit.currency).money(budget / given["horizon"])
+        average = MoneyFormat(6, unit.currency).money(budget / given["horizon"])
         notes["horizon"] = f", {average} for each on average"
     for asked in ASKED:
         value = given.get(asked.name, asked.default)
         if value is not None:
             booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value
-            text = asked.text(booked, lambda amount: Unit.of(budget, given, amount).money(amount))
+            text = asked.text(booked, lambda amount: MoneyFormat.for_budget(budget, given, amount).money(amount))
             changes.append((asked.label, text + notes.get(asked.name, ""), ""))
     return changes
 
@@ -141,7 +141,7 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     >>> _some_arms({"search": 2.0, "mail": 0.0025})
     'search 2.00, mail 0.0025'
     """
-    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
+    some = [f"{name} {exact_money(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
     more = [f"{len(arms) - ARMS_SHOWN_MAX:,} more"] if len(arms) > ARMS_SHOWN_MAX else []
     return ", ".join([*some, *more])
 

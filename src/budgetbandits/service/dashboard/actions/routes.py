@@ -1,4 +1,4 @@
-"""The routes of actions: forms that say what will happen, and the doing of it, once, when that was confirmed."""
+"""The pages of actions: the form, its preview, and the action itself, once, after it is confirmed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from starlette.routing import Route
 
 from budgetbandits.errors import Conflict, NotFound
 from budgetbandits.service.damage import named_damage
-from budgetbandits.service.dashboard.actions import ACTIONS
-from budgetbandits.service.dashboard.addresses import address, campaign_address
-from budgetbandits.service.dashboard.forms import sent
-from budgetbandits.service.dashboard.new_form import checked, page_values, plan
-from budgetbandits.service.dashboard.preview import Preview, operation
-from budgetbandits.service.dashboard.routes import Dashboard
-from budgetbandits.service.dashboard.sessions import Session
-from budgetbandits.service.dashboard.steps import Step, follow
-from budgetbandits.service.dashboard.subject import Subject
+from budgetbandits.service.dashboard.actions.catalog import ACTIONS
+from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
+from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
+from budgetbandits.service.dashboard.new import checked, page_values, plan
+from budgetbandits.service.dashboard.pages import Dashboard
+from budgetbandits.service.dashboard.query import address, campaign_address
+from budgetbandits.service.dashboard.sessions import Session, sent
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign
 
@@ -33,7 +31,7 @@ OPENED = "opened"
 """The field with the code for how the campaign was when the form was opened (`Subject.opened`)."""
 
 
-class Actions:
+class ActionPages:
     """What can be done to campaigns on the pages of one server."""
 
     def __init__(self, dashboard: Dashboard) -> None:
@@ -67,21 +65,21 @@ class Actions:
             )
 
         def check(tx: Transaction) -> None:
-            action.preview(Subject.of(tx, row.id), form).check(form)
+            action.preview(CampaignSnapshot.of(tx, row.id), form).check(form)
 
         def do() -> Response:
             action.run(self._campaigns.provided(check), row.id, action.read(form), operation(form), session.name)
             return self._done(action.title, row.name, session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
-            subject = Subject.of(tx, row.id)
+            subject = CampaignSnapshot.of(tx, row.id)
             made = action.preview(subject, form, in_full)
             return replace(made, opened=subject.opened, changed=subject.changed_since(form.get(OPENED, "")))
 
         title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
         crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]
         shown = partial(action.shown, row)
-        step = Step(title, here, crumbs, "act.html", {"action": action}, preview, do, shown)
+        step = FormFlow(title, here, crumbs, "act.html", {"action": action}, preview, do, shown)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:
@@ -98,10 +96,10 @@ class Actions:
             return checked(tx, form, in_full)
 
         crumbs = [(address(), "Campaigns")]
-        step = Step("New campaign", address("new"), crumbs, "new.html", page_values(form), preview, do)
+        step = FormFlow("New campaign", address("new"), crumbs, "new.html", page_values(form), preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:
-        self._dashboard.forget()
+        self._dashboard.clear()
         log.info("changed on a page", action=what, campaign=campaign, by=session.name)
         return RedirectResponse(campaign_address(campaign), 303)

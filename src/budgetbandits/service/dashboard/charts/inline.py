@@ -1,4 +1,4 @@
-"""Small drawings as SVG: bars, spark lines and densities. Colours are classes of the style sheet.
+"""Small drawings inside tables, as SVG: bars, spark lines and densities. Colours are classes of the style sheet.
 
 A drawing without a viewBox is as wide as its place: positions are shares of it.
 """
@@ -10,9 +10,8 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from budgetbandits.service.dashboard.beliefs import Belief
-from budgetbandits.service.dashboard.numbers import on_axis
-from budgetbandits.service.dashboard.worth import Worth
+from budgetbandits.formatting.numbers import axis_labels
+from budgetbandits.service.dashboard.beliefs import Belief, Worth
 
 ARM_COLOURS = 6
 CHARACTER = 7.4
@@ -127,7 +126,7 @@ def shared_axis(what: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tup
     return (low - room if what == "worth" else max(low - room, 0.0)), high + room
 
 
-@lru_cache(maxsize=2048)  # the same in every zone, and until something more is told of the arm
+@lru_cache(maxsize=2048)  # the same in every time zone, until the arm gets more feedback
 def _density(
     what: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
     colour: str, best: float | None,
@@ -171,7 +170,7 @@ def density_axis(end: float, width: int) -> Markup:
     """The numbers above a column of densities."""
     values = ticks(end)
     named, last = [], 0.0
-    for value, name in [*zip(values, on_axis(values), strict=True)][1:]:
+    for value, name in [*zip(values, axis_labels(values), strict=True)][1:]:
         at, half = value / end * width, CHARACTER * len(name) / 2
         if last < at - half and at + half <= width:  # else it would be cut off, or run into the one before
             named.append(f'<text x="{at:.1f}" y="11" text-anchor="middle">{name}</text>')

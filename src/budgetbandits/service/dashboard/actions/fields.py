@@ -105,8 +105,3 @@ def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
         if said := re.search(rf"\b(?:{words})\b", text):
             found.append((said.start(), name))
     return min(found)[1] if found else names[0] if len(names) == 1 else ""
-
-
-def whole_number(text: str, max_digits: int = 18) -> int | None:
-    """The whole number in an address or a cookie; None if there is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= max_digits else None

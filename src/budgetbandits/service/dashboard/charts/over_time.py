@@ -1,4 +1,4 @@
-"""The charts of a campaign's page as SVG: money against time, and shares of the arms. Drawn for a width in pixels."""
+"""Charts with a time axis, as SVG: money, shares of the arms, and the price on money. Drawn for a width in pixels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, Times
-from budgetbandits.service.dashboard.campaign_view import CampaignView
-from budgetbandits.service.dashboard.numbers import money, on_axis, share, short
-from budgetbandits.service.dashboard.shares import OTHERS, What
-from budgetbandits.service.dashboard.svg import CHARACTER, ticks
+from budgetbandits.formatting.money import money
+from budgetbandits.formatting.numbers import axis_labels, percentage, significant, truncated
+from budgetbandits.service.dashboard.campaign import CampaignView
+from budgetbandits.service.dashboard.charts.inline import CHARACTER, ticks
+from budgetbandits.service.dashboard.charts.shares import OTHERS, What
 from budgetbandits.service.ledger import to_units
 
 LEFT, TOP, BOTTOM = 52, 14, 26
@@ -51,14 +52,14 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     out, budget = view.runs_out, to_units(view.row.account.budget)
     age = view.ends - view.begins
     # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
-    projected = out is not None and view.wanted.range == "all" and out.median - view.now < 4 * age
+    projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
     label = 132 if width > 600 and projected else 16
     ends = view.ends
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
     values = ticks(most)
-    names = on_axis(values)
+    names = axis_labels(values)
     left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
     frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
     spent = _cumulated(view)
@@ -211,7 +212,7 @@ def share_chart(view: CampaignView, times: Times, what: What, width: int, height
     if width > 400:
         ends = [(number, part, middles.get(number, 1.0)) for number, _, part in whole]
         parts.append(_share_labels(frame, view, ends))
-    words = ", ".join(f"{name} {share(part)}" for _, name, part in whole) or "nothing yet"
+    words = ", ".join(f"{name} {percentage(part)}" for _, name, part in whole) or "nothing yet"
     return drawing("".join(parts), width, height, f"Shares of {what} by arm over time; in all: {words}.")
 
 
@@ -237,7 +238,7 @@ def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, fl
         x, colour = frame.right, view.colour(number)
         placed.append(
             f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
-            f'<text x="{x + 25}" y="{y:.1f}">{escape(short(name, 13))}</text>'
+            f'<text x="{x + 25}" y="{y:.1f}">{escape(truncated(name, 13))}</text>'
             f'<text class="strong" x="{x + 146}" y="{y:.1f}" text-anchor="end">{escape(_whole(part))}</text>'
         )
     return "".join(placed)
@@ -256,3 +257,24 @@ def drawing(content: str, width: int, height: int, words: str) -> Markup:
         f'<svg class="chart" role="img" aria-label="{escape(words)}" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">{content}</svg>'
     )
+
+
+def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:
+    """What one more unit of money would have brought, over time."""
+    most = max(price for _, price in prices) * 1.12 or 1.0
+    begin, end = prices[0][0], prices[-1][0]
+    values = ticks(most)
+    names = axis_labels(values)
+    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
+    frame = Frame(begin, max(end, begin + 1.0), most, left, width - 16, TOP, height - BOTTOM)
+    parts = [time_axis(frame, times, height)]
+    for value, text in zip(values, names, strict=True):
+        y = frame.y(value)
+        parts.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    parts.append(f'<path class="spent-line" d="{frame.line(prices)}"/>')
+    x, y, latest = frame.x(end), frame.y(prices[-1][1]), significant(prices[-1][1])
+    above = y - 10 if y - 10 > frame.top + 8 else y + 18
+    parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+    parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{above:.1f}" text-anchor="end">{escape(latest)}</text>')
+    return drawing("".join(parts), width, height, f"The price on money over time, {latest} now.")

@@ -1,32 +1,38 @@
-"""What the pictures of a campaign's page run over: from when to when, in which slots, and what was planned when."""
+"""The data behind a campaign's charts: the time span, its slots, and budgets, plans and prices over time.
+
+The price on money at a moment is what one more unit of money would have earned then: the price of the program of money
+and requests (`fluid`), with the mean reward and cost of each available arm as reported by then, all segments together,
+and the money and requests that were left. It is computed from rollups, so its cost grows with the number of points.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 
-from budgetbandits.formatting.datetimes import HOUR
+from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.arm_changes import COMING_AND_GOING
-from budgetbandits.service.dashboard.shares import Slot
+from budgetbandits.service.dashboard.charts.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT_SECONDS, History
 from budgetbandits.service.settings import versions
-from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Watermark
+from budgetbandits.service.stores.contract import T, Transaction
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
-MOST_SLOTS = 170
+SLOTS_MAX = 170
 CHANGES = ("topped up", "terms changed", *COMING_AND_GOING)
 """The events by which what was planned is known of every time."""
-MOST_CHANGES = 2000
+CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
 
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
     """By which budget, terms and arms became what they are, the latest first."""
-    return tx.pages().operator_events(row.id, MOST_CHANGES, kinds=CHANGES)
+    return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGES)
 
 
 def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
@@ -52,15 +58,15 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
 
 
 def _slotting(begins: float, ends: float, now: float) -> int:
-    slot = next((each for each in SLOTS if (ends - begins) / each <= MOST_SLOTS), SLOTS[-1])
+    slot = next((each for each in SLOTS if (ends - begins) / each <= SLOTS_MAX), SLOTS[-1])
     if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
-        slot = int(HOUR)
+        slot = HOUR
     return slot
 
 
 def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[int, list[tuple[int, int, int, int]]]:
     """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
-    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= MOST_SLOTS), None)
+    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= SLOTS_MAX), None)
     if fine is not None and begins == history.row.created_at:
         counted = history.fine_slots(fine)
         if counted is not None:
@@ -93,3 +99,53 @@ def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[floa
     terms = [each.get(term) for each in reversed(versions(row))]
     changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]
+
+
+POINTS_MAX = 170
+
+
+def prices_of(
+    history: History,
+    budgets: Sequence[tuple[float, float]],
+    horizons: Sequence[tuple[float, float | None]],
+    choosable: Sequence[tuple[float, Container[int]]],
+    now: float,
+) -> list[tuple[float, float]]:
+    """(time, price) at the end of each minute, hour or day in which anything happened; nothing without a horizon.
+
+    ``budgets`` and ``horizons`` are (from when on, how much), the first first: a change of plan changes what comes. So
+    are ``choosable``, the arms that were not retired.
+    """
+    row = history.row
+    if row.settings.get("horizon") is None:
+        return []
+    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= POINTS_MAX), DAY)
+    totals: dict[int, Counts] = {}
+    made: list[tuple[float, float]] = []
+    counts = history.by(span)
+    for place, each in enumerate(counts):
+        totals[each.arm] = totals.get(each.arm, Counts(0, each.arm)).plus(each)
+        if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
+            continue
+        at = min(float(each.begins + span), now)
+        budget, horizon = _latest(budgets, at), _latest(horizons, at)
+        price = None if horizon is None else _price(totals.values(), budget, horizon, _latest(choosable, at))
+        if price is not None:
+            made.append((at, price))
+    return made[-POINTS_MAX:]
+
+
+def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
+    return next((value for begins, value in reversed(values) if begins <= at), values[0][1])
+
+
+def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
+    """None until an arm that can be chosen has a reward and a cost. Money and requests of all arms count as used."""
+    known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
+    if not known:
+        return None
+    used = sum(each.requests_used for each in totals)
+    left = budget - to_units(sum(each.spent for each in totals))
+    reward = [each.reward / each.rewards_reported for each in known]
+    cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
+    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0)).price

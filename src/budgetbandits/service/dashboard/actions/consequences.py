@@ -1,29 +1,103 @@
-"""What each action will change, in words, from the campaign as it is; or the error that it would be refused with.
+"""What each action will change, in words, from a snapshot of the campaign; or the error that it would be refused with.
 
-The rules are those that the service itself follows (`arm_changes`, `ledger`, `lease_ledger`), so what is promised here
-is what happens.
+The rules are the service's own (`arm_changes`, `ledger`, `leases`), so the preview says what happens.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.formatting.datetimes import DAY, wait
+from budgetbandits.formatting.money import MoneyFormat
+from budgetbandits.formatting.numbers import listed
 from budgetbandits.service import ledger
 from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.clocks import time_of_decision
-from budgetbandits.service.dashboard.fields import Change
-from budgetbandits.service.dashboard.subject import Subject
+from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, dearest
+from budgetbandits.service.leases.ledger import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.settings import limits_of
+from budgetbandits.service.stores.contract import Transaction, find_campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
 
-def topped_up(subject: Subject, amount: float) -> list[Change]:
+@dataclass(frozen=True)
+class CampaignSnapshot:
+    """A campaign with its arms and leases, read in one transaction."""
+
+    row: Campaign
+    arms: list[ArmRow]
+    leases: list[Lease]
+    now: float
+
+    @classmethod
+    def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
+        row = find_campaign(tx, campaign)
+        leases = tx.leases(row.id) if "lease" in row.settings else []
+        return cls(row, tx.arms(row.id), leases, tx.now())
+
+    @property
+    def account(self) -> Account:
+        return self.row.account
+
+    @cached_property
+    def recalled(self) -> Account:
+        """Its money when all leases have ended: so every change of an operator begins."""
+        return all_given_back(self.account, [lease.account for lease in self.leases])
+
+    @property
+    def word(self) -> str:
+        return "running" if self.account.status == "active" else self.account.status
+
+    @property
+    def state(self) -> list[Any]:
+        """What a confirmation relies on, and no decision or feedback changes, but for a freeze."""
+        arms = [(arm.name, arm.cost_cap, arm.active) for arm in self.arms]
+        account = self.account
+        return [self.row.id, account.status, account.budget, account.overrun, self.row.settings, arms]
+
+    @property
+    def opened(self) -> str:
+        """A code for each part of the state. A form keeps it, to notice changes while it is open."""
+        return "-".join(
+            hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:12] for part in self._parts
+        )
+
+    @property
+    def _parts(self) -> list[Any]:
+        _, status, budget, overrun, settings, arms = self.state
+        return [[status, overrun], budget, settings, arms]
+
+    def changed_since(self, opened: str) -> str:
+        """What is other than it was when a form got this code; nothing if all is the same, or there was no code."""
+        names = ("the status", "the budget", "the terms", "the arms")
+        pairs = zip(names, opened.split("-"), self.opened.split("-"), strict=False)
+        changed = [name for name, then, now in pairs if then != now] if opened else []
+        if not changed:
+            return ""
+        what = f"{listed(changed)} of the campaign {'has' if changed in (['the status'], ['the budget']) else 'have'}"
+        return f"{what} changed since this form was opened; open it again to see the campaign as it is"
+
+    def unit(self, *amounts: float) -> MoneyFormat:
+        """How amounts are written here, with the decimals that these need."""
+        return MoneyFormat.for_budget(to_units(self.account.budget), self.row.settings, *amounts)
+
+    def money(self, *micros: int) -> list[str]:
+        """Amounts of the books, all with the decimals that any of them needs."""
+        amounts = [to_units(each) for each in micros]
+        unit = self.unit(*amounts)
+        return [unit.money(each) for each in amounts]
+
+
+def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
     micros, before = to_micros(amount, "amount"), subject.account
     after, unit = ledger.top_up(subject.recalled, micros), subject.unit(to_units(micros))
 
@@ -43,17 +117,17 @@ def topped_up(subject: Subject, amount: float) -> list[Change]:
     return changes
 
 
-def paused(subject: Subject, _: Any) -> list[Change]:
+def paused(subject: CampaignSnapshot, _: Any) -> list[Change]:
     if subject.account.status == "paused":
         raise Conflict(f"campaign {subject.row.name!r} is paused already; there is nothing to do")
     return [
         ("Status", subject.word, "paused"),
-        ("Decisions", "none until somebody resumes, on every server at once", ""),
+        ("Decisions", "none until the campaign is resumed, on every server at once", ""),
         ("Open holds", f"{_held(subject)} stays held; feedback is taken, and holds expire", ""),
     ]
 
 
-def resumed(subject: Subject, _: Any) -> list[Change]:
+def resumed(subject: CampaignSnapshot, _: Any) -> list[Change]:
     if subject.account.status == "active":
         raise Conflict(f"campaign {subject.row.name!r} runs already; there is nothing to do")
     changes: list[Change] = [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
@@ -63,7 +137,7 @@ def resumed(subject: Subject, _: Any) -> list[Change]:
     return changes
 
 
-def _decisions_then(subject: Subject) -> str:
+def _decisions_then(subject: CampaignSnapshot) -> str:
     """What becomes of the next request once the campaign runs: one for all arms, which holds a cap."""
     row, account, limits = subject.row, replace(subject.recalled, status="active"), limits_of(subject.row)
     learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
@@ -105,19 +179,19 @@ def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
     return f"; only requests {which} may be decided before"
 
 
-def closed(subject: Subject, _: Any) -> list[Change]:
+def closed(subject: CampaignSnapshot, _: Any) -> list[Change]:
     return [
         ("Status", subject.word, "closed for good"),
         ("Decisions", "none, ever; nobody can resume it", ""),
-        ("Open holds", f"{_held(subject)} stays held until it is told of or expires", ""),
+        ("Open holds", f"{_held(subject)} stays held until feedback comes or it expires", ""),
     ]
 
 
-def _held(subject: Subject) -> str:
+def _held(subject: CampaignSnapshot) -> str:
     return subject.money(subject.recalled.held)[0]
 
 
-def added(subject: Subject, arm: tuple[str, float]) -> list[Change]:
+def added(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
     name, cap = arm
     micros = checked_cap(name, cap)
     check_new_arm(subject.row, [each.name for each in subject.arms], name, micros)
@@ -129,16 +203,16 @@ def added(subject: Subject, arm: tuple[str, float]) -> list[Change]:
     ]
 
 
-def retired(subject: Subject, name: str) -> list[Change]:
+def retired(subject: CampaignSnapshot, name: str) -> list[Change]:
     arm_to_retire(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, -1)),
-        ("Arm", f"{name} is not chosen any more, until somebody brings it back", ""),
-        ("Open holds", "of it can still be told of", ""),
+        ("Arm", f"{name} is not chosen any more, until it is brought back", ""),
+        ("Open holds", "of it still take feedback", ""),
     ]
 
 
-def brought_back(subject: Subject, name: str) -> list[Change]:
+def brought_back(subject: CampaignSnapshot, name: str) -> list[Change]:
     arm_to_bring_back(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, 1)),
@@ -146,7 +220,7 @@ def brought_back(subject: Subject, name: str) -> list[Change]:
     ]
 
 
-def leases_ended(subject: Subject) -> list[Change]:
+def leases_ended(subject: CampaignSnapshot) -> list[Change]:
     """Before anything else is changed, what servers have taken comes back; nothing is said if they have nothing."""
     leases = [lease.account for lease in subject.leases]
     if not leases:
@@ -156,10 +230,10 @@ def leases_ended(subject: Subject) -> list[Change]:
     return [("Leases", f"{leased} that servers have taken comes back: {spent} spent, {held} held, {free} free", "")]
 
 
-def _names(subject: Subject) -> tuple[list[str], list[bool]]:
+def _names(subject: CampaignSnapshot) -> tuple[list[str], list[bool]]:
     return [arm.name for arm in subject.arms], [arm.active for arm in subject.arms]
 
 
-def _counts(subject: Subject, more: int) -> tuple[str, str]:
+def _counts(subject: CampaignSnapshot, more: int) -> tuple[str, str]:
     active = sum(arm.active for arm in subject.arms)
     return f"{active:,}", f"{active + more:,}"

@@ -1,38 +1,38 @@
-"""All that the page of a campaign shows, as plain data: the page and its JSON are made from it."""
+"""The campaign page: all that it shows, as plain data, and the same as JSON.
+
+`campaign_view` reads it in one transaction; the templates `_campaign*.html` show it from top to bottom.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from budgetbandits.errors import UnknownArm
 from budgetbandits.formatting.datetimes import DAY, HOUR
-from budgetbandits.service.campaigns import answered_of
-from budgetbandits.service.dashboard import timeline
-from budgetbandits.service.dashboard.arms import Arm, OtherArm, by_worth, compared_arms, other_arms
-from budgetbandits.service.dashboard.events import changes_of_terms, operators_events
-from budgetbandits.service.dashboard.numbers import digits_for
-from budgetbandits.service.dashboard.overruns import Overran
-from budgetbandits.service.dashboard.prices import prices_of
-from budgetbandits.service.dashboard.projection import RunsOut, projections
+from budgetbandits.formatting.money import budget_decimals
+from budgetbandits.service.campaigns import answered_of, named_segments, summary
+from budgetbandits.service.dashboard.arms import ArmView, OtherArm, by_worth, compared_arms, other_arms, saved_by
+from budgetbandits.service.dashboard.charts import timeline
+from budgetbandits.service.dashboard.charts.inline import colour_class
+from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
+from budgetbandits.service.dashboard.charts.timeline import prices_of
+from budgetbandits.service.dashboard.events import changes_of_terms, event_json, operators_events
 from budgetbandits.service.dashboard.query import SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.dashboard.savings import saved_by
-from budgetbandits.service.dashboard.shares import Shares, Slot, colours
-from budgetbandits.service.dashboard.status import Pace, Standing, pace, standing
-from budgetbandits.service.dashboard.svg import colour_class
+from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.request import ResolvedRequest as Request
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionPage, OpenHolds, Pages
 
-DECISIONS, EVENTS = 12, 8
-MOST_LISTED = 200
+DECISIONS_SHOWN, EVENTS_SHOWN = 12, 8
+ARMS_LISTED_MAX = 200
 """Arms that are listed without being compared."""
 REASONS = {
     "paced": "Paced", "daily_cap": "Daily cap", "blocked_by_holds": "Blocked by holds", "exhausted": "Exhausted",
@@ -48,7 +48,7 @@ class CampaignView:
     """A campaign at one moment; money in the user's unit, times in seconds since 1970."""
 
     now: float
-    wanted: PageQuery
+    query: PageQuery
     row: Campaign
     glance: CampaignSummary
     standing: Standing
@@ -57,7 +57,7 @@ class CampaignView:
     spent: float
     """Also what leases have spent that is not merged yet."""
     answered: int
-    """Requests that were told in full."""
+    """Requests with both cost and reward."""
     requests: Requests | None
     """None if the campaign has neither a horizon nor segments."""
     begins: float
@@ -77,7 +77,7 @@ class CampaignView:
     """The price on money from time to time, if the budget is for a number of requests."""
     names: list[str]
     """Of all arms, by their numbers."""
-    arms: list[Arm]
+    arms: list[ArmView]
     """Those that are compared, and retired ones."""
     more_arms: list[OtherArm]
     """Those that are listed without being compared ..."""
@@ -89,7 +89,7 @@ class CampaignView:
     """By reason, in seven days."""
     without_money: tuple[float, int] | None
     """Of an exhausted campaign: the beginning of the hour of its last decision, seven days ago at most, and how many
-    requests were refused since because the money was gone."""
+    requests were refused since then for lack of money."""
     holds: OpenHolds
     delays: list[int]
     latest: DecisionPage
@@ -99,7 +99,7 @@ class CampaignView:
     """... and whether there are more."""
     changes: dict[int, str]
     """What each change of terms among the events changed, by the event's number."""
-    overran: Overran | None
+    overran: Overrun | None
     """The latest overrun, if it is what the campaign needs attention for."""
 
     @cached_property
@@ -133,15 +133,15 @@ class CampaignView:
 
     @property
     def by_requests(self) -> bool:
-        """Whether the budget is for so many requests."""
+        """Whether the budget is for a number of requests."""
         return self.row.settings.get("horizon") is not None
 
     @property
     def digits(self) -> int:
-        return digits_for(to_units(self.row.account.budget))
+        return budget_decimals(to_units(self.row.account.budget))
 
 
-def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> CampaignView:
+def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
     glance = pages.summaries([row.id])[0]  # its moments follow from the history
@@ -154,7 +154,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> Campaign
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
-    begins = max(row.created_at, now - SECONDS[wanted.range])
+    begins = max(row.created_at, now - SECONDS[query.range])
     decided_until, ends = timeline.ends(state, history.mark, begins, now)
     slot, slots = timeline.slots(history, begins, ends, now)
     in_slots = sum(sum(each.spent.values()) for each in slots)
@@ -162,7 +162,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> Campaign
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators, changes = operators_events(tx, row, EVENTS + 1), timeline.changes(tx, row)
+    operators, changes = operators_events(tx, row, EVENTS_SHOWN + 1), timeline.changes(tx, row)
     budgets = timeline.budgets(row, changes)
     prices = prices_of(
         history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
@@ -170,34 +170,35 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> Campaign
     if row.settings.get("horizon") is not None:
         by_worth(arms, prices[-1][1] if prices else None)
     return CampaignView(
-        now=now, wanted=wanted, row=row, glance=glance, standing=state, pace=pace(glance, now),
+        now=now, query=query, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(pages, glance, now) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
         prices=prices,
-        names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:MOST_LISTED],
-        arms_left_out=len(more_arms[MOST_LISTED:]), not_compared=not_compared, saved=saved_by(arms, totals, row, spent),
+        names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:ARMS_LISTED_MAX],
+        arms_left_out=len(more_arms[ARMS_LISTED_MAX:]), not_compared=not_compared,
+        saved=saved_by(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),
         without_money=_without_money(tx, history, now) if state.word == "Exhausted" else None,
         holds=pages.holds(row.id, now, AGES),
         delays=[*delays, sum(each.costs_reported for each in day) - sum(delays)],
-        latest=pages.decisions(row.id, DECISIONS, _filter(wanted, rows), wanted.before),
-        events=operators[:EVENTS], more_events=len(operators) > EVENTS,
+        latest=pages.decisions(row.id, DECISIONS_SHOWN, _filter(query, rows), query.before),
+        events=operators[:EVENTS_SHOWN], more_events=len(operators) > EVENTS_SHOWN,
         changes=changes_of_terms(row, [event.seq for event in changes if event.kind == "terms changed"]),
-        overran=Overran.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
+        overran=Overrun.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
 
 
-def _filter(wanted: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
+def _filter(query: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
     """Which decisions are wanted, by the number of the arm."""
     arm = None
-    if wanted.arm:
-        arm = next((each.number for each in rows if each.name == normal(wanted.arm)), None)
+    if query.arm:
+        arm = next((each.number for each in rows if each.name == normal(query.arm)), None)
         if arm is None:
-            raise UnknownArm(f"no arm {wanted.arm!r:.60} in this campaign; use the links of the page")
-    return DecisionFilter(wanted.show, arm, wanted.segment or None)
+            raise UnknownArm(f"no arm {query.arm!r:.60} in this campaign; use the links of the page")
+    return DecisionFilter(query.show, arm, query.segment or None)
 
 
 def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | None:
@@ -206,7 +207,58 @@ def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | No
 
 
 def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
-    """Refusals are counted by the hour, so those since the last decision cannot be told from others of its hour."""
+    """Refusals are counted by the hour, so the hour of the last decision counts in full."""
     last = history.mark.last_decision_at or history.row.created_at
     since = max(last - last % HOUR, now - now % HOUR - 7 * DAY)
     return since, tx.rollups().refusals(history.row.id, int(since)).get("exhausted", 0)
+
+
+def campaign_json(view: CampaignView) -> dict[str, Any]:
+    """For programs."""
+    names = view.names
+    return summary(view.row) | {
+        "requests_answered": view.answered, "requests_used": view.row.account.requests_used,
+        "segments": named_segments(view.row),
+        "requests": None if view.requests is None else view.requests.as_json(names),
+        "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
+        "spent_with_leases": view.spent,
+        "pace": None if view.pace is None else {"plan": view.pace.plan / 1e6, "behind": view.pace.share},
+        "runs_out": None if view.runs_out is None else asdict(view.runs_out),
+        "slot_seconds": view.slot,
+        "slots": [
+            {"begins": s.begins, "decided": {names[a]: n for a, n in s.decided.items()},
+             "spent": {names[a]: n for a, n in s.spent.items()}} for s in view.slots
+        ],
+        "arms": [_arm(arm) for arm in view.arms],
+        "prices_on_money": [{"at": at, "price": price} for at, price in view.prices],
+        "saved": view.saved, "refusals_7_days": view.refusals,
+        "open_holds": {"younger_than": dict(zip(map(str, AGES), view.holds.counts, strict=False)),
+                       "count": view.holds.counts[-1], "or_more": view.holds.more,
+                       "first_expires_at": view.holds.expires_at},
+        "delays_24_hours": dict(zip(("10", "60", "300", "more"), view.delays, strict=True)),
+        "decisions": [_decision(made, names) for made in view.latest.decisions],
+        "older_decisions": view.latest.older,
+        "events": [event_json(event, names) for event in view.events],
+    }  # fmt: skip
+
+
+def _arm(arm: ArmView) -> dict[str, Any]:
+    known = {"price": arm.belief.price, "ratio": arm.belief.ratio, "mean_reward": arm.belief.reward}
+    return {
+        "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
+        "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
+        "failures": arm.failures, "cooldown_until": arm.rests_until,
+        "price_learned_as": arm.learned_as,
+        **{name: asdict(each) if arm.reported else None for name, each in known.items()},
+        "worth": None if arm.worth is None else asdict(arm.worth.worth),
+    }  # fmt: skip
+
+
+def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
+    said = Request.read(made.request)
+    return {
+        "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
+        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
+        "cost": None if made.cost is None else to_units(made.cost), "reward": made.reward,
+        "overrun": to_units(made.hold.overrun),
+    }  # fmt: skip

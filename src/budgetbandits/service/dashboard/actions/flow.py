@@ -1,21 +1,31 @@
-"""What would happen if a form were sent, before it does: the words, and a code for exactly that.
+"""The way of a form: filled in, previewed, confirmed, done.
 
-A form does nothing by itself. It leads to a preview, whose button is a form of its own with the values that it names
-and a code for them (`Preview.code`). Whatever is done is compared with the code: if the values are others, or what the
-preview relied on has changed, it is refused, and shown anew.
+A form does nothing by itself. It leads to a preview, whose button is a form of its own with the previewed values and a
+code for them (`Preview.code`). The action is compared with the code: if the values differ, or something that the
+preview relied on has changed, it is refused and previewed again. With scripts the preview appears below the form while
+it is filled in; without them it is a page of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
 from budgetbandits.errors import BudgetBanditsError, Conflict
-from budgetbandits.service.dashboard.fields import Change, Fields, field_of, in_labels
+from budgetbandits.service.dashboard.actions.fields import Change, Fields, field_of, in_labels
+from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.rendering import render
+from budgetbandits.service.dashboard.sessions import Session
+from budgetbandits.service.http.problem_json import describe
+from budgetbandits.service.stores.contract import Transaction
 
 OF_THE_FORM = ("code", "once", "confirmed", "edit", "format")
 """Fields that are no values: of the session, of the confirmation, and what to do with the form."""
@@ -93,3 +103,57 @@ def values_of(form: Fields) -> dict[str, str]:
 def operation(form: Fields) -> str:
     """The idempotency key of what was confirmed: a button that is pressed twice changes nothing twice."""
     return f"page {form['confirmed']:.64}"
+
+
+@dataclass(frozen=True)
+class FormFlow:
+    """A form, what it would do, and how that is done."""
+
+    title: str
+    address: str
+    """Where the form and the button are sent."""
+    crumbs: list[tuple[str, str]]
+    """(address, words) of the pages above; the last is where "Cancel" leads."""
+    template: str
+    """Of the page with the form ..."""
+    values: dict[str, Any]
+    """... and what it needs besides."""
+    preview: Callable[[Transaction, bool], Preview]
+    """What would happen; whether the form must be filled in full."""
+    do: Callable[[], Response]
+    """Do what was confirmed, or refuse."""
+    shown: Callable[[Fields], Fields] = lambda fields: fields
+    """The fields as the form shows them."""
+
+
+async def follow(dashboard: Dashboard, request: Request, session: Session, form: Fields, step: FormFlow) -> Response:
+    """What a form shows, what it would do, or what has come of it."""
+    sent, part = request.method == "POST", "x-part" in request.headers
+    refused: BudgetBanditsError | None = None
+    if sent and form.get("confirmed"):
+        try:
+            return await asyncio.to_thread(step.do)
+        except BudgetBanditsError as error:
+            if wants_json(request):
+                raise
+            refused = error
+    in_full = sent and "edit" not in form and (not part or request.headers["x-part"] == "submit")
+    preview = await dashboard.read(lambda tx: step.preview(tx, in_full))
+    if wants_json(request):
+        if sent and preview.error is not None:
+            raise preview.error
+        return JSONResponse(preview.as_json())
+    hidden = preview.hidden(form) if preview.possible else {}
+    shown = {"preview": preview, "hidden": hidden, "sends_to": step.address}
+    if part:
+        return Response(render("_confirm.html", session=session, part=True, **shown), media_type="text/html")
+    wrong = refused or (preview.error if in_full else None)
+    status = 200 if wrong is None else describe(wrong)["status"]
+    problem = "" if refused is None or preview.error is not None else in_labels(refused)
+    template, fields = "confirm.html", values_of(form)
+    if not (in_full and preview.possible):
+        template, fields = step.template, dict(step.shown(fields))
+    return dashboard.filled(
+        template, request, session, status, title=step.title, crumbs=step.crumbs, form=fields,
+        problem=problem, part=False, **shown, **step.values,
+    )  # fmt: skip

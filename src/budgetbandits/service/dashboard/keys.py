@@ -1,4 +1,4 @@
-"""The routes of keys: all of them with the record of who made and dropped which, and the making and dropping of one."""
+"""The keys page: all keys, the record of who made and dropped which, and forms to make and drop one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
 from budgetbandits.formatting.datetimes import Times
-from budgetbandits.service.dashboard.addresses import address
-from budgetbandits.service.dashboard.forms import sent
-from budgetbandits.service.dashboard.preview import Preview, operation
-from budgetbandits.service.dashboard.query import event_of
-from budgetbandits.service.dashboard.routes import Dashboard, wants_json
-from budgetbandits.service.dashboard.sessions import Session
-from budgetbandits.service.dashboard.steps import Step, follow
+from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
+from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.query import address, event_of
+from budgetbandits.service.dashboard.sessions import Session, sent
 from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
@@ -67,7 +64,7 @@ def keys_view(tx: Transaction, before: int | None) -> KeysView:
     return KeysView(keys, events[:EVENTS], older, tx.pages().names(sorted(limited)))
 
 
-class Keys:
+class KeyPages:
     """The pages of keys of one server."""
 
     def __init__(self, dashboard: Dashboard) -> None:
@@ -102,7 +99,9 @@ class Keys:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return _to_make(tx, scopes, campaign, in_full)
 
-        step = Step("Make a key", address("keys", "make"), CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do)
+        step = FormFlow(
+            "Make a key", address("keys", "make"), CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do
+        )
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
@@ -118,7 +117,7 @@ class Keys:
             log.info("key dropped", key=prefix, by=session.name)
             return RedirectResponse(address("keys"), 303)
 
-        step = Step("Drop a key", address("keys", "drop"), CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
+        step = FormFlow("Drop a key", address("keys", "drop"), CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _sent(self, request: Request, session: Session) -> dict[str, str]:

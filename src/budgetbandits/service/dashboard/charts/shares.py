@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from budgetbandits.service.dashboard.svg import ARM_COLOURS
+from budgetbandits.service.dashboard.charts.inline import ARM_COLOURS
 
 What = Literal["decisions", "spend"]
 OTHERS = -1

@@ -10,11 +10,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from budgetbandits.formatting.money import MoneyFormat
+from budgetbandits.formatting.numbers import thousands
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.fields import Change, Field, Fields, term, typed
-from budgetbandits.service.dashboard.numbers import Unit, count
+from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
+from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.requests import stops_at_horizon
-from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, limits_of, terms_of
 from budgetbandits.service.stores.records import Campaign
@@ -60,7 +61,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
     return changes
 
 
-def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
+def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
     after = replace(row, settings=changed_settings(row, changes))
@@ -74,7 +75,7 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         stops, next_one = stops_at_horizon(row.policy), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
         than = "as many as" if changes["horizon"] == used else "more than"
-        said = f"{count(used)} already, {than} are expected then: {next_one}"
+        said = f"{thousands(used)} already, {than} are expected then: {next_one}"
         made.append(("Requests used", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
@@ -88,7 +89,7 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
 def differences(before: Campaign, after: Campaign) -> list[Change]:
     """The terms in which two states of a campaign differ."""
     caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
-    unit = Unit.of(to_units(before.account.budget), before.settings, *caps)
+    unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings, *caps)
     made = []
     for name in CHANGEABLE:
         old, new = (getattr(terms_of(row), name) for row in (before, after))

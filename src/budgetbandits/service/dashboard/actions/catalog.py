@@ -1,6 +1,6 @@
-"""What operators do to a campaign from the pages. Each action is shown before it is done.
+"""The actions of an operator on a campaign. Each is previewed before it is done.
 
-What would be refused is said there, too, by the same rules, and has no button.
+An action that would be refused says so in its preview, by the same rules, and has no button.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.arm_changes import check_not_closed
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.dashboard import confirmations
-from budgetbandits.service.dashboard.fields import Change, Field, Fields, number
-from budgetbandits.service.dashboard.preview import Preview
-from budgetbandits.service.dashboard.subject import Subject
-from budgetbandits.service.dashboard.term_form import FIELDS, terms_changed, terms_now, terms_shown, terms_wanted
+from budgetbandits.service.dashboard.actions import consequences
+from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
+from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number
+from budgetbandits.service.dashboard.actions.flow import Preview
+from budgetbandits.service.dashboard.actions.terms import FIELDS, terms_changed, terms_now, terms_shown, terms_wanted
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.records import Campaign
@@ -29,12 +29,12 @@ class Action:
     title: str
     read: Callable[[Fields], Any]
     """What was typed, as JSON can write it."""
-    does: Callable[[Subject, Any], str]
+    does: Callable[[CampaignSnapshot, Any], str]
     """What the button says."""
-    changes: Callable[[Subject, Any], list[Change]]
+    changes: Callable[[CampaignSnapshot, Any], list[Change]]
     """What will be different, or the error that it would be refused with."""
     run: Callable[[Campaigns, str, Any, str, str], None]
-    """Do it to the campaign of this id, under a key, for somebody."""
+    """Do it: the campaign's id, the value that was read, an idempotency key, and who does it."""
     fields: tuple[Field, ...] = ()
     dangerous: bool = False
     final: bool = False
@@ -44,7 +44,7 @@ class Action:
     shown: Callable[[Campaign, Fields], Fields] = lambda row, fields: fields
     """... and whenever the form is shown again, with what was typed."""
 
-    def preview(self, subject: Subject, fields: Fields, in_full: bool = True) -> Preview:
+    def preview(self, subject: CampaignSnapshot, fields: Fields, in_full: bool = True) -> Preview:
         """What it would do; if the form need not be filled in full yet, nothing is said until it is."""
         try:
             check_not_closed(subject.row)
@@ -57,7 +57,7 @@ class Action:
             wanted = self.read(fields)
             if not in_full and wanted == {}:
                 return Preview(self.title, [])
-            changes = self.changes(subject, wanted) + confirmations.leases_ended(subject)
+            changes = self.changes(subject, wanted) + consequences.leases_ended(subject)
         except BudgetBanditsError as error:
             names = tuple(field.name for field in self.fields)
             return Preview(self.title, [], error, fixable=bool(self.fields), fields=names)
@@ -67,7 +67,7 @@ class Action:
         )  # fmt: skip
 
 
-def _tops_up(subject: Subject, amount: float) -> str:
+def _tops_up(subject: CampaignSnapshot, amount: float) -> str:
     return f"Top up {subject.money(to_micros(amount, 'amount'))[0]}"
 
 
@@ -83,44 +83,44 @@ def _nothing(fields: Fields) -> None:
     """These fields hold nothing."""
 
 
-def _says(text: str) -> Callable[[Subject, Any], str]:
+def _says(text: str) -> Callable[[CampaignSnapshot, Any], str]:
     return lambda subject, wanted: text
 
 
-def _named(text: str) -> Callable[[Subject, str], str]:
+def _named(text: str) -> Callable[[CampaignSnapshot, str], str]:
     return lambda subject, name: f"{text} {name}"
 
 
 _ARM = (Field("arm", "Arm", "Its name."),)
 ACTIONS: dict[str, Action] = {
     "top-up": Action(
-        "Top up", lambda fields: number(fields, "amount", "amount"), _tops_up, confirmations.topped_up,
+        "Top up", lambda fields: number(fields, "amount", "amount"), _tops_up, consequences.topped_up,
         lambda campaigns, id, amount, key, by: campaigns.top_up(id, amount, key, by),
         (Field("amount", "Amount", "What the budget is raised by.", "decimal"),), final=True,
     ),
     "pause": Action(
-        "Pause", _nothing, _says("Pause"), confirmations.paused,
+        "Pause", _nothing, _says("Pause"), consequences.paused,
         lambda campaigns, id, _, key, by: campaigns.set_status(id, "paused", key, by),
     ),
     "resume": Action(
-        "Resume", _nothing, _says("Resume"), confirmations.resumed,
+        "Resume", _nothing, _says("Resume"), consequences.resumed,
         lambda campaigns, id, _, key, by: campaigns.set_status(id, "active", key, by),
     ),
     "close": Action(
-        "Close", _nothing, _says("Close for good"), confirmations.closed,
+        "Close", _nothing, _says("Close for good"), consequences.closed,
         lambda campaigns, id, _, key, by: campaigns.set_status(id, "closed", key, by), dangerous=True, final=True,
     ),
     "add-arm": Action(
-        "Add an arm to", _new_arm, lambda subject, arm: f"Add the arm {arm[0]}", confirmations.added,
+        "Add an arm to", _new_arm, lambda subject, arm: f"Add the arm {arm[0]}", consequences.added,
         lambda campaigns, id, arm, key, by: campaigns.add_arm(id, arm[0], arm[1], key, by),
         (Field("name", "Name"), Field("cap", "Cap", "The most that one pull of it can cost.", "decimal")),
     ),
     "retire-arm": Action(
-        "Retire an arm of", _arm, _named("Retire"), confirmations.retired,
+        "Retire an arm of", _arm, _named("Retire"), consequences.retired,
         lambda campaigns, id, arm, key, by: campaigns.retire_arm(id, arm, key, by), _ARM,
     ),
     "bring-back-arm": Action(
-        "Bring back an arm of", _arm, _named("Bring back"), confirmations.brought_back,
+        "Bring back an arm of", _arm, _named("Bring back"), consequences.brought_back,
         lambda campaigns, id, arm, key, by: campaigns.bring_back_arm(id, arm, key, by), _ARM,
     ),
     "change-terms": Action(

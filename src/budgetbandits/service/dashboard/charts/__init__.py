@@ -1,0 +1,6 @@
+"""The charts of a campaign's page: plain data in `timeline` and `shares`, SVG in `over_time` and `inline`.
+
+`timeline` cuts the history into slots and knows budgets, plans and prices over time; `shares` stacks decisions and
+spend by arm. `over_time` draws charts with a time axis; `inline` draws bars, spark lines and densities inside tables.
+Colours are classes of the style sheet. Used by `campaign` and by the templates.
+"""
