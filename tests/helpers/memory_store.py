@@ -11,7 +11,7 @@ from dataclasses import replace
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import OWN, LeaseEvent
-from budgetbandits.service.stores.watermark import Mark
+from budgetbandits.service.stores.watermark import Watermark
 
 
 class MemoryStore(Store):
@@ -251,7 +251,7 @@ class NoRollups:
     """A store in memory adds nothing up."""
 
     def mark(self, campaign):
-        return Mark()
+        return Watermark()
 
     def rows(self, campaign, span, since=0):
         return []

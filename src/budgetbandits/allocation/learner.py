@@ -159,7 +159,7 @@ class Learner:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
             self.by_request.observe(self.state, arm, reward, cost, rng, request)
-        self.chooser.told(self.state, rng, arm)
+        self.chooser.learned(self.state, rng, arm)
 
     def drop(self, arm: int) -> None:
         """A choice of this arm was never acted on, and nothing will be told of it."""

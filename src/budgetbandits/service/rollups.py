@@ -20,13 +20,13 @@ from functools import partial
 
 from budgetbandits.errors import BadState
 from budgetbandits.service.audit.event_cut import Cut
-from budgetbandits.service.damage import isolated
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, by_span
 from budgetbandits.service.stores.watermark import Watermark
+from budgetbandits.service.tasks import isolated
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from budgetbandits.allocation.choosers.protocol import ScoresAbove
+from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State, best
 from budgetbandits.policies.sampling import Arms
@@ -30,7 +30,7 @@ from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above
 
-FEW_ARMS = 12
+SCALAR_ARMS_MAX = 12
 """Up to so many arms are drawn quicker one by one than as arrays."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation.choosers.protocol import ScoresAbove
+from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -23,7 +23,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 WINDOW = 64
 """Rounds drawn at once."""
 
-MOST_STALE = 8
+STALE_ARMS_MAX = 8
 """Arms drawn one by one in every round, before it is cheaper to open a new window."""
 
 
@@ -37,7 +37,7 @@ class DenseWindow:
     stale: list[int] = field(default_factory=list)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        if self.position >= len(self.scores) or len(self.stale) > MOST_STALE:
+        if self.position >= len(self.scores) or len(self.stale) > STALE_ARMS_MAX:
             self.scores = np.where(state.active, self.policy.draw(state, rng, _rounds(state)), -np.inf)
             self.position = 0
             self.stale = []
@@ -48,7 +48,7 @@ class DenseWindow:
             arm, top = _with_stale(self.policy, state, rng, self.stale, arm, top)
         return arm if top > -math.inf else None
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         """The arm's scores are void."""
         if self.position < len(self.scores) and arm not in self.stale:
             self.scores[self.position :, arm] = -np.inf
@@ -110,7 +110,7 @@ class SparseWindow:
         self.recent = [*self.recent[1 - WINDOW :], top]
         return arm
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         """The arm's scores are void and are drawn anew."""
         if self.position >= len(self.rounds) or arm in self.stale:
             return
@@ -152,7 +152,7 @@ class SparseWindow:
         return (
             self.position >= len(self.rounds)
             or self.shortfalls > 4 + self.position // 8
-            or len(self.stale) > MOST_STALE
+            or len(self.stale) > STALE_ARMS_MAX
         )
 
     def _open(self, state: State, rng: np.random.Generator) -> None:

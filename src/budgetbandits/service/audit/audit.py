@@ -20,12 +20,12 @@ from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.damage import UNREADABLE
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.settings import terms_of, versions
 from budgetbandits.service.stores.contract import Store, Transaction, found
 from budgetbandits.service.stores.paging import event_slices
 from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.service.tasks import UNREADABLE
 
 MOST_LISTED = 1000
 """Differences that are put into words; the rest are counted."""
@@ -129,7 +129,7 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}
-    known = learner.shared_state() | {"segments": list(learner.segments)}
+    known = learner.learner.shared_state() | {"segments": list(learner.segments)}
     if kept != known:
         differences.add(f"the campaign's row says {kept}, its events {known}")
 

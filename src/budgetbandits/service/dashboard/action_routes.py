@@ -11,7 +11,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import Conflict, NotFound
-from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions import ACTIONS
 from budgetbandits.service.dashboard.addresses import address, campaign_address
 from budgetbandits.service.dashboard.forms import sent
@@ -23,6 +22,7 @@ from budgetbandits.service.dashboard.steps import Step, follow
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.tasks import named_damage
 
 log = structlog.get_logger("budgetbandits")
 OF = "of"

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from budgetbandits.formatting.datetimes import HOUR
-from budgetbandits.service.campaign_cooldowns import Rest
+from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.dashboard.beliefs import MOST_ARMS, Belief, Told, Values, belief, chances_of_best
 from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_of
 from budgetbandits.service.ledger import to_units
@@ -131,5 +131,5 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
 
 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
-    rest = Rest.of(arm.learned, now)
+    rest = ArmStatus.from_row(arm.learned, now)
     return rest.failures, rest.until

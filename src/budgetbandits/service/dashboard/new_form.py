@@ -10,12 +10,12 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.formatting.datetimes import DAY, exact_duration
 from budgetbandits.formatting.numbers import in_full
 from budgetbandits.policies import POLICIES
+from budgetbandits.service.campaign_checks import check_new_campaign
 from budgetbandits.service.dashboard.fields import Change, Fields, number, term
 from budgetbandits.service.dashboard.numbers import Unit, exact
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import Terms
 
@@ -73,7 +73,7 @@ def _arms(text: str) -> dict[str, float]:
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     """What the campaign would do, if it can be, and what `Campaigns.create` takes; its name may be taken."""
     given = planned(fields)
-    check(**given)
+    check_new_campaign(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
     does = f"{DOES} with {Unit.of(budget, given, budget).money(budget)}"
     return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given

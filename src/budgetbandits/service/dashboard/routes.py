@@ -15,7 +15,6 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.formatting.datetimes import Times, known_zones
-from budgetbandits.service.damage import isolated
 from budgetbandits.service.dashboard.addresses import address, address_of, campaign_address, path_of
 from budgetbandits.service.dashboard.campaign_json import campaign_json
 from budgetbandits.service.dashboard.campaign_view import CampaignView, campaign_view
@@ -32,6 +31,7 @@ from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.stores.contract import T, Transaction, found
 from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.tasks import isolated
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has

@@ -80,6 +80,6 @@ def create_app(
     engine: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
     """The application; whoever serves it sees to `DecisionService.expire_due`."""
-    parts = engine.campaigns, engine.decisions, engine.batches, engine.outcomes
+    parts = engine.campaigns, engine.decisions, engine.outcomes
     metrics, reads = metrics or Metrics(engine.campaigns), reads or LongReads(store)
     return Application(Service(*parts, store, metrics, KeyRing(store), reads))

@@ -12,7 +12,6 @@ from fastapi.concurrency import run_in_threadpool
 
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
-from budgetbandits.service.damage import named_damage
 from budgetbandits.service.http.dependencies import Actor, ArmPath, CampaignPath, IdempotencyKey, ThisService, guarded
 from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.schemas import (
@@ -26,6 +25,7 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.subprocess_reads import Passing, Reading
 from budgetbandits.service.ledger import Status as CampaignStatus
+from budgetbandits.service.tasks import named_damage
 
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}

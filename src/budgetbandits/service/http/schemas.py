@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.request import LARGEST_BATCH, RequestOptions, said
+from budgetbandits.service.request import BATCH_MAX, RequestOptions
 from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
 
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]
@@ -111,11 +111,11 @@ class AskDecision(Body):
         """What is said of the request; nearly always nothing."""
         if self.model_fields_set <= _NOT_SAID:
             return None
-        return said(self.segment, self.arms, self.exclude, self.prices, self.holds)
+        return RequestOptions.checked(self.segment, self.arms, self.exclude, self.prices, self.holds)
 
 
 class AskDecisions(AskDecision):
-    count: Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
+    count: Annotated[int, Field(ge=1, le=BATCH_MAX)]
 
 
 class Feedback(Body):
@@ -129,14 +129,14 @@ class FeedbackItem(Feedback):
 
 
 class FeedbackBatch(Body):
-    outcomes: Annotated[list[FeedbackItem], Field(min_length=1, max_length=LARGEST_BATCH)]
+    outcomes: Annotated[list[FeedbackItem], Field(min_length=1, max_length=BATCH_MAX)]
     most_bytes: ClassVar[int] = 300_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
         outcomes = sent.get("outcomes")
-        if isinstance(outcomes, list) and len(outcomes) > LARGEST_BATCH:
-            return f"outcomes: {len(outcomes):,} at once; send 1 to {LARGEST_BATCH:,}"
+        if isinstance(outcomes, list) and len(outcomes) > BATCH_MAX:
+            return f"outcomes: {len(outcomes):,} at once; send 1 to {BATCH_MAX:,}"
         items = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
         return next((found for found in map(FeedbackItem.mistake, items) if found), None) or super().mistake(sent)
 

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused
-from budgetbandits.service.decisions import Answer
-from budgetbandits.service.feedback import FeedbackOutcome, Outcome
+from budgetbandits.service.decisions import DecisionResult
+from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.middleware import log_failure
 from budgetbandits.service.http.openapi import description
@@ -56,7 +56,7 @@ async def decide(service: Service, request: Request) -> Response:
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecision)
     said = body.said()
-    task = service.decisions.deciding(campaign, key, body.context, said)
+    task = service.decisions.decision_task(campaign, key, body.context, said)
     made = await _decided(service, campaign, service.decisions.perform(campaign, task, said))
     return _Json(made[0], 201)
 
@@ -65,7 +65,7 @@ async def decide_many(service: Service, request: Request) -> Response:
     """Many decisions under one key, all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    many = service.batches.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
+    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
     made = await _decided(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
@@ -74,7 +74,9 @@ async def feedback(service: Service, request: Request) -> Response:
     """What a decision brought, what it cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, Feedback)
-    task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
+    task = service.outcomes.feedback_task(
+        DecisionOutcome(decision, body.reward, body.cost, bool(body.failed)), campaign
+    )
     booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -86,11 +88,11 @@ async def feedback_many(service: Service, request: Request) -> Response:
     """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
-    outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
+    outcomes = [DecisionOutcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
     found: list[FeedbackOutcome | BudgetBanditsError] = []
     for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
         some = outcomes[at : at + TOLD_AT_ONCE]
-        told_here = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        told_here = await service.decisions.perform(campaign, service.outcomes.feedback_many_task(some, campaign))
         found += told_here
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
@@ -110,7 +112,7 @@ async def void(service: Service, request: Request) -> Response:
     """The call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(*service.outcomes.voiding(decision, campaign))
+    await service.store.perform(*service.outcomes.void_task(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
@@ -192,7 +194,7 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
+async def _decided(service: Service, campaign: str, deciding: Awaitable[list[DecisionResult]]) -> list[dict[str, Any]]:
     try:
         answers = await deciding
     except HoldRefused as error:
