@@ -449,6 +449,19 @@ def test_rests_end():
     assert rests.resting(6) is None
 
 
+def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
+    spend = fresh("bts")
+    early = [spend.ask(arms=["small"]) for _ in range(10)]
+    for ask in early:
+        spend.tell(ask, cost=0.001)
+    for ask in early:
+        spend.tell(spend.ask(arms=["small"]), failed=True)
+        spend.tell(ask, reward=1.0)
+    assert spend.down["small"].failures == 10
+    spend.tell(spend.ask(arms=["small"]), cost=0.001)
+    assert not spend.down
+
+
 def test_late_failures_take_no_arm_down_that_has_answered_since():
     rests = Cooldowns(1)
     answer(rests, 51, 50)

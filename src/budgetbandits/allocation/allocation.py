@@ -235,6 +235,7 @@ class Allocation(AllocationState):
                 hold, overrun, counts = 0.0, charge - cost, self._money.covers(charge)
                 if overrun:
                     _warn(name, charge, cost, 3)
+                session.cooldowns.record_answer(arm, self._asks.next_number, number)
             if reward is None or cost is None:
                 self._asks.replace(
                     number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
@@ -242,7 +243,6 @@ class Allocation(AllocationState):
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
                 request = NO_REQUEST_INFO if known.prices is None and not session.segments else self._request_of(known)
-                session.cooldowns.record_answer(arm, self._asks.next_number, number)
                 session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
                 self._observed.add(arm, reward, cost + overrun)

@@ -1,7 +1,7 @@
 """The decision service: spend a real budget from many workers, durably, and never a cent too much.
 
-Read `service` first, then `decisions` and `ledger`. A decision goes from `decisions` to the `funds` that pay for it, the
-`campaign_learner` that chooses, the `ledger` that holds the money, and the store.
+Read `service` first, then `decisions` and `ledger`. A decision goes from `decisions` to the `funds` that pay for it, to
+the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
 
 campaigns, campaign_checks   for operators: create, change, look at
 decisions, feedback          for workers: ask, report, void; expiry
