@@ -23,9 +23,9 @@ from budgetbandits.experiments import Results
 from budgetbandits.experiments.statistics import student
 from budgetbandits.figures.style import looks, settings, sheet
 from budgetbandits.formatting.numbers import estimate, number
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.policies.general_costs import UCBB2, rate_bound
 from budgetbandits.policies.index import either
-from budgetbandits.policies.names import PAPER, label
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -43,7 +43,7 @@ PROBLEMS, ROUNDS = 100, 15_000
 def draw(results: Results, path: Path) -> None:
     """Mean regret against the share of the budget, on the axes of the published figures, a panel for each group."""
     on = sheet(10.0)
-    looked = looks(results.policies, PAPER)
+    looked = looks(results.policies, PAPER_POLICIES)
     rows = -(-len(results.groups) // 3)
     with plt.rc_context(settings(on)):
         figure, grid = plt.subplots(rows, 3, figsize=(on.width, 2.6 * rows + 0.9), layout="constrained", squeeze=False)

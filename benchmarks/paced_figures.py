@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels, save
 from budgetbandits.figures.style import looks, settings, sheet
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 
 Array = NDArray[np.float64]
 Spread = tuple[Array, Array]

@@ -14,10 +14,9 @@ import pytest
 from PIL import Image
 
 from budgetbandits import POLICIES, __version__, cli, errors, family, theory
-from budgetbandits.experiments.shipped_files import EXPERIMENTS, SUITES, shipped_text
+from budgetbandits.experiments.experiment_file import EXPERIMENTS, SUITES, shipped_text
 from budgetbandits.problems.distributions import JOINT_LAWS, LAWS
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import FAMILIES
+from budgetbandits.problems.families import ARMS_FAMILIES, FAMILIES
 
 ROOT = Path(__file__).parent.parent
 

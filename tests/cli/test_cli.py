@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import budgetbandits
-from budgetbandits import POLICIES, Problem, extras, family
+from budgetbandits import POLICIES, Problem, family
 from budgetbandits.__main__ import main
+from budgetbandits.errors import EXTRAS
 
 
 def run(*arguments):
@@ -101,7 +102,7 @@ def test_problem_prints_a_problem():
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "-10"], "positive"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "ten"], "--budget"),
         (["simulate", "PROBLEM", "--policy", "bts"], "--budget"),
-        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "at least one"),
+        (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--runs", "0"], "from 1 upwards"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--jobs", "-2"], "jobs"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--max-rounds", "3"], "--max-rounds"),
         (["simulate", "PROBLEM", "--policy", "bts", "--budget", "10", "--engine", "slow"], "auto, fast, reference"),
@@ -189,7 +190,7 @@ def said_without(missing, commands, folder):
 
 
 def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
-    only_lab = set(extras.PACKAGES["lab"]) - set(extras.PACKAGES["service"])
+    only_lab = set(EXTRAS["lab"]) - set(EXTRAS["service"])
     commands = [
         ["run", "paper", "--out", "a"], ["paper", "--out", "b"], ["leaderboard", "--out", "c"], ["report", "d"],
         ["recommend", "--arms", 3, "--budget", 100], ["compare", "d"], ["plot", "d", "--out", "f.png"], ["view", "d"],
@@ -199,7 +200,7 @@ def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
     # what needs no extra but the command line's goes on
     others = [["policies"], ["simulate", problem, "--policy", "bts", "--budget", 10, "--runs", 2]]
     assert "ends with" not in said_without(only_lab, others, tmp_path)
-    only_service = set(extras.PACKAGES["service"]) - set(extras.PACKAGES["lab"])
+    only_service = set(EXTRAS["service"]) - set(EXTRAS["lab"])
     said = said_without(only_service, [["serve", "--port", 18_731], ["demo", "--serve", "--port", 18_731]], tmp_path)
     assert said.count("not installed; pip install 'budgetbandits[service]'\n") == said.count("ends with 2") == 2
 
@@ -237,7 +238,7 @@ def test_the_client_says_which_extra_it_is_in():
 
 def test_the_packages_of_the_extras_are_those_of_the_project():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    for extra, packages in extras.PACKAGES.items():
+    for extra, packages in EXTRAS.items():
         wanted = [re.match(r"[\w-]+", text).group() for text in project["optional-dependencies"][extra]]
         assert {name.replace("-", "_") for name in wanted} <= set(packages), extra
 

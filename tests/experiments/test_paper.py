@@ -13,8 +13,8 @@ from budgetbandits.__main__ import main
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.paper import calibration
 from budgetbandits.experiments.paper import findings as paper
-from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, Tally
-from budgetbandits.problems.problem import family
+from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, ComparisonCounts
+from budgetbandits.problems.families import family
 from budgetbandits.report import page
 
 COMMAND = str(Path(sys.executable).with_name("budgetbandits"))
@@ -84,8 +84,8 @@ def test_the_theorems_are_judged(reproduced):
     found = paper.load(reproduced[0])
     own, sharper, remark = found.claims[-3:]
     assert own.verdict == SAYS_NOTHING
-    assert own.panels == Tally(silent=4 * 7)
-    assert own.random == Tally(silent=16 * 3)  # four random problems a group in a quick look
+    assert own.panels == ComparisonCounts(silent=4 * 7)
+    assert own.random == ComparisonCounts(silent=16 * 3)  # four random problems a group in a quick look
     assert sharper.panels.fails == sharper.random.fails == 0
     assert sharper.comparisons == own.comparisons
     assert (remark.verdict, remark.could_fail, remark.comparisons) == (PROVEN, 0, 4)

@@ -8,10 +8,10 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import shipped_summary
 from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
-from budgetbandits.experiments.shipped_files import SUITE, shipped_text
-from budgetbandits.policies.literature import source_of
+from budgetbandits.policies import provenance
 
 
 def row(policy, mean, apart, *, best=False, competes=True, q99=10.0):
@@ -126,7 +126,7 @@ def test_what_is_proven_depends_on_the_parameters():
     assert "O(√T)" in recommend(PACED, Case(10, 120.0, "bernoulli", horizon=1_200))["proven"]
     shipped = shipped_summary(paced=True)["policies"]
     assert {name: each["proven"] for name, each in shipped.items()} == {
-        name: source_of(name).proven for name in shipped
+        name: provenance(name).proven for name in shipped
     }
 
 
@@ -176,7 +176,7 @@ def test_the_laws_of_a_problem():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arms": 1}, "at least two"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
+        ({"arms": 1}, "from 2 upwards"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
         ({"horizon": 0}, "largest number of pulls"), ({"knows": frozenset({"price"})}, "choose from budget"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import style
-from budgetbandits.policies.names import PAPER
+from budgetbandits.policies import PAPER_POLICIES
 
 # Machado, Oliveira, Fernandes (2009): what is left of linear RGB without one kind of cone.
 EYES = {
@@ -74,10 +74,10 @@ def test_no_two_of_thirty_policies_share_colour_and_line_and_none_of_330_everyth
 def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand():
     rng = random.Random(16)
     for _ in range(200):
-        policies = [*PAPER, *(f"mine-{i}" for i in range(rng.randrange(12)))]
+        policies = [*PAPER_POLICIES, *(f"mine-{i}" for i in range(rng.randrange(12)))]
         rng.shuffle(policies)
         policies = policies[: rng.randrange(2, 14)]
-        looks = style.looks(policies, PAPER)
+        looks = style.looks(policies, PAPER_POLICIES)
         for first, second in itertools.pairwise(looks):
             assert first.series != second.series
             assert first.line != second.line
@@ -88,22 +88,22 @@ def test_neighbours_differ_in_colour_and_line_wherever_the_papers_policies_stand
 def test_up_to_six_policies_of_a_figure_have_a_colour_each(count):
     """Whichever of the paper's are among them, and wherever they stand."""
     own = [f"own-{number}" for number in range(count)]
-    for size in range(min(count, len(PAPER)) + 1):
-        for known in itertools.combinations(PAPER, size):
+    for size in range(min(count, len(PAPER_POLICIES)) + 1):
+        for known in itertools.combinations(PAPER_POLICIES, size):
             for at in range(count - size + 1):
                 policies = [*own[:at], *known, *own[at : count - size]]
-                assert len({each.series for each in style.looks(policies, PAPER)}) == count, policies
+                assert len({each.series for each in style.looks(policies, PAPER_POLICIES)}) == count, policies
 
 
 def test_the_papers_policies_look_the_same_in_every_study():
-    alone = style.looks(["kube"], PAPER)[0]
-    among = style.looks(["mine", "bts", "yours", "kube"], PAPER)[3]
-    assert alone == among == style.look(PAPER.index("kube"))
+    alone = style.looks(["kube"], PAPER_POLICIES)[0]
+    among = style.looks(["mine", "bts", "yours", "kube"], PAPER_POLICIES)[3]
+    assert alone == among == style.look(PAPER_POLICIES.index("kube"))
 
 
 def test_a_policy_added_behind_changes_no_other():
-    few = style.looks(["mine", "bts", "yours"], PAPER)
-    assert style.looks(["mine", "bts", "yours", "theirs"], PAPER)[:3] == few
+    few = style.looks(["mine", "bts", "yours"], PAPER_POLICIES)
+    assert style.looks(["mine", "bts", "yours", "theirs"], PAPER_POLICIES)[:3] == few
 
 
 @pytest.mark.parametrize("width", ["poster", 1.0, float("nan")])

@@ -51,5 +51,5 @@ def test_nobody_beats_the_optimum_and_paced_comes_near():
 
 @pytest.mark.parametrize("horizon", [0, 2.5, True])
 def test_what_is_refused(horizon):
-    with pytest.raises(BadParameter, match="whole number of requests"):
+    with pytest.raises(BadParameter, match="from 1 upwards, of requests"):
         simulate(PROBLEM, "bts", [5], runs=1, horizon=horizon)

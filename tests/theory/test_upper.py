@@ -161,7 +161,7 @@ def test_ties():
 
 @pytest.mark.parametrize("budget", [0.0, 0.5, -1.0, math.inf, math.nan])
 def test_budgets_that_are_refused(budget):
-    with pytest.raises(BadParameter, match="at least 1"):
+    with pytest.raises(BadParameter, match="at least the largest cost"):
         upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), budget)
 
 

@@ -21,9 +21,8 @@ from budgetbandits.allocation.session import ArmSession, Segments
 from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
-from budgetbandits.policies import parse_policy
+from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.names import label
 from budgetbandits.policies.paced.statistics import Paced
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive

@@ -1,12 +1,17 @@
-"""The registry of policies: a new policy is one file and one line here.
+"""The players: rules that choose arms, each in a file of its own, and the registry that finds them by name.
 
-Whoever writes a policy outside the package needs `Policy`, `IndexPolicy` or `SamplingPolicy`, and what stands beside
-them here.
+Read first: `base` (the contract of a policy), `thompson` (the paper's algorithm), then `sampling` and `index`, the two
+shapes that most policies have. `statistics` holds the sums that policies keep, `posteriors` what a state says of an
+arm, `paced/` the policy for a budget that must last, `files` policies in files of your own.
+
+A new policy is one file, one line in `POLICIES` below, and its section in docs/policies.md; what is known of it
+(`label`, `reference`, `proven`, `needs`) stands in its class. Authors of policies use the names in ``__all__``.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import NamedTuple
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import either, everywhere, trial
@@ -35,6 +40,7 @@ from budgetbandits.registry import Registry
 
 __all__ = [
     "KNOWN",
+    "PAPER_POLICIES",
     "POLICIES",
     "RISING",
     "IndexPolicy",
@@ -49,6 +55,7 @@ __all__ = [
     "either",
     "everywhere",
     "first_pull",
+    "label",
     "parse_policy",
     "trial",
 ]
@@ -98,11 +105,17 @@ POLICIES: dict[str, type[Policy]] = {
         EmpiricalIMED,
     )
 }
-
-"""The package's own."""
+"""The policies of the package."""
 
 KNOWN: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
 """These, and those from outside the package."""
+
+PAPER_POLICIES = ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")
+"""The policies that the paper simulates; they look the same in every figure."""
+
+UNPROVEN_PARAMETERS = frozenset({"kappa", "forget", "prior_reward", "prior_cost"})
+"""Parameters that take any policy out of its proof: counts times κ, outcomes that are forgotten, and priors other than
+the uniform ones of the proofs."""
 
 
 def parse_policy(text: str) -> Policy:
@@ -133,3 +146,49 @@ def parse_policy(text: str) -> Policy:
         except ValueError:
             raise BadParameter(f"{name}: {key} is {value!r}; write {key}=NUMBER") from None
     return kind(**values)
+
+
+class Provenance(NamedTuple):
+    """Where a policy is from, and what is proven of its regret."""
+
+    reference: str
+    proven: str
+
+
+def provenance(spec: str) -> Provenance:
+    """The provenance of a policy by its spec, which leaves out the defaults.
+
+    >>> provenance("bts").proven, provenance("bts:kappa=1.5").proven, provenance("bts-paced:forget=0.002").proven
+    ('O(ln B)', 'nothing', 'nothing')
+    """
+    name, _, parameters = spec.partition(":")
+    given = {each.partition("=")[0].strip() for each in parameters.split(",")}
+    proven = _declared(name, "proven", "yours to say")
+    if name in POLICIES and given & UNPROVEN_PARAMETERS:
+        proven = "nothing"
+    return Provenance(_declared(name, "reference", "yours"), proven)
+
+
+def published(spec: str) -> bool:
+    """Whether the rule of this policy is in print elsewhere; counts times κ are not.
+
+    >>> published("bts"), published("bts:kappa=1.5"), published("imed-ratio")
+    (True, False, False)
+    """
+    return not provenance(spec).reference.startswith(("not in print", "future work", "yours")) and "kappa=" not in spec
+
+
+def label(spec: str) -> str:
+    """A policy for figures and tables, from its spec: the name as its paper writes it, and its parameters.
+
+    >>> label("epsilon-first"), label("epsilon-first:epsilon=0.05"), label("mine:a=1.0,b=2.0")
+    ('ε-first', 'ε-first epsilon=0.05', 'mine a=1 b=2')
+    """
+    name, _, parameters = spec.partition(":")
+    words = [part.removesuffix(".0") for part in parameters.split(",") if part]
+    return " ".join([_declared(name, "label", name), *words])
+
+
+def _declared(name: str, attribute: str, otherwise: str) -> str:
+    """An attribute of a policy's own class: a subclass is another policy, so it inherits none of this."""
+    return str(vars(KNOWN[name]).get(attribute, otherwise)) if name in KNOWN else otherwise

@@ -45,6 +45,10 @@ TINY = 1e-100
 """What is known must be above this, for the same reason."""
 
 
+NOT_IN_PRINT = "not in print for ratios, as far as known"
+"""The `reference` of a policy that this package introduces."""
+
+
 @dataclass
 class State:
     """What the next choice needs and nothing more. The last axis of every array runs over the arms.
@@ -107,12 +111,19 @@ class Policy(ABC):
     """Immutable hyper-parameters and the rule they parametrise."""
 
     name: ClassVar[str]
+    """How the policy is named in text: ``bts``."""
+    label: ClassVar[str]
+    """How its paper writes the name, for figures and tables; without one, its `name`."""
+    reference: ClassVar[str]
+    """Where the rule was published, or `NOT_IN_PRINT`."""
+    proven: ClassVar[str]
+    """What is proven of its regret against the budget B: with the parameters of the proof, often not the defaults."""
     own_scales: ClassVar[bool] = False
     """Whether arms may have scales of their own: ``known["scales"]`` says what a cost of 1 is for each."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """What must be known beforehand: a subset of `KNOWLEDGE`. Empty for most."""
+        """The names of `KNOWLEDGE` that must be known before the game; none for most. A class may set an attribute."""
         return frozenset()
 
     @property
@@ -186,14 +197,14 @@ class Policy(ABC):
 class Request:
     """What is known of a request before its arm is chosen.
 
-    segment  the number of its segment
-    prices   an estimate of what each arm will cost, in units of the largest cost; None if there is none
-    coming   the arms that requests to come may have; None if those are the active ones, as this request may have
+    segment      the number of its segment
+    prices       an estimate of what each arm will cost, in units of the largest cost; None if there is none
+    future_arms  the arms that requests to come may have; None if those are the active ones, as this request may have
     """
 
     segment: int = 0
     prices: Array | None = None
-    coming: NDArray[np.bool_] | None = None
+    future_arms: NDArray[np.bool_] | None = None
 
 
 NO_REQUEST_INFO = Request()

@@ -13,7 +13,7 @@ Xia, Ding, Zhang, Yu, Qin: Budgeted Bandit Problems with Continuous Random Costs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,9 @@ class BudgetUCB(IndexPolicy):
     (['cost_floor'], [])
     """
 
-    name: ClassVar[str] = "budget-ucb"
+    name = "budget-ucb"
+    reference = "Xia et al., ACML 2015"
+    proven = "O(ln B)"
     index = staticmethod(budget_ucb)
     monotone = RISING
     cost_floor: float | None = None

@@ -16,7 +16,7 @@ All but MOSS prove O(ln T) regret where every cost is 1; MOSS proves O(√(KT)).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy
@@ -79,7 +79,10 @@ def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
 class UCB1(IndexPolicy):
     """Upper confidence bound; ignores costs."""
 
-    name: ClassVar[str] = "ucb1"
+    name = "ucb1"
+    label = "UCB1"
+    reference = "Auer et al., Machine Learning 2002"
+    proven = "O(ln B) if every cost is 1"
     index = staticmethod(ucb1)
     monotone = REWARD_ONLY
 
@@ -88,7 +91,10 @@ class UCB1(IndexPolicy):
 class UCBV(IndexPolicy):
     """UCB that learns the variance; ignores costs."""
 
-    name: ClassVar[str] = "ucb-v"
+    name = "ucb-v"
+    label = "UCB-V"
+    reference = "Audibert et al., TCS 2009"
+    proven = "O(ln B) if every cost is 1"
     index = staticmethod(ucb_v)
     monotone = replace(REWARD_ONLY, rises_with_first=True)
     first_extra = "variance"
@@ -108,7 +114,10 @@ class MOSS(IndexPolicy):
     The horizon may be left out where the budget is known: it is the horizon when every cost is 1.
     """
 
-    name: ClassVar[str] = "moss"
+    name = "moss"
+    label = "MOSS"
+    reference = "Audibert and Bubeck, COLT 2009"
+    proven = "O(√B) if every cost is 1, any problem"
     index = staticmethod(moss)
     monotone = replace(REWARD_ONLY, ignores_rounds=True)
     horizon: float | None = None
@@ -135,7 +144,10 @@ def check_lower_order(policy: str, lower_order: float) -> None:
 class KLUCB(IndexPolicy):
     """UCB by relative entropy; ignores costs."""
 
-    name: ClassVar[str] = "kl-ucb"
+    name = "kl-ucb"
+    label = "KL-UCB"
+    reference = "Garivier and Cappé, COLT 2011"
+    proven = "attains the lower bound if every cost is 1"
     index = staticmethod(kl_ucb)
     monotone = REWARD_ONLY
     lower_order: float = 0.0
@@ -151,5 +163,8 @@ class KLUCB(IndexPolicy):
 class BayesUCB(IndexPolicy):
     """Posterior quantile; ignores costs."""
 
-    name: ClassVar[str] = "bayes-ucb"
+    name = "bayes-ucb"
+    label = "Bayes-UCB"
+    reference = "Kaufmann et al., AISTATS 2012"
+    proven = "attains the lower bound if every cost is 1"
     index = staticmethod(bayes_ucb)

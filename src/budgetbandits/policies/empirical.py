@@ -20,14 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import empirical_divergence
-from budgetbandits.policies.base import State
+from budgetbandits.policies.base import NOT_IN_PRINT, State
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
@@ -98,7 +98,9 @@ class NPTSRatio(SamplingPolicy):
     [0.0, 0.0, 1.0, 0.0, 0.0]
     """
 
-    name: ClassVar[str] = "npts-ratio"
+    name = "npts-ratio"
+    reference = NOT_IN_PRINT
+    proven = "nothing"
     score = staticmethod(npts_score)
     learn = staticmethod(npts_learn)
     steps: float = 20.0
@@ -143,7 +145,9 @@ class EmpiricalIMED(IndexPolicy):
     'empirical-imed:kappa=1.5'
     """
 
-    name: ClassVar[str] = "empirical-imed"
+    name = "empirical-imed"
+    reference = NOT_IN_PRINT
+    proven = "nothing"
     kappa: float = 1.0
     steps: float = 20.0
 

@@ -157,9 +157,7 @@ def _beside(module: ModuleType, folder: Path) -> bool:
 def add_policy(kind: type[Policy]) -> None:
     """Let a policy be known by its name."""
     if not isinstance(getattr(kind, "name", None), str) or not re.fullmatch(r"[^\s:,=\[\]]+", kind.name):
-        raise PluginError(
-            f'{kind.__name__} has no name that can be typed; write name: ClassVar[str] = "my-policy" in the class'
-        )
+        raise PluginError(f'{kind.__name__} has no name that can be typed; write name = "my-policy" in the class')
     if not vars(kind).get("__dataclass_fields__") and inspect.get_annotations(kind).keys() - {"name"}:
         raise PluginError(f"{kind.__name__} is no dataclass; write @dataclass(frozen=True) above it")
     KNOWN.add(kind.name, kind)

@@ -68,7 +68,10 @@ class GaussianThompson(SamplingPolicy):
     [[2.0, 1.0], [1.4, 0.5], [0.8, 0.5]]
     """
 
-    name: ClassVar[str] = "bts-gaussian"
+    name = "bts-gaussian"
+    label = "Gaussian BTS"
+    reference = "future work of Xia et al. 2015"
+    proven = "nothing"
     own_scales: ClassVar[bool] = True
     score = staticmethod(score)
     learn = staticmethod(learn)

@@ -21,7 +21,7 @@ Cayci, Eryilmaz, Srikant: Budget-Constrained Bandits over General Cost and Rewar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -104,7 +104,9 @@ class UCBB1(KnownVariances):
     'ucb-b1:cost_variance=0.1'
     """
 
-    name: ClassVar[str] = "ucb-b1"
+    name = "ucb-b1"
+    reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
+    proven = "O(ln B)"
     index = staticmethod(ucb_b1)
     monotone = RISING
 
@@ -116,7 +118,9 @@ class UCBB1(KnownVariances):
 class UCBB2(MomentsPolicy):
     """Confidence bound on the ratio that learns the variances."""
 
-    name: ClassVar[str] = "ucb-b2"
+    name = "ucb-b2"
+    reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
+    proven = "O(ln B)"
     index = staticmethod(ucb_b2)
     monotone = Monotone(rises_with_rounds=True)
     alpha: float = 2.1
@@ -133,5 +137,7 @@ class UCBB2(MomentsPolicy):
 class UCBB2C(UCBB2):
     """UCB-B2 that learns the correlation, too."""
 
-    name: ClassVar[str] = "ucb-b2c"
+    name = "ucb-b2c"
+    reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
+    proven = "O(ln B)"
     index = staticmethod(ucb_b2c)

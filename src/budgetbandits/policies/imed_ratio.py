@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.numerics.divergence import ratio_divergence
+from budgetbandits.policies.base import NOT_IN_PRINT
 from budgetbandits.policies.index import IndexPolicy, Monotone
 from budgetbandits.policies.statistics import Tally
 
@@ -73,7 +74,9 @@ class IMEDRatio(EvidencePolicy):
     'imed-ratio:kappa=1.5'
     """
 
-    name: ClassVar[str] = "imed-ratio"
+    name = "imed-ratio"
+    reference = NOT_IN_PRINT
+    proven = "attains the lower bound, Bernoulli, for κ = 1"
     index = staticmethod(imed_ratio)
     kappa: float = 1.0
 
@@ -92,7 +95,9 @@ class IMEDFading(EvidencePolicy):
     ('imed-fading', 'imed-fading:fade=50.0')
     """
 
-    name: ClassVar[str] = "imed-fading"
+    name = "imed-fading"
+    reference = NOT_IN_PRINT
+    proven = "attains the lower bound, Bernoulli, for κ ≥ 1"
     index = staticmethod(imed_fading)
     kappa: float = 2.0
     fade: float = 100.0
@@ -108,7 +113,9 @@ class IMEDFading(EvidencePolicy):
 class IMEDMoss(EvidencePolicy):
     """Arms are given up the sooner the more of them there are."""
 
-    name: ClassVar[str] = "imed-moss"
+    name = "imed-moss"
+    reference = NOT_IN_PRINT
+    proven = "attains the lower bound, Bernoulli, for κ = 1"
     index = staticmethod(imed_moss)
     kappa: float = 1.0
 
@@ -123,6 +130,8 @@ class IMEDMoss(EvidencePolicy):
 class MaillardRatio(IMEDRatio):
     """Draws arms by the evidence against being the best, with known propensities."""
 
-    name: ClassVar[str] = "maillard-ratio"
+    name = "maillard-ratio"
+    reference = NOT_IN_PRINT
+    proven = "nothing"
     index = staticmethod(maillard_ratio)
     softmax: ClassVar[bool] = True

@@ -62,7 +62,10 @@ class JointThompson(SamplingPolicy):
     [0.5, 1.5, 0.5, 0.5]
     """
 
-    name: ClassVar[str] = "bts-joint"
+    name = "bts-joint"
+    label = "joint BTS"
+    reference = "future work of Xia et al. 2015"
+    proven = "nothing"
     own_scales: ClassVar[bool] = True
     score = staticmethod(score)
     learn = staticmethod(learn)

@@ -17,7 +17,7 @@ AAAI 2012.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,10 @@ class KUBE(IndexPolicy):
     'kube'
     """
 
-    name: ClassVar[str] = "kube"
+    name = "kube"
+    label = "KUBE"
+    reference = "Tran-Thanh et al., AAAI 2012, as in Xia et al. 2015"
+    proven = "nothing"
     index = staticmethod(kube)
     monotone = RISING
 
@@ -61,14 +64,14 @@ class FractionalKUBE(IndexPolicy):
     ['budget', 'costs']
     """
 
-    name: ClassVar[str] = "kube-fractional"
+    name = "kube-fractional"
+    label = "fractional KUBE"
+    reference = "Tran-Thanh et al., AAAI 2012"
+    proven = "O(ln B), costs known and fixed"
+    needs = frozenset({"budget", "costs"})
     index = staticmethod(kube_fractional)
     monotone = replace(RISING, ignores_cost=True)
     first_extra = "own"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"budget", "costs"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (state.known["costs"],)
@@ -85,7 +88,10 @@ class KnapsackKUBE(FractionalKUBE):
     array([2, 0, 2])
     """
 
-    name: ClassVar[str] = "kube-knapsack"
+    name = "kube-knapsack"
+    label = "knapsack KUBE"
+    reference = "Tran-Thanh et al., AAAI 2012"
+    proven = "O(ln B), costs known and fixed"
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         assert isinstance(state, Tally)

@@ -25,10 +25,11 @@ Heyden, Arzamasov, Fouché, Böhm: Budgeted Multi-Armed Bandits with Asymmetric 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from budgetbandits.policies.base import NOT_IN_PRINT
 from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
 from budgetbandits.policies.statistics import Moments, Tally
 
@@ -97,7 +98,9 @@ class OmegaUCB(IndexPolicy):
     'omega-ucb:rho=1.0'
     """
 
-    name: ClassVar[str] = "omega-ucb"
+    name = "omega-ucb"
+    reference = "Heyden et al., KDD 2024"
+    proven = "O(ln B) for ρ = 1, nothing for ρ = 1/4"
     index = staticmethod(omega_ucb)
     monotone = RISING
     rho: float = RHO
@@ -113,7 +116,9 @@ class OmegaUCB(IndexPolicy):
 class OmegaStarUCB(MomentsPolicy):
     """ω-UCB that learns the variances."""
 
-    name: ClassVar[str] = "omega-star-ucb"
+    name = "omega-star-ucb"
+    reference = "Heyden et al., KDD 2024"
+    proven = "nothing"
     index = staticmethod(omega_star_ucb)
     monotone = Monotone(rises_with_rounds=True)
     rho: float = RHO
@@ -134,7 +139,9 @@ class OmegaRising(MomentsPolicy):
     'omega-rising:wait=30.0'
     """
 
-    name: ClassVar[str] = "omega-rising"
+    name = "omega-rising"
+    reference = NOT_IN_PRINT
+    proven = "nothing"
     index = staticmethod(omega_rising)
     monotone = Monotone(rises_with_rounds=True)
     wait: float = 300.0

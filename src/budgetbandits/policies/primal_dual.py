@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,10 @@ class PDBwK(IndexPolicy):
     ['budget']
     """
 
-    name: ClassVar[str] = "pd-bwk"
+    name = "pd-bwk"
+    label = "PD-BwK"
+    reference = "Badanidiyuru et al., FOCS 2013, as in Xia et al. 2015"
+    proven = "O(√B) up to logarithms, any problem"
     index = staticmethod(pd_bwk)
     monotone = replace(RISING, ignores_rounds=True)
 
@@ -87,7 +90,10 @@ class PrimalDualBwK(PDBwK):
     'primal-dual-bwk:horizon=1000.0'
     """
 
-    name: ClassVar[str] = "primal-dual-bwk"
+    name = "primal-dual-bwk"
+    label = "PrimalDualBwK"
+    reference = "Badanidiyuru et al., FOCS 2013"
+    proven = "O(√B) up to logarithms, any problem"
     horizon: float | None = None
 
     def __post_init__(self) -> None:

@@ -130,7 +130,10 @@ class BudgetedThompson(BetaThompson):
     True
     """
 
-    name: ClassVar[str] = "bts"
+    name = "bts"
+    label = "BTS"
+    reference = "Xia et al., IJCAI 2015"
+    proven = "O(ln B)"
     own_scales: ClassVar[bool] = True
     score = staticmethod(ratio)
 
@@ -163,7 +166,10 @@ class BudgetedThompson(BetaThompson):
 class Thompson(BetaThompson):
     """Thompson sampling; ignores costs."""
 
-    name: ClassVar[str] = "thompson"
+    name = "thompson"
+    label = "Thompson"
+    reference = "Thompson 1933"
+    proven = "O(ln B) if every cost is 1"
     score = staticmethod(reward_alone)
 
     def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:

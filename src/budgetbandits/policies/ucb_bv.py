@@ -13,7 +13,7 @@ Ding, Qin, Zhang, Liu: Multi-Armed Bandit with Budget Constraint and Variable Co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,10 @@ class UCBBV1(IndexPolicy):
     frozenset()
     """
 
-    name: ClassVar[str] = "ucb-bv1"
+    name = "ucb-bv1"
+    label = "UCB-BV1"
+    reference = "Ding et al., AAAI 2013"
+    proven = "O(ln B)"
     index = staticmethod(ucb_bv1)
     monotone = RISING
     cost_floor: float | None = None
@@ -65,7 +68,10 @@ class UCBBV2(IndexPolicy):
     True
     """
 
-    name: ClassVar[str] = "ucb-bv2"
+    name = "ucb-bv2"
+    label = "UCB-BV2"
+    reference = "Ding et al., AAAI 2013"
+    proven = "O(ln B)"
     index = staticmethod(ucb_bv2)
     monotone = replace(RISING, falls_with_first=True)
     first_extra = "smallest cost"

@@ -22,7 +22,7 @@ Bandit Problem. E101-A, 2018.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,9 @@ def kl_ucb_sc_plus(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) ->
 class UCBSC(IndexPolicy):
     """UCB-SC+: the largest ratio in a circle around the means."""
 
-    name: ClassVar[str] = "ucb-sc"
+    name = "ucb-sc"
+    reference = "Watanabe et al., IEICE 2018"
+    proven = "not checked"
     index = staticmethod(ucb_sc)
     monotone = RISING
 
@@ -71,7 +73,9 @@ class KLUCBSC(IndexPolicy):
     'kl-ucb-sc:lower_order=3.0'
     """
 
-    name: ClassVar[str] = "kl-ucb-sc"
+    name = "kl-ucb-sc"
+    reference = "Watanabe et al., IEICE 2017"
+    proven = "attains the lower bound, Bernoulli"
     index = staticmethod(kl_ucb_sc)
     monotone = SOLVED
     lower_order: float = 0.0
@@ -87,6 +91,8 @@ class KLUCBSC(IndexPolicy):
 class KLUCBSCPlus(IndexPolicy):
     """KL-UCB-SC that explores arms less the more they were pulled."""
 
-    name: ClassVar[str] = "kl-ucb-sc-plus"
+    name = "kl-ucb-sc-plus"
+    reference = "Watanabe et al., IEICE 2017"
+    proven = "nothing"
     index = staticmethod(kl_ucb_sc_plus)
     monotone = SOLVED

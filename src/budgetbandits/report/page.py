@@ -15,7 +15,7 @@ from budgetbandits import web
 from budgetbandits.experiments.paper.findings import Findings, is_paper, load
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, number, open_interval, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report import paper, problems, study, tables
 from budgetbandits.report.theory_figures import exponent
 

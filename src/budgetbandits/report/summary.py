@@ -20,7 +20,7 @@ from budgetbandits.experiments.paper.findings import Findings
 from budgetbandits.experiments.paper.observations import bts_against_others
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, listed
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report.tables import regrets
 
 FEW = 4

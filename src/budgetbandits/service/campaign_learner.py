@@ -33,7 +33,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.settings import cost_scale
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow
 
 SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
@@ -79,7 +79,7 @@ class Draws:
 
 
 class Pull(NamedTuple):
-    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.Decision`)."""
+    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.DecisionRow`)."""
 
     id: str
     arm: int
@@ -178,7 +178,7 @@ class CampaignLearner(ArmSession):
     @property
     def smallest_cap(self) -> int:
         """The smallest cap of an arm that can be chosen."""
-        return int(self.caps[self.state.active].min())
+        return int(self.caps[self.learner.state.active].min())
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class CampaignLearner(ArmSession):
         return row.with_learned(learned)
 
     def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
-        cap, active = int(self.caps[arm]), bool(self.state.active[arm])
+        cap, active = int(self.caps[arm]), bool(self.learner.state.active[arm])
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
     def arm_state(self, arm: int) -> dict[str, Any]:
@@ -274,8 +274,8 @@ class CampaignLearner(ArmSession):
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
         """What a decision for each arm holds, and the arms that the request allows."""
         if request is None:
-            return self.caps, self.state.active
-        return request.amounts(self.caps), request.among(self.state.active)
+            return self.caps, self.learner.state.active
+        return request.amounts(self.caps), request.among(self.learner.state.active)
 
     def offer(self, request: ResolvedRequest | None, now: float, left: int | None = None) -> Offer | None:
         """The arms that a decision may be for; None if ``left`` is the money that is left and pays none of them.
@@ -309,8 +309,8 @@ class CampaignLearner(ArmSession):
             # a generator of its own: no choice depends on these draws
             rng = self.draws.generator(decision, "propensity")
             likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, resting)
-        active, unavailable = self.state.active, list[int]()
-        could = chosen_from(available, resting, arm)
+        active, unavailable = self.learner.state.active, list[int]()
+        could = available if resting is None else chosen_from(available, resting, arm)
         if could is not active:
             allowed = active if resolved is None else resolved.among(active)
             unavailable = np.flatnonzero(allowed & ~could).tolist()
@@ -322,7 +322,7 @@ class CampaignLearner(ArmSession):
     def next_choice(self, available: ArmMask, request: Request, resting: ArmMask | None) -> tuple[str, int | None]:
         """The id of a new decision, and its arm; None if the policy stops."""
         prefetched, self._prefetched = self._prefetched, None
-        plain = available is self.state.active and request is NO_REQUEST_INFO and resting is None
+        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and resting is None
         if prefetched is not None and prefetched[0] == self.tag and plain:
             return prefetched[1:]
         id = os.urandom(16).hex()
@@ -333,7 +333,7 @@ class CampaignLearner(ArmSession):
         none rests and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.stateless and not self.by_request:
             id = os.urandom(16).hex()
-            self._prefetched = self.tag, id, self.choose_arm(id, self.state.active)
+            self._prefetched = self.tag, id, self.choose_arm(id, self.learner.state.active)
 
     def choose_arm(
         self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
@@ -351,7 +351,7 @@ class CampaignLearner(ArmSession):
 
     # --- what becomes of a decision ------------------------------------------------------------------------------
 
-    def learn_pull(self, pull: Decision | Pull, now: float) -> Sequence[int]:
+    def learn_pull(self, pull: DecisionRow | Pull, now: float) -> Sequence[int]:
         """Learn from a decision whose reward and cost are both known from now on. A policy knows both as shares of the
         largest there can be, or of the arm's largest. Returns the arms of which something has changed."""
         arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
@@ -380,9 +380,9 @@ class CampaignLearner(ArmSession):
         Under a lease ``leased`` is its account since it was merged, when the campaign had ``account``.
         """
         state = self.learner.state
-        spent, used = account.spent, account.gone
+        spent, used = account.spent, account.requests_used
         if leased is not None:
-            spent, used = spent + leased.spent, used + leased.gone
+            spent, used = spent + leased.spent, used + leased.requests_used
         if isinstance(state, Priced):
             state.chosen = used  # a decision that was voided is not
         if isinstance(state, Paced) and math.isfinite(state.known["horizon"]):

@@ -28,8 +28,8 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import DecisionKey, RequestOptions, decision_keys
-from budgetbandits.service.stores.contract import About, Store, T, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, Transaction, find_campaign, full
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.tasks import UNREADABLE, Clock, Prefetch, Task, isolated, moment
 
 SLICE_SECONDS = 0.02
@@ -92,15 +92,15 @@ class Decisions:
     ) -> Task[list[DecisionResult]]:
         """One decision; with a ``count``, that many under one key, in one transaction (`decide_many` makes slices)."""
         asked = decision_keys(key, context, count, options)
-        about = About(campaign, keys=[each for each, _ in asked])
+        scope = Scope(campaign, keys=[each for each, _ in asked])
 
-        def work(tx: Transaction) -> list[DecisionResult]:
+        def work(tx: DecisionTransaction) -> list[DecisionResult]:
             try:
                 return self.make(tx, campaign, asked, options)
             except BatchRefused as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
-        return Task(isolated(campaign, work), self._leases.about(about) if count is None else about)
+        return Task(isolated(campaign, work), self._leases.scope(scope) if count is None else scope)
 
     async def perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
         """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
@@ -115,7 +115,7 @@ class Decisions:
 
     def make(
         self,
-        tx: Transaction,
+        tx: DecisionTransaction,
         campaign: str,
         asked: Sequence[DecisionKey],
         options: RequestOptions | None = None,
@@ -125,7 +125,7 @@ class Decisions:
         funds: Funds | None = None
         if tx.leases_alone:
             funds = self._leases.alone(tx, self._leases.campaign(campaign))
-        row = found(tx, campaign) if funds is None else funds.row
+        row = find_campaign(tx, campaign) if funds is None else funds.row
         answers: list[DecisionResult] = []
         taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
@@ -150,17 +150,19 @@ class Decisions:
             answers.append(_answer(made, self._names(tx, row, funds)))
         return answers
 
-    def _names(self, tx: Transaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
+    def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""
         learner = None if funds is None else funds.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
 
-    def _new(self, tx: Transaction, funds: Funds, key: str, payload: str, options: RequestOptions | None) -> Decision:
+    def _new(
+        self, tx: DecisionTransaction, funds: Funds, key: str, payload: str, options: RequestOptions | None
+    ) -> DecisionRow:
         """Choose, hold, and write it down."""
         choice, hold, now = funds.choose(moment(tx, self._clock), options)
         id, arm, row = choice.id, choice.arm, funds.row
         expires_at = now + self._learners.terms(row).hold_seconds
-        decision = Decision(
+        decision = DecisionRow(
             id, row.id, arm, hold, key, payload, now, expires_at, None, None, funds.lease_id, choice.request,
             choice.propensity,
         )  # fmt: skip
@@ -223,7 +225,9 @@ class Decisions:
             except BatchRefused as cut:
                 taken = cut.taken
                 if done or cut.earlier:
-                    taken = yield Task(isolated(campaign, lambda tx: self._undo(tx, campaign, asked)), About(campaign))
+                    taken = yield Task(
+                        isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign)
+                    )
                 raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
@@ -237,16 +241,21 @@ class Decisions:
     def _slice(
         self, campaign: str, asked: Sequence[DecisionKey], options: RequestOptions | None
     ) -> Task[list[DecisionResult]]:
-        about = About(campaign, keys=[key for key, _ in asked])
-        return Task(isolated(campaign, lambda tx: self.make(tx, campaign, asked, options, SLICE_SECONDS)), about)
+        scope = Scope(campaign, keys=[key for key, _ in asked])
+        return Task(isolated(campaign, lambda tx: self.make(tx, campaign, asked, options, SLICE_SECONDS)), scope)
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         account = row.account
         for key, payload in asked:
             made = tx.decision_by_key(row.id, key)
-            if made is not None and made.payload == payload and made.hold.state == "pending" and made.reward is None:
+            if (
+                made is not None
+                and made.request_digest == payload
+                and made.hold.state == "pending"
+                and made.reward is None
+            ):
                 account, hold = ledger.void(account, made.hold)
                 tx.save_decision(replace(made, hold=hold))
                 tx.forget_key(made)
@@ -269,16 +278,16 @@ def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefu
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
 
 
-def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | None:
+def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
-    if made is not None and made.payload != payload:
+    if made is not None and made.request_digest != payload:
         raise Conflict(
             f"key {key!r:.60} was used with another context, request or count; use a new key for a new decision"
         )
     return made
 
 
-def _answer(decision: Decision, names: Sequence[str]) -> DecisionResult:
+def _answer(decision: DecisionRow, names: Sequence[str]) -> DecisionResult:
     hold = to_units(decision.hold.amount)
     return DecisionResult(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)

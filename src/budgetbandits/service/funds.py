@@ -17,8 +17,8 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.request import RequestOptions, ResolvedRequest
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.stores.contract import DecisionTransaction
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 
 CLOCK_TOLERANCE = 3600.0
 """Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
@@ -43,10 +43,10 @@ class Funds(ABC):
         """Choose an arm and hold its cap, or refuse. Returns the choice, its hold and its time."""
 
     @abstractmethod
-    def cap(self, decision: Decision) -> int:
+    def cap(self, decision: DecisionRow) -> int:
         """The most that a decision's arm may cost; what it holds, if more is not known here."""
 
-    def pays(self, decision: Decision, cost: int) -> bool:
+    def pays(self, decision: DecisionRow, cost: int) -> bool:
         """Whether this cost of a decision whose hold is pending here can be booked here, and is no overrun."""
         above = cost - decision.hold.amount
         return above <= 0 or (above <= self.account.left and cost <= self.cap(decision))
@@ -56,7 +56,7 @@ class Funds(ABC):
         """Write down an event of this money."""
 
     @abstractmethod
-    def book(self, account: Account, event: Event, decision: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
         """Write the money and the event; learn from the decision, if its reward and cost are both known now."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
         latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "
-            f"right, or, if it is, set the campaign back: budgetbandits campaign set-back {campaign.name!r}"
+            f"right, or, if it is, set the campaign back: budgetbandits campaign reset-clock {campaign.name!r}"
         )
     return max(now, begun)
 
@@ -96,7 +96,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
 class CampaignFunds(Funds):
     """The campaign's own money; its row has been read and so is locked."""
 
-    def __init__(self, tx: Transaction, learners: Learners, row: Campaign) -> None:
+    def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
         self._tx, self._learners = tx, learners
         self.row = row
         self.learner = None
@@ -124,13 +124,13 @@ class CampaignFunds(Funds):
         self.row, self.learner = change.row, learner
         return choice, hold, now
 
-    def cap(self, decision: Decision) -> int:
+    def cap(self, decision: DecisionRow) -> int:
         return int(self._learners.of(self._tx, self.row).caps[decision.arm])
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
 
-    def book(self, account: Account, event: Event, decision: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
         self.row = self.row.with_money(account)
         if decision is None:
             self.add_event(event)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeVar
 
 from budgetbandits.errors import BadState, BudgetBanditsError
-from budgetbandits.service.stores.contract import About, Store, Transaction
+from budgetbandits.service.stores.contract import AnyTransaction, DecisionTransaction, Scope, Store
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ UNREADABLE = (LookupError, ArithmeticError, TypeError, ValueError, AttributeErro
 class Task(NamedTuple, Generic[T]):
     """Work in a transaction, and what it is about."""
 
-    work: Callable[[Transaction], T]
-    about: About
+    work: Callable[[DecisionTransaction], T]
+    scope: Scope
 
 
 class Prefetch:
@@ -42,7 +42,7 @@ class Prefetch:
             prepare()
 
 
-def moment(tx: Transaction, clock: Clock | None) -> float:
+def moment(tx: DecisionTransaction, clock: Clock | None) -> float:
     """The time: by this clock, or by the store's if there is none. On PostgreSQL that is the database's, which all
     servers share; on SQLite that of the only host."""
     return tx.now() if clock is None else clock()
@@ -57,10 +57,10 @@ def damaged(campaign: str | None, error: Exception) -> BadState:
     )
 
 
-def isolated(campaign: str | None, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+def isolated(campaign: str | None, work: Callable[[AnyTransaction], T]) -> Callable[[AnyTransaction], T]:
     """The work, with errors that name the campaign if its rows are damaged."""
 
-    def run(tx: Transaction) -> T:
+    def run(tx: AnyTransaction) -> T:
         with named_damage(campaign):
             return work(tx)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 
@@ -23,7 +23,7 @@ PROBLEMS = {
     "any law": (
         Problem(
             (
-                Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
                 Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
                 Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
             )
@@ -66,7 +66,7 @@ def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(pol
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first"])
+@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first", "bts-joint"])
 def test_threads_give_the_same_bits(policy):
     problem = family("uniform-bernoulli", 8, seed=3, low=0.1)
     one, three = (simulate(problem, parse_policy(policy), [50, 200], runs=40, seed=2, jobs=j) for j in (1, 3))

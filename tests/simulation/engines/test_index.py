@@ -25,16 +25,16 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import RISING, IndexPolicy
-from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, JointTable, Lattice
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index import engine as games_module
-from budgetbandits.simulation.engines.index import groups
-from budgetbandits.simulation.engines.index import state as memory
-from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.library import rule_of
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, spot_check
-from budgetbandits.simulation.engines.runtime import bits
+from budgetbandits.simulation.engines.index import groups, state
+from budgetbandits.simulation.engines.index.conformance import spot_check
+from budgetbandits.simulation.engines.index.engine import IndexGames
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of
+from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
@@ -86,7 +86,7 @@ def test_pull_for_pull_as_the_reference(name: str, arms: int, lazy: bool) -> Non
     for seed in range(3 if DEEP else 2):
         problem = recorded_problem(arms, seed=100 * arms + seed, low=0.3 if seed == 0 else 0.1)
         expected = play_naively(rewound(problem), policy, budgets, seed)
-        games = Games(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
+        games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
         assert same_games(expected, games)
 
 
@@ -97,7 +97,7 @@ def test_fractional_kube_stops_when_nothing_is_affordable() -> None:
         for budget in (0.3, 1.7, 40.05):
             expected = play_naively(rewound(problem), policy, [budget], seed)
             for lazy in (True, False):
-                games = Games(rewound(problem), policy, [budget], lazy=lazy).play(np.random.SeedSequence(seed))
+                games = IndexGames(rewound(problem), policy, [budget], lazy=lazy).play(np.random.SeedSequence(seed))
                 assert same_games(expected, games)
 
 
@@ -120,8 +120,8 @@ PAIRS = [(w, n) for i, n in enumerate(ALL) for j, w in enumerate(PROBLEMS) if DE
 def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, budgets = PROBLEMS[which]
     policy = policy_of(name)
-    lazy = sample(Games(problem, policy, budgets, lazy=True), 600, seed=1)
-    plain = sample(Games(problem, policy, budgets, lazy=False), 600, seed=2)
+    lazy = sample(IndexGames(problem, policy, budgets, lazy=True), 600, seed=1)
+    plain = sample(IndexGames(problem, policy, budgets, lazy=False), 600, seed=2)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
@@ -130,8 +130,8 @@ def test_long_games_have_the_distribution_of_the_plain_loop(name: str) -> None:
     problem = Problem.bernoulli([0.5, 0.45, 0.8], [0.6, 0.55, 0.9])
     policy = policy_of(name)
     budgets = [500.0, 2_000.0] if policy.anytime else [2_000.0]
-    lazy = sample(Games(problem, policy, budgets, lazy=True), 1500, seed=3)
-    plain = sample(Games(problem, policy, budgets, lazy=False), 1500, seed=4)
+    lazy = sample(IndexGames(problem, policy, budgets, lazy=True), 1500, seed=3)
+    plain = sample(IndexGames(problem, policy, budgets, lazy=False), 1500, seed=4)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
@@ -141,7 +141,7 @@ def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None
     policy = policy_of(name)
     for problem in (PROBLEMS["all alike"][0], family("uniform-multinomial", 4, seed=2, low=0.2)):
         budgets = [5.0, 20.0]
-        plain = sample(Games(problem, policy, budgets, lazy=False), 800, seed=5)
+        plain = sample(IndexGames(problem, policy, budgets, lazy=False), 800, seed=5)
         naive = np.array(
             [
                 np.concatenate([[*r[:3], *r[3]] for r in play_naively(problem, policy, budgets, 10_000 + run)])
@@ -154,13 +154,13 @@ def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None
 def test_mixed_laws_are_played_from_buffers() -> None:
     laws = [
         Independent(Bernoulli(0.4), Beta(2.0, 3.0)),
-        Table([[1, 1, 0.5], [0, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0, 0.5, 0.5]]),
         Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3)),
     ]
     problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
     for name in ("kube", "ucb-bv2"):
-        lazy = sample(Games(problem, policy_of(name), [8.0, 30.0], lazy=True), 1000, seed=6)
-        plain = sample(Games(problem, policy_of(name), [8.0, 30.0], lazy=False), 1000, seed=7)
+        lazy = sample(IndexGames(problem, policy_of(name), [8.0, 30.0], lazy=True), 1000, seed=6)
+        plain = sample(IndexGames(problem, policy_of(name), [8.0, 30.0], lazy=False), 1000, seed=7)
         assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
@@ -192,7 +192,7 @@ def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: s
 def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     """Four arms whose outcomes never vary tie in every round: each sweep is a random permutation, whatever the last."""
     problem = Problem(tuple(Arm(f"arm-{i}", Independent(Fixed(0.5), Fixed(0.5))) for i in range(4)))
-    games = Games(problem, parse_policy("ucb1"), [0.5 * pull for pull in range(4, 13)])
+    games = IndexGames(problem, parse_policy("ucb1"), [0.5 * pull for pull in range(4, 13)])
     seen = np.zeros((256, 256), dtype=np.int64)
     for run in range(15_000):
         pulls = np.array([game[3] for game in games.play(np.random.SeedSequence(run))])
@@ -207,7 +207,7 @@ def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
 def test_arms_alike_are_treated_alike(name: str) -> None:
     """With equal laws the pulls of any two arms are exchangeable: arms join groups that have given others away."""
     budget = 8.0
-    games = Games(Problem.bernoulli([0.5] * 4, [0.5] * 4), policy_of(name), [budget])
+    games = IndexGames(Problem.bernoulli([0.5] * 4, [0.5] * 4), policy_of(name), [budget])
     pulls = np.array([games.play(np.random.SeedSequence(run))[0][3] for run in range(6_000)])
     for first, second in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
         more, less = (pulls[:, first] > pulls[:, second]).sum(), (pulls[:, first] < pulls[:, second]).sum()
@@ -226,7 +226,7 @@ def newcomer_chosen(games):
 
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
-    own = memory.Memory(arms=4, budgets=1, chunk=1)
+    own = state.IndexState(arms=4, budgets=1, chunk=1)
     own.set(frees=4, cost_matters=True)
     start = own.fields()
     chosen = 0
@@ -245,7 +245,7 @@ def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() ->
 def draw_counts(stream, n, p, size, by_bits):
     counts = np.empty(size, dtype=np.int64)
     for i in range(size):
-        counts[i] = bits.ones(bits.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
+        counts[i] = binomials.ones(binomials.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
     return counts
 
 
@@ -253,8 +253,8 @@ def draw_counts(stream, n, p, size, by_bits):
 @pytest.mark.parametrize("n", [1, 7, 64])
 @pytest.mark.parametrize("p", [1e-3, 0.3, 0.5, 0.97])
 def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
-    state = np.random.SeedSequence(n).generate_state(4, np.uint64)
-    counts = draw_counts(state.ctypes.data, n, p, 100_000, by_bits)
+    words = np.random.SeedSequence(n).generate_state(4, np.uint64)
+    counts = draw_counts(words.ctypes.data, n, p, 100_000, by_bits)
     expected = 100_000 * stats.binom.pmf(np.arange(n + 1), n, p)
     seen = np.bincount(counts, minlength=n + 1)
     rare = expected < 10
@@ -332,10 +332,10 @@ def test_a_run_depends_on_its_seed_alone() -> None:
     policy = parse_policy("kube")
 
     def play(run: int) -> list[int]:
-        return Games(problem, policy, budgets).play(np.random.SeedSequence(run))[-1][3].tolist()
+        return IndexGames(problem, policy, budgets).play(np.random.SeedSequence(run))[-1][3].tolist()
 
     alone = [play(run) for run in range(8)]
-    games = Games(problem, policy, budgets)
+    games = IndexGames(problem, policy, budgets)
     backwards = [games.play(np.random.SeedSequence(run))[-1][3].tolist() for run in reversed(range(8))]
     with ThreadPoolExecutor(4) as pool:
         threaded = list(pool.map(play, range(8)))
@@ -346,19 +346,21 @@ def test_a_round_limit_is_an_error() -> None:
     problem, budgets = PROBLEMS["ten"]
     for lazy in (True, False):
         with pytest.raises(RoundLimit):
-            Games(problem, parse_policy("kube"), budgets, lazy=lazy).play(np.random.SeedSequence(0), max_rounds=200)
+            IndexGames(problem, parse_policy("kube"), budgets, lazy=lazy).play(
+                np.random.SeedSequence(0), max_rounds=200
+            )
 
 
 def test_many_arms_and_large_budgets() -> None:
     """A hundred thousand arms with thousands in the same state, and a budget of a hundred million."""
     rng = np.random.default_rng(0)
     problem = Problem.bernoulli(rng.uniform(0.1, 1.0, 100_000), rng.uniform(0.1, 1.0, 100_000))
-    games = Games(problem, parse_policy("ucb1"), [200_000.0])
+    games = IndexGames(problem, parse_policy("ucb1"), [200_000.0])
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 200_000.0
     assert pulls.sum() == rounds
     assert games.counters["evaluations"] < 40 * rounds
-    games = Games(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [1e8])
+    games = IndexGames(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [1e8])
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 1e8
     assert games.counters["evaluations"] < rounds / 50
@@ -366,17 +368,17 @@ def test_many_arms_and_large_budgets() -> None:
 
 def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
-        "import numpy as np; from budgetbandits.simulation import engines;"
-        "from budgetbandits.simulation.engines.index.engine import Games;"
-        "from budgetbandits.simulation.engines.index.lazy_loop import play_lazily;"
+        "import numpy as np;"
+        "from budgetbandits.simulation.engines.index.engine import IndexGames;"
+        "from budgetbandits.simulation.engines.index.loops import play_lazily;"
         "from budgetbandits.problems.problem import Problem; from budgetbandits.policies import parse_policy;"
-        "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
+        "IndexGames(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
         "assert not play_lazily.stats.cache_misses and play_lazily.stats.cache_hits"
     )
-    Games(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [9.0]).play(np.random.SeedSequence(0))
+    IndexGames(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [9.0]).play(np.random.SeedSequence(0))
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    kinds = {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.MOMENTS, memory.FLOOR_SEEN, memory.BEST_RATIO}
+    kinds = {state.CONSTANT, state.OWN, state.VARIANCE, state.MOMENTS, state.FLOOR_SEEN, state.BEST_RATIO}
     assert {rule.kind for rule in LIBRARY.values()} == kinds

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.problems.distributions import Table
+from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
-from budgetbandits.simulation.engines.index.engine import Games
+from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 from comparing import sample
 from recorded import play_naively, recorded_problem, rewound
@@ -41,7 +41,7 @@ def test_pull_for_pull_as_the_reference(name, arms, lazy):
     policy, budgets = parse_policy(name), [25.0, 150.3]
     problem = recorded_problem(arms, seed=arms, low=0.3)
     expected = play_naively(rewound(problem), policy, budgets, 1)
-    games = Games(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(1))
+    games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(1))
     for one, other in zip(expected, games, strict=True):
         assert (one[3] == other[3]).all()
         assert one[:2] == pytest.approx(other[:2])
@@ -74,8 +74,8 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", [*BOUNDS, "imed-ratio", "imed-fading:fade=9", "imed-moss"])
 def test_bounds_have_the_distribution_of_the_plain_loop(which, name):
     problem, budgets = PROBLEMS[which]
-    lazy = sample(Games(problem, parse_policy(name), budgets, lazy=True), 400, seed=1)
-    plain = sample(Games(problem, parse_policy(name), budgets, lazy=False), 400, seed=2)
+    lazy = sample(IndexGames(problem, parse_policy(name), budgets, lazy=True), 400, seed=1)
+    plain = sample(IndexGames(problem, parse_policy(name), budgets, lazy=False), 400, seed=2)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
@@ -98,7 +98,7 @@ def test_a_reason_names_no_folder_of_this_machine():
 @pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
 def test_variances_narrow_the_interval_in_both_engines(name):
     """Costs that vary little open the gate after some 250 pulls of each arm; before that all indices are infinite."""
-    laws = [Table([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]
+    laws = [JointTable([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]
     problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
     fast = simulate(problem, parse_policy(name), [650.0], runs=200, seed=3)
     slow = simulate(problem, parse_policy(name), [650.0], runs=12, seed=3, engine="reference")

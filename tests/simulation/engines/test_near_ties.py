@@ -14,8 +14,7 @@ from scipy import special, stats
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.thompson import near_ties, stretches
-from budgetbandits.simulation.engines.thompson.engine import Settings
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Settings
 from budgetbandits.simulation.engines.thompson.state import GAME
 from engine_runs import bernoulli, simulate_runs
 from quadrature import selection_probabilities

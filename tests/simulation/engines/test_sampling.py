@@ -16,20 +16,20 @@ from budgetbandits.policies import SamplingPolicy, trial
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
-from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 from comparing import sample
+from own_rules import with_own
 
 ANY_LAW = Problem(
     (
-        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
         Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
         Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
     )
@@ -160,12 +160,6 @@ def test_a_tie_is_broken_uniformly():
     assert stats.chisquare(first).pvalue > 1e-6
 
 
-def test_threads_give_the_same_bits():
-    one, three = (simulate(TEN, parse_policy("bts-joint"), [20, 60], runs=30, seed=2, jobs=j) for j in (1, 3))
-    for part in ("reward", "spend", "rounds", "pulls"):
-        assert np.array_equal(getattr(one, part), getattr(three, part))
-
-
 # --- the package's own -------------------------------------------------------------------------------------------
 
 
@@ -228,16 +222,9 @@ def test_what_the_lazy_engine_leaves_to_the_plain_loop(policy, why):
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", LOOP_METHODS)
 def test_any_method_the_loop_stands_in_for(name):
-    method = getattr(SamplingPolicy, name)
-    value = (
-        property(lambda self: method.fget(self))
-        if isinstance(method, property)
-        else lambda *given, **words: method(*given, **words)
-    )
-    own = type("Own", (Clipped,), {name: value})
-    assert f"{name} of its own" in engine_for(TEN, own(), BUDGETS).reason
+    assert f"{name} of its own" in engine_for(TEN, with_own(Clipped, name)(), BUDGETS).reason
 
 
 def overflowing(statistics, rng):
@@ -296,9 +283,7 @@ def nothing(statistics, rng):
 def test_a_score_that_is_not_a_number():
     own = type("Own", (Tired,), {"name": "own", "score": staticmethod(nothing), "prior": lambda self: (5.0,)})
     with pytest.raises(NotANumber, match="let score return a number there"):
-        SamplingGames(TEN, type("Late", (own,), {"prior": lambda self: (5.0,)})(), [9.0]).play(
-            np.random.SeedSequence(1)
-        )
+        SamplingGames(TEN, own(), [9.0]).play(np.random.SeedSequence(1))
 
 
 def test_a_game_that_goes_on_too_long():

@@ -100,7 +100,11 @@ class PacedThompson(RequestPolicy):
     ([500, 500], 0.0)
     """
 
-    name: ClassVar[str] = "bts-paced"
+    name = "bts-paced"
+    label = "paced BTS"
+    reference = "after Ferreira, Simchi-Levi and Wang, Operations Research 2018"
+    proven = "O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
+    needs = frozenset({"budget", "horizon"})
     own_scales: ClassVar[bool] = True
     pooling: float = 8.0
     trials: float = 0.0
@@ -112,10 +116,6 @@ class PacedThompson(RequestPolicy):
             raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {MOST_FORGETTING}")
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"budget", "horizon"})
 
     def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
         return Paced(
@@ -164,7 +164,7 @@ class PacedThompson(RequestPolicy):
 
     def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
         """Plausible means, once or so many times."""
-        planned = state.active if request.coming is None else state.active | request.coming
+        planned = state.active if request.future_arms is None else state.active | request.future_arms
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)

@@ -24,7 +24,7 @@ from budgetbandits import web
 from budgetbandits.errors import NotFound
 from budgetbandits.formatting.datetimes import Times, duration
 from budgetbandits.formatting.numbers import count, exact, listed, short
-from budgetbandits.policies.names import label
+from budgetbandits.policies import label
 from budgetbandits.report.figures import marks_of
 from budgetbandits.report.page import with_way_back
 from budgetbandits.report.viewer import preview

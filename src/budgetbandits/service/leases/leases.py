@@ -27,8 +27,8 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import RequestOptions, ResolvedRequest
-from budgetbandits.service.stores.contract import About, NeedsFullTransaction, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
 from budgetbandits.service.tasks import Clock, moment
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
@@ -46,13 +46,13 @@ class OwnLease:
     lease     its id
     learner   what is known under it; its tag is the digest of the lease's events. The tag is empty while the learner
               changes: if that fails halfway, or is undone, the learner passes for nothing that was committed
-    turn      after how many of the lease's events
+    lease_seq after how many of the lease's events
     campaign  the campaign's money when the lease was merged
     """
 
     lease: str
     learner: CampaignLearner
-    turn: int
+    lease_seq: int
     campaign: Account
 
 
@@ -60,12 +60,12 @@ class LeaseFunds(Funds):
     """A lease's money; its row has been read and so is locked. ``own`` is what this server knows under it, if it is its
     own."""
 
-    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
+    def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
         self._tx = tx
         self.row, self.lease = row, lease
         self.lease_id = lease.id
         # one that is behind stays so: it catches up when it decides
-        self._own = own if own is not None and own.learner.tag == lease.tag else None
+        self._own = own if own is not None and own.learner.tag == lease.digest else None
         self.learner = None if self._own is None else self._own.learner
 
     @property
@@ -90,15 +90,15 @@ class LeaseFunds(Funds):
         self.lease = _with_money(self.lease, account)
         return choice, hold, now
 
-    def cap(self, decision: Decision) -> int:
+    def cap(self, decision: DecisionRow) -> int:
         return decision.hold.amount if self.learner is None else int(self.learner.caps[decision.arm])
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)
         if self._own is not None:
-            self._own.learner.tag, self._own.turn = self.lease.tag, self.lease.turn
+            self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
 
-    def book(self, account: Account, event: Event, decision: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
         self.lease = _with_money(self.lease, account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""
@@ -117,15 +117,15 @@ class LeaseFunds(Funds):
 
 
 def _with_money(lease: Lease, account: Account) -> Lease:
-    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.turn, lease.merged, lease.tag)
+    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
 
 
-def add_lease_event(tx: Transaction, lease: Lease, event: Event, new: bool = False) -> Lease:
+def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
     """Write an event of a lease, and the lease as it is after it, which is returned."""
-    turn, tag = lease.turn + 1, digest(lease.tag, event)
-    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged, tag)
-    event.lease, event.turn = lease.id, turn
-    (tx.add_lease if new else tx.save_lease)(lease)
+    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
+    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
+    event.lease, event.lease_seq = lease.id, turn
+    (full(tx).add_lease if new else tx.save_lease)(lease)
     tx.add_event(event)
     return lease
 
@@ -150,13 +150,13 @@ class Leases:
         self._leasing: dict[str, Campaign] = {}
         """Campaigns that lease, by id and by name; only what never changes of them is used."""
 
-    def about(self, about: About) -> About:
+    def scope(self, scope: Scope) -> Scope:
         """With what is known of leases: then a store may do without the campaign."""
-        row = self._leasing.get(about.campaign)
+        row = self._leasing.get(scope.campaign)
         if row is None:
-            return about
+            return scope
         held = self._held.get(row.id)
-        return about._replace(campaign=row.id, lease="" if held is None else held.lease)
+        return scope._replace(campaign=row.id, lease="" if held is None else held.lease)
 
     def campaign(self, campaign: str) -> Campaign:
         """What never changes of a campaign, for a transaction that has leases alone."""
@@ -167,7 +167,7 @@ class Leases:
 
     # --- which funds ---------------------------------------------------------------------------------------------
 
-    def of_decision(self, tx: Transaction, row: Campaign, made: Decision) -> Funds:
+    def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Funds:
         """The funds that a decision's hold is in."""
         if "lease" in row.settings:
             self._leasing[row.id] = self._leasing[row.name] = row
@@ -182,7 +182,7 @@ class Leases:
             raise NeedsFullTransaction
         return CampaignFunds(tx, self.learners, row)
 
-    def for_cost(self, tx: Transaction, funds: Funds, made: Decision, cost: int) -> Funds:
+    def for_cost(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
         """The funds that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
         if made.hold.state == "pending" and funds.pays(made, cost):
             return funds
@@ -190,9 +190,9 @@ class Leases:
             raise NeedsFullTransaction
         if "lease" not in funds.row.settings:
             return funds
-        return CampaignFunds(tx, self.learners, self.recalled(tx, found(tx, made.campaign)))
+        return CampaignFunds(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
 
-    def alone(self, tx: Transaction, row: Campaign) -> LeaseFunds:
+    def alone(self, tx: DecisionTransaction, row: Campaign) -> LeaseFunds:
         """The lease of this server, if a decision can be made under it as it is."""
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
@@ -203,7 +203,7 @@ class Leases:
             raise NeedsFullTransaction
         return funds
 
-    def for_deciding(self, tx: Transaction, row: Campaign) -> Funds:
+    def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
@@ -223,17 +223,17 @@ class Leases:
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
         return self._own_money(tx, row, others)
 
-    def for_batch(self, tx: Transaction, row: Campaign, count: int) -> Funds:
+    def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
         """The campaign's own funds, for so many new decisions."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).largest_cap))
 
-    def _in_the_way(self, tx: Transaction, row: Campaign, needed: int) -> list[Lease]:
+    def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
         return tx.leases(row.id) if row.account.leased and row.account.left < needed else []
 
-    def _own_money(self, tx: Transaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
+    def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
         """The campaign's own funds when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
@@ -245,7 +245,7 @@ class Leases:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
-    def _ready(self, tx: Transaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
+    def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
         """Of a lease of this server's: None if it has ended or must be merged first."""
         held = None if lease is None else self._own_lease(lease)
         if lease is None or held is None or lease.account.left < held.learner.largest_cap:
@@ -254,13 +254,15 @@ class Leases:
         # more is left if the clock was wrong when it was merged
         if not seconds / 2 < left <= seconds + CLOCK_TOLERANCE:
             return None
-        if held.learner.tag != lease.tag and not _catch_up(tx, held, lease):
+        if held.learner.tag != lease.digest and not _catch_up(tx, held, lease):
             return None
         return LeaseFunds(tx, row, lease, held)
 
     # --- taken, merged, ended: the campaign is locked ------------------------------------------------------------
 
-    def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None, free: int) -> tuple[Campaign, Lease]:
+    def _renewed(
+        self, tx: DecisionTransaction, row: Campaign, lease: Lease | None, free: int
+    ) -> tuple[Campaign, Lease]:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = moment(tx, self._clock)
         if lease is None:
@@ -272,40 +274,40 @@ class Leases:
             account, lent = ledger.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
-        lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged=lease.turn + 1)
+        lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged_seq=lease.lease_seq + 1)
         lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
         if new:
             tx.save_money(row)
-        learner = self.learners.of(tx, row).copy(lease.tag)
+        learner = self.learners.of(tx, row).copy(lease.digest)
         learner.set_remaining(row.account)
-        self._held[row.id] = OwnLease(lease.id, learner, lease.turn, row.account)
+        self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, row.account)
         return row, lease
 
-    def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
+    def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:
         """The campaign when all its leases have ended."""
         return self._end_all(tx, row, tx.leases(row.id)) if "lease" in row.settings else row
 
-    def end_due(self, tx: Transaction, campaign: str, now: float) -> None:
+    def end_due(self, tx: DecisionTransaction, campaign: str, now: float) -> None:
         """End the leases of a campaign whose time is over."""
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         if "lease" in row.settings:
             self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
-    def _end_all(self, tx: Transaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
+    def _end_all(self, tx: DecisionTransaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
         for lease in leases:
             row = self._end(tx, row, lease)
         return row
 
-    def _end(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
+    def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
         account = ledger.give_back(row.account, lease.account)
         row = self._learn(tx, row.with_money(account), lease)
         add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
-        tx.drop_lease(lease.id)
+        full(tx).drop_lease(lease.id)
         return row
 
-    def _learn(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
+    def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
         """The campaign when it has learnt what was told under the lease since it was merged, and is written."""
-        events = tx.lease_events(lease.id, lease.merged)
+        events = tx.lease_events(lease.id, lease.merged_seq)
         with self.learners.changing(tx, row) as change:
             change.arms = learn_all(change.learner, events)
         return change.row
@@ -317,7 +319,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
     Choices that leave a trace (how many there were, whose turn it is) are made again for its sake alone.
     """
     before, events = dict(vars(learner.state)), list(events)
-    last = {each.event.decision: each.event.turn for each in events if each.event.kind in FEEDBACK_EVENTS}
+    last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
     arms: set[int] = set()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
@@ -336,7 +338,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
         # told in two parts, a decision is learnt from when the second is there
         elif (
             event.kind in FEEDBACK_EVENTS
-            and last[event.decision] == event.turn
+            and last[event.decision] == event.lease_seq
             and cost is not None
             and reward is not None
         ):
@@ -347,14 +349,14 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
     return sorted(arms.union(learner.learner.changed_since(before)))
 
 
-def _catch_up(tx: Transaction, held: OwnLease, lease: Lease) -> bool:
+def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease) -> bool:
     """Learn what other servers were told of this lease; False if what is known here is nothing that was committed."""
-    events, tag = tx.lease_events(lease.id, held.turn), held.learner.tag
+    events, tag = tx.lease_events(lease.id, held.lease_seq), held.learner.tag
     for each in events:
         tag = digest(tag, each.event)
-    if not held.learner.tag or tag != lease.tag or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
+    if not held.learner.tag or tag != lease.digest or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
         return False
     held.learner.tag = ""
     learn_all(held.learner, events)
-    held.learner.tag, held.turn = lease.tag, lease.turn
+    held.learner.tag, held.lease_seq = lease.digest, lease.lease_seq
     return True

@@ -11,7 +11,7 @@ from budgetbandits.policies.paced.statistics import COUNT
 from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, sums_of
 from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of, solve
 from budgetbandits.simulation.engines.paced.requests import offered
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
 for function in (exploration.exploration_is_wasted, exploration.too_few_upgrades):
     register_jitable(function)

@@ -9,7 +9,7 @@ from numba import carray, njit
 from numba.extending import register_jitable
 
 from budgetbandits.numerics import fluid
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
 for function in (fluid.next_break, fluid.mix_of_one, fluid.at_price):
     register_jitable(function)

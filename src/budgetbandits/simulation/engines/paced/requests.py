@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.pointers import whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import FINISHED, GOING_ON, ROUND_LIMIT, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
