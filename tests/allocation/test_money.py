@@ -191,7 +191,7 @@ def test_a_budget_that_could_not_be_read_again_is_refused():
 
 def test_fractions_are_named_in_errors():
     spend = fresh()
-    with pytest.raises(BadParameter, match=r"has failed and brought 0\.5"):
+    with pytest.raises(BadParameter, match=r"has failed and earned 0\.5"):
         spend.tell(spend.ask(), Fraction(1, 2), failed=True)
     with pytest.raises(BadParameter, match=r"cost_floor is 2\.5, above cost_max 2"):
         fresh(cost_floor=Fraction(5, 2))

@@ -147,7 +147,7 @@ def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_res
     spend.tell(spend.ask(arms=["large"]), failed=True)
     assert spend.resting == ()
     assert spend.ask(arms=["large"]).arm == "large"
-    with pytest.raises(BadParameter, match="has failed and brought"):
+    with pytest.raises(BadParameter, match="has failed and earned"):
         spend.tell(spend.ask(), 1.0, failed=True)
 
 

@@ -222,7 +222,7 @@ def test_a_failure_is_final_and_counts_once(engine, store, clock):
             engine.feedback(first.decision, **other)
     with pytest.raises(AlreadyResolved):
         engine.void(first.decision)
-    with pytest.raises(BadParameter, match="tell the reward, or that it failed"):
+    with pytest.raises(BadParameter, match="report the reward, or the failure"):
         engine.feedback(first.decision, failed=True, reward=1.0)
     rewarded = engine.decide(campaign, "two")
     engine.feedback(rewarded.decision, reward=1.0)

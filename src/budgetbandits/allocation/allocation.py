@@ -46,10 +46,11 @@ class Allocation(AllocationState):
     that plan with them: each ask is one, whether it is answered or fails. ``history`` maps an arm to what is known of
     it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for
     policies that must know them, in the user's units. With ``propensity_draws`` each ask says how likely it was, from
-    so many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
+    that many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
 
-    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
-    it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
+    Several asks may be open at once, and feedback may come in any order. The pull that overdraws the budget ends the
+    game: what it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all feedback that
+    comes later.
 
     Threads may share an allocation: each call is done as a whole before the next one begins.
 
@@ -119,9 +120,9 @@ class Allocation(AllocationState):
     ) -> Ask:
         """The arm to pull next.
 
-        With ``hold`` an amount of money is set aside until the cost is told: True for the most that the pull can cost,
-        or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds what
-        the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
+        With ``hold`` an amount of money is set aside until the cost is reported: True for the most that the pull can
+        cost, or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds
+        what the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
 
         ``arms`` and ``exclude`` say which arms may answer this request. ``segment`` names the kind of the request, and
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
@@ -208,13 +209,13 @@ class Allocation(AllocationState):
     def tell(
         self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
     ) -> None:
-        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+        """Report the reward and the cost of a pull, in the user's units; one now and the other later if need be.
 
         ``ask`` is what `ask` returned, or its id; an arm's name stands for the oldest open ask of that arm. The cost is
-        booked at once, also when the budget is gone by now, and also what of it is above ``cost_max``: then the policy
+        booked at once, also when the budget is spent by now, and also what of it is above ``cost_max``: then the policy
         learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
         With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
-        nothing is learned, its request is one gone of the horizon, and after a few of them in a row the arm rests for a
+        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm rests for a
         while.
         """
         with self._lock:
@@ -256,9 +257,9 @@ class Allocation(AllocationState):
     def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
         name = self._session.names[known.arm]
-        brought = 0.0 if reward is None else self._units.reward(reward, name)
-        if brought > 0.0:
-            raise BadParameter(f"arm {name!r} has failed and brought {brought:g}; tell the reward, or that it failed")
+        earned = 0.0 if reward is None else self._units.reward(reward, name)
+        if earned > 0.0:
+            raise BadParameter(f"arm {name!r} has failed and earned {earned:g}; tell the reward, or that it failed")
         learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
         if charge > learned:
             _warn(name, charge, learned, 4)
@@ -280,7 +281,7 @@ class Allocation(AllocationState):
     # --- changes on the way --------------------------------------------------------------------------------------
 
     def top_up(self, amount: float) -> None:
-        """Add to the budget. A policy that planned with the old one is told the new one."""
+        """Add to the budget. A policy that plans with it gets the new one."""
         with self._lock:
             self._money.budget = positive(
                 "the budget with this amount", self._money.budget + positive("amount", amount)
@@ -320,7 +321,7 @@ class Allocation(AllocationState):
                 session.learner.recall(arm, *past)
 
     def retire(self, name: str) -> None:
-        """Never choose this arm again; its open asks can still be told."""
+        """Never choose this arm again; its open asks can still be reported on."""
         with self._lock:
             arm, active = self._session.number(name), self._session.state.active
             if active.sum() == 1 and active[arm]:
@@ -330,7 +331,7 @@ class Allocation(AllocationState):
     # --- checks --------------------------------------------------------------------------------------------------
 
     def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
-        """The open ask of which the reward, the cost or both can be told, and its number."""
+        """The open ask of which the reward, the cost or both can be reported, and its number."""
         if isinstance(ask, Ask):
             number, known = ask.id, self._asks.find(ask.id, reward, cost)
             if self._session.names[known.arm] != ask.arm:
@@ -358,7 +359,7 @@ class Allocation(AllocationState):
 
 
 def _warn(arm: str, charge: float, cap: float, level: int) -> None:
-    """Of an overrun, before anything is changed: whoever makes errors of warnings can repeat the call."""
+    """Warn of an overrun before anything is changed: where warnings are errors, the call can be repeated."""
     warnings.warn(
         f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked. If such costs are real, "
         "start the next allocation with a larger cost_max",

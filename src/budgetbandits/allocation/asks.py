@@ -63,14 +63,14 @@ class Ask:
 
 @dataclass(slots=True)
 class OpenAsk:
-    """An ask that was not told in full. Never changed, only replaced.
+    """An ask that waits for its cost, its reward or both. Never changed, only replaced.
 
     arm     the arm's number
-    hold    the money set aside for it; 0 once its cost is told
-    reward  what it brought, if told
-    cost    what it cost, if told, as the policy learns it: at most the arm's largest cost
+    hold    the money set aside for it; 0 once its cost is reported
+    reward  its reward, if reported
+    cost    its cost, if reported, as the policy learns it: at most the arm's largest cost
     overrun what it cost above that
-    counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
+    counts  whether its cost fitted the budget when it was reported; if not, its reward is not earned
     segment the number of the request's segment
     prices  what each arm was estimated to cost, if they were; None for one that could not be chosen
     propensity  how likely the choice was, if that is known
@@ -89,7 +89,7 @@ class OpenAsk:
     could: list[int] | None = None
 
     def lacks(self, reward: bool, cost: bool) -> bool:
-        """Whether what is to be told now was not told before."""
+        """Whether what is to be reported now was not reported before."""
         return not (reward and self.reward is not None) and not (cost and self.cost is not None)
 
 
@@ -164,7 +164,7 @@ class OpenAsks:
 
     @property
     def paid(self) -> tuple[int, float]:
-        """How many have told their cost and still owe their reward, and what these have cost."""
+        """How many have a cost and still wait for their reward, and what these have cost."""
         return self._paid, self._costs.value
 
     def add(self, ask: OpenAsk) -> int:
@@ -202,7 +202,7 @@ class OpenAsks:
         assert self._by_name is not None
         self._by_name.add(number, ask)
         if len(self._by_name) > 2 * len(self._open) + 64:
-            self._by_name = None  # most of it is gone
+            self._by_name = None  # most of it is out of date
 
     def _leave(self, ask: OpenAsk) -> None:
         if ask.hold:
@@ -212,7 +212,7 @@ class OpenAsks:
             self._costs.take(ask.cost)
 
     def find(self, number: int, reward: bool, cost: bool) -> OpenAsk:
-        """The open ask of this number, of which the reward, the cost or both can be told."""
+        """The open ask of this number, of which the reward, the cost or both can be reported."""
         known = self._open.get(number)
         if known is None:
             if not 0 <= number < self.next_number:
@@ -226,7 +226,7 @@ class OpenAsks:
         return known
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
-        """The number of the oldest open ask of an arm of which the reward, the cost or both can be told."""
+        """The number of the oldest open ask of an arm of which the reward, the cost or both can be reported."""
         if self._by_name is None:
             self._by_name = AskQueue()
             for number, ask in self._open.items():

@@ -1,4 +1,4 @@
-"""Where an allocation stands: what it knows of itself, how it shows itself, and how it is saved."""
+"""The state of an allocation: its properties, its table and plot, and its JSON."""
 
 from __future__ import annotations
 
@@ -41,8 +41,12 @@ BELIEVED = "The believed ratio is the policy's posterior, with its prior and the
 
 
 class Down(NamedTuple):
-    """An arm that is down: how often it has failed in a row, which of the others has the best ratio, and how many times
-    the price that one costs; None if nothing is known of it."""
+    """An arm that is down.
+
+    failures  failures in a row
+    stand_in  the available arm with the best ratio; None if nothing is known of it
+    times     how many times the price of this arm that one costs
+    """
 
     failures: int
     stand_in: str | None
@@ -50,7 +54,7 @@ class Down(NamedTuple):
 
 
 class AllocationState:
-    """Everything that an `Allocation` remembers. Whoever looks at it or changes it holds the lock."""
+    """Everything that an `Allocation` remembers. Readers and writers hold the lock."""
 
     _lock: threading.RLock
     _money: Money
@@ -80,18 +84,18 @@ class AllocationState:
 
     @property
     def spent(self) -> float:
-        """All costs that were told."""
+        """All costs that were reported."""
         return self._money.spent
 
     @property
     def held(self) -> float:
-        """What open asks hold whose cost was not told yet."""
+        """The money held by open asks whose cost is not reported yet."""
         with self._lock:
             return self._asks.held
 
     @property
     def left(self) -> float:
-        """What is left of the budget beside what is held; never negative."""
+        """The part of the budget that is neither spent nor held; never negative."""
         with self._lock:
             return self._money.left(self._asks.held)
 
@@ -102,26 +106,26 @@ class AllocationState:
 
     @property
     def earned(self) -> float:
-        """The rewards of the pulls whose cost still fitted the budget when it was told."""
+        """The rewards of the pulls whose cost still fitted the budget when it was reported."""
         return self._money.earned
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is gone, or less is unspent than an ask that holds what the last one did must hold for any
-        of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask, where
-        holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
+        """Whether the budget is spent, or less is unspent than an ask that holds what the last one did must hold for
+        any of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask,
+        where holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
         with self._lock:
             return self._money.ended(self._session.state.active) or not self._session.learner.can_continue
 
     @property
     def pending(self) -> tuple[Ask, ...]:
-        """The asks that were not told, or not in full, oldest first."""
+        """The asks that still wait for their cost or reward, oldest first."""
         with self._lock:
             return tuple(self._named(number, ask) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
-        """How often each arm was told in full, history not counted."""
+        """How often each arm's cost and reward were both reported, history not counted."""
         with self._lock:
             return dict(zip(self._session.names, self._observed.pulls, strict=True))
 
@@ -141,8 +145,8 @@ class AllocationState:
 
     @property
     def down(self) -> dict[str, Down]:
-        """The arms that have failed so often in a row that they rest, and have not answered since; and who answers in
-        their place at what price (`stand_in`)."""
+        """The arms that have failed so often in a row that they rest, and have not answered since; and which arm
+        answers in their place, at what price (`substitutes`)."""
         with self._lock:
             names = self._session.names
             return {
@@ -179,9 +183,8 @@ class AllocationState:
         )
 
     def _update_plan_inputs(self) -> None:
-        """A policy that plans with money and requests plans without what is gone and was not learned from: that of
-        failures and overruns, and of asks whose cost is told and whose reward is not. To others the budget is a
-        constant."""
+        """Subtract from a planner's budget and requests what was used up and not learned from: failures, overruns, and
+        asks that still wait for their reward. For other policies the budget is a constant."""
         state = self._session.state
         if not state.known:
             return

@@ -195,7 +195,7 @@ def estimated(prices: Mapping[str, float], allowed: NDArray[np.bool_], names: Se
             )
         if given[name] < PRICE_SHARE_MIN * units.cost_max:
             raise BadParameter(
-                f"price of arm {name!r} is {given[name]:g}, next to nothing beside cost_max {units.cost_max:g}; "
+                f"price of arm {name!r} is {given[name]:g}, next to nothing compared with cost_max {units.cost_max:g}; "
                 "give it in the unit of the budget"
             )
         found[arm] = given[name]

@@ -140,7 +140,7 @@ class Campaigns:
         try:
             return self._store.write(work, Scope(campaign.name))
         except StoreError:
-            made = self._store.read(before)  # somebody else may have been quicker, or it was done and the answer lost
+            made = self._store.read(before)  # another caller may have been quicker, or it was done and the answer lost
             if made is None:
                 raise
             return made
@@ -182,7 +182,7 @@ class Campaigns:
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of so many
+        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of ``limit``
         after this one, which may be one that cannot."""
 
         def work(tx: Transaction) -> list[dict[str, Any]]:
@@ -268,7 +268,7 @@ class Campaigns:
         self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
     def retire_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
-        """Choose this arm no more, until it is brought back; its open decisions can still be told."""
+        """Choose this arm no more, until it is brought back; its open decisions can still be reported on."""
         name = normal(name)
 
         def work(tx: Transaction, row: Campaign) -> None:
@@ -380,7 +380,7 @@ def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:
 
 
 def answered_of(arms: Iterable[ArmRow]) -> int:
-    """How many requests were told in full."""
+    """How many requests have both their cost and their reward."""
     return sum(int(arm.learned["pulls"]) for arm in arms)
 
 

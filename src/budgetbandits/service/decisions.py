@@ -104,9 +104,9 @@ class Decisions:
 
     async def perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
         """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
-        is done beside the event loop: reading them all, and opening a segment, which writes them all."""
+        is done outside the event loop: reading them all, and opening a segment, which writes them all."""
         if not self._learners.was_read(campaign):
-            with suppress(BudgetBanditsError, *UNREADABLE):  # whoever asks is told by the task itself
+            with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
                 await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
         segment = None if options is None else options.segment
         if segment is not None and self._learners.opens_segment(campaign, segment):

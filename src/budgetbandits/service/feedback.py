@@ -1,7 +1,8 @@
-"""What becomes of a decision: it is told what it brought and cost, or that there was no answer; voided; or expired.
+"""Feedback on decisions: rewards, costs and failures are reported; decisions are voided, or expire.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
-that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while (`rests`).
+that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while
+(`allocation.cooldowns`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ EXPIRED_HOLDS_MAX = 500
 
 @dataclass(slots=True)
 class DecisionOutcome:
-    """What became of a decision: what it brought, what it cost, or both."""
+    """The outcome of a decision: its reward, its cost, or both."""
 
     decision: str
     reward: float | None = None
@@ -37,15 +38,15 @@ class DecisionOutcome:
     def checked(self) -> tuple[float | None, int | None]:
         """The reward, which is checked against its campaign later, and the cost in micros."""
         if self.reward is None and self.cost is None and not self.failed:
-            raise BadParameter("neither reward nor cost is given; tell at least one, or that it failed")
+            raise BadParameter("neither reward nor cost is given; report at least one, or that it failed")
         if self.failed and self.reward:
-            raise BadParameter(f"it has failed and brought {self.reward!r:.40}; tell the reward, or that it failed")
+            raise BadParameter(f"it has failed and earned {self.reward!r:.40}; report the reward, or the failure")
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
 @dataclass(slots=True)
 class FeedbackOutcome:
-    """What the books say of a decision after feedback."""
+    """The state of a decision's money after feedback."""
 
     decision: str
     overrun: float
@@ -58,7 +59,7 @@ class FeedbackOutcome:
 
 
 class Outcomes:
-    """What is told of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
+    """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
     def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
         self._store = store
@@ -76,7 +77,7 @@ class Outcomes:
         failed: bool = False,
         campaign: str | None = None,
     ) -> None:
-        """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing.
+        """Report the reward of a decision, its cost, or both. Repeated with the same numbers it changes nothing.
 
         With ``failed`` there was no answer: what it cost, if anything, is booked, nothing is learned, and the arm
         rests. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but
@@ -130,9 +131,9 @@ class Outcomes:
         self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
     ) -> FeedbackOutcome:
         if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.failed and reward is not None:
-            raise Conflict(f"decision {made.id} was told to have failed; nothing else can be told about it")
+            raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
         new_cost, refused = _is_new("cost", made.cost, cost), None
         try:
             new_reward = self._new_reward(funds.row, made, reward)
@@ -148,27 +149,27 @@ class Outcomes:
             assert cost is not None
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
-            told = made.with_feedback(hold, cost, reward if new_reward else made.reward)
+            updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
-            told = made.with_feedback(made.hold, made.cost, reward)
+            updated = made.with_feedback(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
-        in_full = told.cost is not None and told.reward is not None
+        in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
-        funds.book(account, event, told if in_full else None)
+        funds.book(account, event, updated if in_full else None)
         if froze:
-            _note_freeze(funds, told, now)
-        tx.save_decision(told)
+            _note_freeze(funds, updated, now)
+        tx.save_decision(updated)
         if in_full and funds.learner is not None:
             self._prefetch.next = funds.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
-        return FeedbackOutcome(made.id, to_units(told.hold.overrun), new_cost, refused)
+        return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm rests."""
         if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.reward is not None:
-            raise Conflict(f"the reward of decision {made.id} was told, so it has not failed")
+            raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
         new_cost = _is_new("cost", made.cost, cost) or made.cost is None
         if made.failed:
             return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
@@ -178,12 +179,12 @@ class Outcomes:
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
-        told = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
+        updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
         funds.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
         if froze:
-            _note_freeze(funds, told, now)
-        tx.save_decision(told)
+            _note_freeze(funds, updated, now)
+        tx.save_decision(updated)
         return FeedbackOutcome(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
@@ -205,7 +206,7 @@ class Outcomes:
             if made.hold.state == "voided":
                 return
             if made.hold.state == "pending" and made.reward is not None:
-                raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
+                raise Conflict(f"the reward of decision {made.id} was reported, so the call was made; report its cost")
             account, hold = ledger.void(funds.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
             funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
@@ -244,7 +245,7 @@ class Outcomes:
         self._leases.end_due(tx, campaign, now)
         for decision in decisions:
             funds, made = self._locked(tx, decision, campaign)
-            # or it was told, or given more time, while we waited for the lock
+            # or feedback came, or it was given more time, while we waited for the lock
             if made.hold.state == "pending" and made.expires_at <= now:
                 charge = self._learners.terms(funds.row).on_expire == "charge"
                 account, hold = ledger.expire(funds.account, made.hold, charge)
@@ -290,15 +291,15 @@ def _settled(funds: Funds, made: DecisionRow, cost: int) -> tuple[ledger.Account
     return ledger.settle(funds.account, made.hold, cost, cap)
 
 
-def _note_freeze(funds: Funds, told: DecisionRow, now: float) -> None:
-    """An event of the campaign's own, beside what operators do: the overrun that was told now has frozen it."""
-    funds.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
+def _note_freeze(funds: Funds, updated: DecisionRow, now: float) -> None:
+    """An event of the campaign's own, like what operators do: the overrun reported now has frozen it."""
+    funds.add_event(Event(updated.campaign, "frozen", now, arm=updated.arm, amount=updated.hold.overrun))
 
 
-def _is_new(what: str, known: float | None, told: float | None) -> bool:
+def _is_new(field: str, known: float | None, reported: float | None) -> bool:
     """Whether this is new; another number for what is known is a conflict."""
-    if told is None or told == known:
+    if reported is None or reported == known:
         return False
     if known is not None:
-        raise Conflict(f"a different {what} was already reported for this decision; each value can be reported once")
+        raise Conflict(f"a different {field} was already reported for this decision; each value can be reported once")
     return True

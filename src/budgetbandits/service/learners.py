@@ -1,9 +1,9 @@
-"""What is kept in memory of campaigns between transactions: their learners, and their terms.
+"""The learners and the terms of campaigns, in memory between transactions.
 
-A learner in memory stands for one committed state of its campaign: the one whose tag it has. Whoever changes a learner
+A learner in memory stands for one committed state of its campaign: the one whose tag it has. A change of a learner
 must keep others from taking it for the state before, write what has changed, and give it the tag of the new state. If
-the transaction fails halfway, the learner is read anew from the store. `Learners.changing` and `choosing` see to all of
-that; nothing else changes a learner.
+the transaction fails halfway, the learner is read again from the store. `Learners.changing` and `choosing` see to all
+of that; nothing else changes a learner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Learners:
 
     def read_ahead(self, store: Store, campaign: str) -> None:
         """Have a campaign's learner in memory before a transaction needs it: with very many arms that takes seconds, in
-        which nobody else could write. Whoever has changed it meanwhile is caught up with, as ever."""
+        which nobody else could write. Changes made meanwhile are caught up with, as ever."""
         if campaign in self._ids:
             return
 

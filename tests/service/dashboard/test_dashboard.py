@@ -311,7 +311,7 @@ def test_terms_are_changed_by_the_form(service, admin):
         ("retire-arm", {"arm": "nobody"}, "no arm"),
         ("bring-back-arm", {"arm": "search"}, "is not retired"),
         ("change-terms", {"hold_seconds": "-3"}, "use a number from 0"),
-        ("change-terms", {"daily_cap": "0.1", "hold_seconds": "5"}, "the dearest arm may cost"),
+        ("change-terms", {"daily_cap": "0.1", "hold_seconds": "5"}, "the most expensive arm may cost"),
     ],
 )
 def test_a_mistake_is_said_and_changes_nothing(service, admin, action, form, words):

@@ -29,13 +29,13 @@ Kind = Literal["plain", "threshold", "window", "sparse window"]
 """The policy's own `choose`; a level that few arms exceed; rounds drawn ahead, whole or above a level."""
 
 THRESHOLD_ARMS_MIN = 256
-"""From so many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
+"""From this many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
 
 SPARSE_WINDOW_ARMS_MIN = 64
-"""From so many arms on a level pays for rounds drawn ahead ..."""
+"""From this many arms on a level pays for rounds drawn ahead ..."""
 
 SPARSE_WINDOW_ARMS_MAX = 5_000
-"""... and from so many on it does not: each arm would have to be looked at once in 128 rounds."""
+"""... and from this many on it does not: each arm would have to be looked at once in 128 rounds."""
 
 
 class Chooser(Protocol):

@@ -33,7 +33,7 @@ PROPOSALS_MIN, PROPOSALS_TARGET, PROPOSALS_MAX = 3.5, 5.5, 8.0
 every arm, or a little more since chances are bounds; that is expensive with thousands of them, a proposal is cheap."""
 
 CHANGED_ARMS_MAX = 32
-"""Up to so many changed arms are evaluated one by one; more, all at once."""
+"""Up to this many changed arms are evaluated one by one; more, all at once."""
 
 LEVEL_MIN = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""
@@ -64,7 +64,7 @@ class ScoresAbove(ABC):
     def draw_above(
         self, state: State, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
-        """Every score above the level in so many rounds: its round, its arm, and the score itself."""
+        """Every score above the level in ``rounds`` rounds: its round, its arm, and the score itself."""
 
     @abstractmethod
     def draw_one_above(

@@ -35,7 +35,7 @@ class _Lent:
     campaign: Account
     """The campaign's money when it was merged."""
     events: list[LeaseEvent] = field(default_factory=list)
-    """What the campaign will learn from when it is merged: choices that leave traces, and what was told in full."""
+    """What the campaign will learn from when it is merged: choices that leave traces, and complete feedback."""
 
 
 @dataclass
@@ -48,13 +48,13 @@ class Replay:
     open: OpenDecisions
     account: Account = field(default_factory=lambda: Account(0))
     finished: dict[str, Known] = field(default_factory=dict)
-    """Decisions that have been told in full since somebody cleared this."""
+    """Decisions that are final, since this was cleared last."""
     booked: Counter[int] = field(default_factory=Counter)
     """What the decisions of each day hold and were charged."""
     lent: dict[str, _Lent] = field(default_factory=dict)
     """By lease."""
     held: tuple[Hold | None, Hold] | None = None
-    """The hold that an event was about, before it and after it, since somebody cleared this."""
+    """The hold that an event was about, before it and after it, since this was cleared last."""
 
     def __post_init__(self) -> None:
         first, *self._later = versions(self.row)
@@ -282,7 +282,7 @@ class Replay:
 
     @property
     def changes_untold(self) -> int:
-        """Changes of terms that the row knows of and no event has told."""
+        """Changes of terms that the row knows of and no event records."""
         return len(self._later)
 
 

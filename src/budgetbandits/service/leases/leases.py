@@ -2,13 +2,13 @@
 
 Without leases every decision locks its campaign's row, so servers on one campaign take turns. A server with a lease
 locks the lease alone. What it knows under the lease is what the campaign knew when the lease was merged last, and what
-has been told under the lease since, in the order of its events.
+has been reported under the lease since, in the order of its events.
 
-Merging brings both together: the campaign learns what was told under the lease, in the order of its events, and the
+Merging joins both: the campaign learns what was reported under the lease, in the order of its events, and the
 lease goes on from what the campaign knows then. A server merges its lease when half of its time is over or its money
 runs low, before its next decision. Anybody may end a lease: when its time is over; when an operator changes anything or
 a cost may become an overrun, which ends all of them; when the campaign's own money does not suffice. So under a lease
-none of these need be thought of: whoever finds that it has ended goes the ordinary way.
+none of these matter: a server that finds that its lease has ended goes the ordinary way.
 
 Locks are taken in one order, the campaign and then leases by their ids. A transaction that has a lease alone never asks
 for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one that has the campaign first.
@@ -36,7 +36,7 @@ EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
 CLOCK_TOLERANCE = 1.0
-"""Seconds that a clock may have gone back since a lease was merged, before the lease is merged again."""
+"""Seconds that a clock may have moved back since a lease was merged, before the lease is merged again."""
 
 
 @dataclass
@@ -224,7 +224,7 @@ class Leases:
         return self._own_money(tx, row, others)
 
     def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
-        """The campaign's own funds, for so many new decisions."""
+        """The campaign's own funds, for ``count`` new decisions."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).largest_cap))
@@ -306,7 +306,7 @@ class Leases:
         return row
 
     def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
-        """The campaign when it has learnt what was told under the lease since it was merged, and is written."""
+        """The campaign when it has learned what was reported under the lease since it was merged, and is written."""
         events = tx.lease_events(lease.id, lease.merged_seq)
         with self.learners.changing(tx, row) as change:
             change.arms = learn_all(change.learner, events)
@@ -335,7 +335,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
             assert made_at is not None
             learner.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
-        # told in two parts, a decision is learnt from when the second is there
+        # reported in two parts, a decision is learned from when the second is there
         elif (
             event.kind in FEEDBACK_EVENTS
             and last[event.decision] == event.lease_seq
@@ -350,7 +350,8 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
 
 
 def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease) -> bool:
-    """Learn what other servers were told of this lease; False if what is known here is nothing that was committed."""
+    """Learn what was reported to other servers under this lease; False if what is known here is nothing that was
+    committed."""
     events, tag = tx.lease_events(lease.id, held.lease_seq), held.learner.tag
     for each in events:
         tag = digest(tag, each.event)
