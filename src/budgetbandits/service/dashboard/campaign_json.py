@@ -57,7 +57,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
 
 
 def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
-    said = Request.read(made.request)
+    said = Request.from_json(made.request)
     return {
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),

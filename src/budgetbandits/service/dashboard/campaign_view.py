@@ -117,7 +117,7 @@ class CampaignView:
     @cached_property
     def segments(self) -> list[str | None]:
         """Of the latest decisions; empty if none of them names one."""
-        made = [Request.read(each.request) for each in self.latest.decisions]
+        made = [Request.from_json(each.request) for each in self.latest.decisions]
         named = [None if said is None else said.segment for said in made]
         return named if any(named) else []
 
