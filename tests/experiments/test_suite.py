@@ -12,6 +12,7 @@ from budgetbandits.experiments import Experiment, experiment_file, leaderboard
 from budgetbandits.experiments.experiment_file import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES, provenance
+from deep import EVERY_POLICY
 from suites import TINY
 
 OTHER_GAMES = {"bts-paced"}
@@ -138,7 +139,7 @@ def test_every_policy_has_its_source():
     assert provenance("mine:a=1").reference == "yours"
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_of_every_policy_the_time_of_a_decision_is_measured(name, monkeypatch):
     monkeypatch.setattr(leaderboard, "ROUNDS", 20)
     assert leaderboard.about_policy(name)["microseconds"] > 0.0

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from budgetbandits import POLICIES
 from budgetbandits.errors import (
     AlreadyResolved,
     BadParameter,
@@ -27,6 +26,7 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
+from deep import EVERY_POLICY
 from memory_store import MemoryStore
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -405,7 +405,7 @@ def test_feedback_that_is_refused_changes_nothing(engine, campaign):
     assert engine.account(campaign) == before
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
+@pytest.mark.parametrize("name", [*EVERY_POLICY, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
 def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
     store = MemoryStore()
     engine = DecisionService(store)

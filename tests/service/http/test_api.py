@@ -14,6 +14,7 @@ import httpx
 import polars
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyWrongKeys
 from budgetbandits.service.campaigns import Campaigns
@@ -532,9 +533,11 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
     monkeypatch.setattr(Campaigns, "describe", broken)
     monkeypatch.setattr(Decisions, "decision_task", broken)
     for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
-        answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
+        with capture_logs() as logged:
+            answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
         assert (answer.status_code, answer.json()["title"]) == (500, "internal_error")
         assert "our mistake" not in answer.text
+        assert "error" in [entry["log_level"] for entry in logged]
 
 
 def test_a_dropped_key_stops_working(service, campaign):

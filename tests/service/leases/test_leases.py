@@ -15,6 +15,7 @@ from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
+from deep import EVERY_POLICY
 from memory_store import MemoryStore
 from stores import all_events
 
@@ -347,7 +348,7 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
     assert verify(store, "ads") == []
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY_POLICY)
 def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(policy, store, clock):
     known = {"cost_floor": 0.1, "costs": {"search": 0.6, "mail": 0.4, "post": 0.2}}
     needs = {what: known[what] for what in POLICIES[policy]().needs & known.keys()}

@@ -39,18 +39,17 @@ from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
 from comparing import sample
+from deep import deep, mostly_deep
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
 from recorded import play_naively, recorded_problem, rewound
 
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
-"""`make deep` compares every policy on every problem."""
+"""`make deep` plays more games and looks at more points."""
 
 WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack", "ucb-m1", "empirical-imed")
-LIBRARY = {
-    name: rule_of(policy)
-    for name in POLICIES
-    if isinstance(policy := parse_policy(name), IndexPolicy) and name not in WITHOUT_ENGINE
-}
+LIBRARY = [
+    name for name in POLICIES if isinstance(parse_policy(name), IndexPolicy) and name not in WITHOUT_ENGINE
+]  # their rules are compiled by the tests, not while tests are collected
 WITHOUT_TIES = ["kube", "kube-fractional", "pd-bwk", "primal-dual-bwk", "ucb1", "ucb-v", "moss", "kl-ucb"]
 ALL = [*WITHOUT_TIES, "ucb-bv1", "ucb-bv2"]
 OWN: dict[str, Policy] = {p.name: p for p in (CautiousRatio(), Steep(), AboveTheFloor(), Forgetful())}
@@ -77,17 +76,17 @@ def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(games_module, "FEW_ARMS", 0)
 
 
-@pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("arms", [2, 5, 40])
 @pytest.mark.parametrize("name", WITHOUT_TIES + list(OWN))
-def test_pull_for_pull_as_the_reference(name: str, arms: int, lazy: bool) -> None:
+def test_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     policy = policy_of(name)
     budgets = [25.0, 90.3, 700.0] if policy.anytime else [400.0]
     for seed in range(3 if DEEP else 2):
         problem = recorded_problem(arms, seed=100 * arms + seed, low=0.3 if seed == 0 else 0.1)
         expected = play_naively(rewound(problem), policy, budgets, seed)
-        games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
-        assert same_games(expected, games)
+        for lazy in (True, False):
+            games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
+            assert same_games(expected, games), lazy
 
 
 def test_fractional_kube_stops_when_nothing_is_affordable() -> None:
@@ -112,11 +111,11 @@ PROBLEMS: dict[str, tuple[Problem, list[float]]] = {
 }
 
 
-# every policy on two problems and every problem with four policies; all of them with `make deep`
-PAIRS = [(w, n) for i, n in enumerate(ALL) for j, w in enumerate(PROBLEMS) if DEEP or (i + j) % 5 in (0, 2)]
+PAIRS = [(which, name) for name in ALL for which in PROBLEMS]
+FEW = [(which, ALL[(4 * place) % len(ALL)]) for place, which in enumerate(PROBLEMS)]  # every problem with one policy
 
 
-@pytest.mark.parametrize(("which", "name"), PAIRS)
+@pytest.mark.parametrize(("which", "name"), mostly_deep(PAIRS, FEW))
 def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, budgets = PROBLEMS[which]
     policy = policy_of(name)
@@ -125,7 +124,7 @@ def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb-bv1", "pd-bwk", "ucb-v"])
+@pytest.mark.parametrize("name", ["kube", *deep("ucb-bv1", "pd-bwk", "ucb-v")])
 def test_long_games_have_the_distribution_of_the_plain_loop(name: str) -> None:
     problem = Problem.bernoulli([0.5, 0.45, 0.8], [0.6, 0.55, 0.9])
     policy = policy_of(name)
@@ -135,7 +134,7 @@ def test_long_games_have_the_distribution_of_the_plain_loop(name: str) -> None:
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb1", "ucb-bv2"])
+@pytest.mark.parametrize("name", ["kube", *deep("ucb1", "ucb-bv2")])
 def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None:
     """Ties and all: the plain loop is the yardstick of the tests above."""
     policy = policy_of(name)
@@ -165,7 +164,7 @@ def test_mixed_laws_are_played_from_buffers() -> None:
 
 
 @pytest.mark.parametrize("name", ["epsilon-first:epsilon=0.3", "epsilon-first-greedy:epsilon=0.3"])
-@pytest.mark.parametrize("which", ["bernoulli", "lattice", "alike", "beta", "fixed"])
+@pytest.mark.parametrize("which", ["lattice", "fixed", *deep("bernoulli", "alike", "beta")])
 def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: str) -> None:
     fixed = [Independent(Bernoulli(r), Fixed(c)) for r, c in [(0.5, 0.25), (0.5, 0.5), (0.9, 0.75)]]
     problem, budgets = {
@@ -203,7 +202,7 @@ def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb1", "moss", "kl-ucb", "ucb-bv1", "ucb-bv2"])
+@pytest.mark.parametrize("name", ["ucb1", "ucb-bv2", *deep("kube", "moss", "kl-ucb", "ucb-bv1")])
 def test_arms_alike_are_treated_alike(name: str) -> None:
     """With equal laws the pulls of any two arms are exchangeable: arms join groups that have given others away."""
     budget = 8.0
@@ -268,7 +267,6 @@ def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
-    rule = LIBRARY[name]
     extras = {"pd-bwk": (3.0,), "primal-dual-bwk": (3.0, 1.0, 0.0), "ucb-bv1": (0.2,), "moss": (1e4,), "kl-ucb": (0.0,),
               "ucb-v": (0.1, 1.2), "ucb-bv2": (0.1,), "kube-fractional": (0.5,), "omega-ucb": (0.25,), "i-ucb": (0.25,),
               "c-ucb": (1.0,), "m-ucb": (1,), "budget-ucb": (0.1, 1.0), "kl-ucb-sc": (0.0,), "ucb-b1": (0.2, 0.1, 3.0),
@@ -276,7 +274,7 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
               "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
               "imed-ratio": (0.5, 1.0), "imed-fading": (0.5, 2.0, 99.0), "imed-moss": (0.5, 1.5, 9.0),
               "maillard-ratio": (0.5, 1.0)}.get(name, ())  # fmt: skip
-    spot_check(rule, extras, points=5_000)
+    spot_check(rule_of(parse_policy(name)), extras, points=5_000 if DEEP else 1_000)
 
 
 def test_a_false_declaration_is_refuted() -> None:
@@ -314,13 +312,14 @@ def test_what_cannot_be_compiled_is_left_to_the_reference() -> None:
 
 def test_the_compiled_index_is_the_policy_s_own() -> None:
     rng = np.random.default_rng(0)
-    for name, rule in LIBRARY.items():
-        f = compiled(rule.index)
+    for name in LIBRARY:
+        index = rule_of(parse_policy(name)).index
+        f = compiled(index)
         for _ in range(50):
             point = [rng.random(), rng.random(), float(rng.integers(1, 500)), float(rng.integers(500, 10_000))]
-            point += [rng.random(), 1.2, 0.1, 0.3][: rule.index.__code__.co_argcount - 4]
+            point += [rng.random(), 1.2, 0.1, 0.3][: index.__code__.co_argcount - 4]
             with np.errstate(divide="ignore", invalid="ignore"):
-                expected = float(rule.index(*point))
+                expected = float(index(*point))
             assert f(*point) == expected or f(*point) == pytest.approx(expected, rel=1e-12), name
 
 
@@ -381,4 +380,4 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
 
 def test_every_kind_of_extra_is_covered() -> None:
     kinds = {state.CONSTANT, state.OWN, state.VARIANCE, state.MOMENTS, state.FLOOR_SEEN, state.BEST_RATIO}
-    assert {rule.kind for rule in LIBRARY.values()} == kinds
+    assert {rule_of(parse_policy(name)).kind for name in LIBRARY} == kinds

@@ -13,6 +13,7 @@ from budgetbandits.problems.problem import Arm
 from budgetbandits.problems.streams import RequestStream, StreamPart, drifting
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from deep import mostly_deep
 
 ANY_LAW = Problem(
     (
@@ -56,17 +57,19 @@ PLAYED = {
 }
 
 
-@pytest.mark.parametrize("name", PLAYED)
-@pytest.mark.parametrize(
-    "policy",
-    [
-        "bts-paced",
-        "bts-paced:trials=1",
-        "bts-paced:forget=0.1,pooling=2.0",
-        "primal-dual-bwk",
-        "primal-dual-bwk:horizon=77",
-    ],
-)
+POLICIES = [
+    "bts-paced",
+    "bts-paced:forget=0.1,pooling=2.0",
+    "bts-paced:trials=1",
+    "primal-dual-bwk",
+    "primal-dual-bwk:horizon=77",
+]
+PAIRS = [(policy, name) for policy in POLICIES for name in PLAYED]
+FEW = [(POLICIES[place % len(POLICIES)], name) for place, name in enumerate(PLAYED)]
+"""Every problem once, every policy twice."""
+
+
+@pytest.mark.parametrize(("policy", "name"), mostly_deep(PAIRS, FEW))
 def test_the_loops_play_the_games_of_the_reference(policy, name):
     """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
     played = (simulate(PLAYED[name], policy, [4, 45.5], 6, horizon=120, engine=e) for e in ("fast", "reference"))

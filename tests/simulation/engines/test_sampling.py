@@ -25,6 +25,7 @@ from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES
 from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
 from comparing import sample
+from deep import deep
 from own_rules import with_own
 
 ANY_LAW = Problem(
@@ -186,12 +187,14 @@ def test_score_and_learn_of_beta_posteriors_say_what_their_methods_say(policy):
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
         ("bts:prior_reward=1/1+9/2,prior_cost=1/1+1/7", TEN),  # some arms stay in the pool of those that are alike
-        ("thompson:prior_reward=9/1+1/1+2/6", TEN),
-        ("bts:kappa=0.4", ANY_LAW),
         ("bts:kappa=2.5", CLEAR),  # nearly all of it is one arm's pulls, in blocks
-        ("thompson:kappa=3", TEN),
+        *deep(
+            ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
+            ("thompson:prior_reward=9/1+1/1+2/6", TEN),
+            ("bts:kappa=0.4", ANY_LAW),
+            ("thompson:kappa=3", TEN),
+        ),
     ],
 )
 def test_the_lazy_engine_plays_whole_priors_and_weighted_trials(policy, problem):

@@ -25,6 +25,7 @@ from budgetbandits.simulation.engines.runtime.records import GOING_ON
 from budgetbandits.simulation.reference import Game
 from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
 from comparing import sample
+from deep import mostly_deep
 from own_rules import CautiousRatio, Steep
 from recorded import play_naively, recorded_problem, rewound
 
@@ -138,8 +139,13 @@ TIED: dict[str, Problem] = {
 }
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb-bv1", "pd-bwk", "kube-fractional"])
-@pytest.mark.parametrize("which", TIED)
+POLICIES_TIED = ["kube", "ucb-bv1", "pd-bwk", "kube-fractional"]
+
+
+@pytest.mark.parametrize(
+    ("which", "name"),
+    mostly_deep([(which, name) for which in TIED for name in POLICIES_TIED], [*zip(TIED, POLICIES_TIED, strict=True)]),
+)
 def test_sweeps_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, policy = TIED[which], parse_policy(name)
     budgets = [150.0, 700.0] if policy.anytime else [700.0]

@@ -93,8 +93,9 @@ def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
     )
 
 
-def extras_of(index: FunctionType) -> int:
+def extras_of(index: Callable[..., Any]) -> int:
     """How many arguments an index takes besides its first four."""
+    assert isinstance(index, FunctionType)
     return index.__code__.co_argcount - 4
 
 
