@@ -66,7 +66,7 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
                 request = RequestOptions.checked(segment)
                 task = engine.decision_task("models", f"{number}", None, request)
                 await engine.decisions.perform("models", task, request)
-            await engine.decisions.decide_many_in_loop("models", "many", 2, None, said("chat"))
+            await engine.decisions.decide_many_in_loop("models", "many", 2, None, RequestOptions.checked("chat"))
 
         asyncio.run(ask())
         assert made[:5] == [False, True, False, True, True]

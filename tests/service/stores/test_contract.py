@@ -607,7 +607,7 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
 @pytest.fixture
 def sliced(monkeypatch):
     """Every slice of a batch makes one decision."""
-    monkeypatch.setattr("budgetbandits.service.decisions.SLICE", 0.0)
+    monkeypatch.setattr("budgetbandits.service.decisions.SLICE_SECONDS", 0.0)
 
 
 def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch):
