@@ -378,7 +378,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
         "UPDATE lease SET spent = spent + 1",
         "UPDATE lease SET held = held - 1",
         "UPDATE lease SET amount = amount + 1",
-        "UPDATE lease SET tag = 'other'",
+        "UPDATE lease SET digest = 'other'",
         "UPDATE campaign SET leased = leased - 1",
         "DELETE FROM lease",
         "DELETE FROM event WHERE kind = 'settled' AND lease_seq = 3",
