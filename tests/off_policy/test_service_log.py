@@ -40,7 +40,7 @@ def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
         def play(tx):
             for number, name in enumerate(names):
                 request = RequestOptions.checked(segment=name, arms=[name])
-                [made] = engine.decision_task("ads", f"{number}", request=request).work(tx)
+                [made] = engine.decision_task("ads", f"{number}", options=request).work(tx)
                 engine.feedback_task(DecisionOutcome(made.decision, 0.5, 0.5), "ads").work(tx)
 
         store.write(play)

@@ -43,7 +43,7 @@ def test_a_voided_hold_is_free_again():
 
 def test_the_whole_cap_or_nothing():
     account, _ = place(Account(budget=100), 70)
-    with pytest.raises(HoldRefused, match="beside open holds") as refused:
+    with pytest.raises(HoldRefused, match="next to open holds") as refused:
         place(account, 31)
     assert refused.value.reason == "blocked_by_holds"
     with pytest.raises(HoldRefused, match="top up") as refused:

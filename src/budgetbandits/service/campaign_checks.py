@@ -10,7 +10,8 @@ from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments, UnknownArm
 from budgetbandits.formatting.money import shown
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
-from budgetbandits.service.campaign_learner import CELLS_MAX, CampaignLearner
+from budgetbandits.service import campaign_learner
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, in_words, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.settings import POLICY_VERSION, settings_of
@@ -119,7 +120,7 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
         raise BadParameter(f"{name!r:.60} may cost {asked}, the campaign's most is {allowed}; lower it")
     if "costs" in row.settings.get("known", ()):
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
-    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), CELLS_MAX
+    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
     if number * segments > most:
         raise TooManySegments(
             f"arm {name!r:.60} would be number {number:,}, with {segments} segments; arms times segments are {most:,} "

@@ -211,7 +211,7 @@ class CampaignLearner(ArmSession):
             unseen = {"idle": -1 if arm.learned["pulls"] else 0}
             self.cooldowns.load_arm(arm.number, arm.learned.get("rest", unseen))
             if self.sums is not None:
-                self.sums.take(arm.number, arm.learned)
+                self.sums.load_state(arm.number, arm.learned)
         self.set_budget(row.account.budget)
         self.tag = newest_tag(row)
 
@@ -363,7 +363,7 @@ class CampaignLearner(ArmSession):
         self.cooldowns.record_answer(arm, now, pull.created_at)
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
-            self.sums.told(arm, request.segment, reward, cost)
+            self.sums.record(arm, request.segment, reward, cost)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def record_failure(self, arm: int, now: float, created_at: float) -> None:
@@ -392,7 +392,7 @@ class CampaignLearner(ArmSession):
         """One more arm; its number."""
         self.caps = np.append(self.caps, cap)
         if self.sums is not None:
-            self.sums.add()
+            self.sums.add_arm()
         return self.add_arm(name, scale=cap / self.largest_cap)  # the first arms have the largest cap
 
 
